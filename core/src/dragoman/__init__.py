@@ -1,0 +1,168 @@
+"""dragoman: a query gateway for AI agents, one MCP server in front of many databases of many kinds.
+
+`Gateway` is the library; everything else here is what a dialect or policy plugin needs. Names load on first use, so that
+a worker process that only encodes rows imports nothing it does not need.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.dialect import (
+        CONTRACT,
+        Call,
+        Capability,
+        Dialect,
+        Executor,
+        Inspector,
+        Resolution,
+        Rules,
+        Validator,
+    )
+    from dragoman.errors import (
+        Busy,
+        ColumnNotFound,
+        ConfigurationError,
+        ConnectionFailed,
+        DialectError,
+        DragomanError,
+        InternalError,
+        InvalidSql,
+        NotFound,
+        ParameterError,
+        PathNotFound,
+        PermissionDenied,
+        QueryCancelled,
+        QueryError,
+        QueryTimeout,
+        Refused,
+        ResultTooLarge,
+        SchemaNotFound,
+        TableNotFound,
+        UnknownDatabase,
+        UnsafeSql,
+        Unsupported,
+        WriteDenied,
+    )
+    from dragoman.gateway import Gateway
+    from dragoman.hookspecs import DialectPlugin, PolicyPlugin, hookimpl
+    from dragoman.model import (
+        Batch,
+        Column,
+        Constraint,
+        Database,
+        DeclaredKey,
+        Encoded,
+        ExplainOptions,
+        ForeignKey,
+        Index,
+        Inspection,
+        Kind,
+        Limits,
+        Plan,
+        Principal,
+        Relation,
+        Request,
+        Result,
+        RowStream,
+        Schema,
+        Scope,
+        Secret,
+        Table,
+        TableColumn,
+        Truncation,
+    )
+    from dragoman.results import encode
+    from dragoman.sql import Statement
+    from dragoman.sql.lexicon import Lexicon
+
+_HOMES = {
+    "dragoman.dialect": "CONTRACT Call Capability Dialect Executor Inspector Resolution Rules Validator",
+    "dragoman.errors": "Busy ColumnNotFound ConfigurationError ConnectionFailed DialectError DragomanError InternalError"
+    " InvalidSql NotFound ParameterError PathNotFound PermissionDenied QueryCancelled QueryError QueryTimeout Refused"
+    " ResultTooLarge SchemaNotFound TableNotFound UnknownDatabase UnsafeSql Unsupported WriteDenied",
+    "dragoman.gateway": "Gateway",
+    "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
+    "dragoman.model": "Batch Column Constraint Database DeclaredKey Encoded ExplainOptions ForeignKey Index Inspection Kind"
+    " Limits Plan Principal Relation Request Result RowStream Schema Scope Secret Table TableColumn Truncation",
+    "dragoman.results": "encode",
+    "dragoman.sql": "Statement",
+    "dragoman.sql.lexicon": "Lexicon",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "CONTRACT",
+    "Batch",
+    "Busy",
+    "Call",
+    "Capability",
+    "Column",
+    "ColumnNotFound",
+    "ConfigurationError",
+    "ConnectionFailed",
+    "Constraint",
+    "Database",
+    "DeclaredKey",
+    "Dialect",
+    "DialectError",
+    "DialectPlugin",
+    "DragomanError",
+    "Encoded",
+    "Executor",
+    "ExplainOptions",
+    "ForeignKey",
+    "Gateway",
+    "Index",
+    "Inspection",
+    "Inspector",
+    "InternalError",
+    "InvalidSql",
+    "Kind",
+    "Lexicon",
+    "Limits",
+    "NotFound",
+    "ParameterError",
+    "PathNotFound",
+    "PermissionDenied",
+    "Plan",
+    "PolicyPlugin",
+    "Principal",
+    "QueryCancelled",
+    "QueryError",
+    "QueryTimeout",
+    "Refused",
+    "Relation",
+    "Request",
+    "Resolution",
+    "Result",
+    "ResultTooLarge",
+    "RowStream",
+    "Rules",
+    "Schema",
+    "SchemaNotFound",
+    "Scope",
+    "Secret",
+    "Statement",
+    "Table",
+    "TableColumn",
+    "TableNotFound",
+    "Truncation",
+    "UnknownDatabase",
+    "UnsafeSql",
+    "Unsupported",
+    "Validator",
+    "WriteDenied",
+    "encode",
+    "hookimpl",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,210 @@
+"""What a plugin implements: a `Dialect` to describe itself, and an executor and an inspector to do the work.
+
+An executor is a stream the core bounds; an inspector answers in bulk; a validator may refuse a statement. All three are
+asynchronous and know nothing of MCP. Each grows by methods with honest defaults, never by parameters.
+"""
+
+from __future__ import annotations
+
+import abc
+import enum
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from dragoman.errors import Unsupported
+from dragoman.model import Column, Database, ExplainOptions, Inspection, Plan, Principal, Relation, Schema, Scope
+from dragoman.sql.lexicon import Lexicon
+
+if TYPE_CHECKING:
+    from dragoman.model import Request, RowStream
+    from dragoman.sql import Statement
+
+CONTRACT = 1
+"""The version of this contract. A plugin states the one it was written for."""
+
+
+class Capability(enum.Enum):
+    """What a dialect can do. The kit tests both answers: declared, it works; undeclared, it refuses cleanly."""
+
+    READ_ONLY_SESSION = "The engine itself refuses every write in the sessions we open."
+    CANCEL = "Leaving a stream early ends the work in the database, not only ours."
+    PARAMETERS = "Values are bound by the driver, apart from the statement."
+    EXPLAIN = "A plan can be had without running the query."
+    ANALYZE = "A plan can be had with actual times, by running the query inside the read-only envelope."
+    DESCRIBE = "The columns and types of a query can be had without running it."
+    PRIMARY_KEYS = "The inspector tells primary keys."
+    FOREIGN_KEYS = "The inspector tells foreign keys."
+    INDEXES = "The inspector tells indexes."
+    COMMENTS = "The inspector tells comments on relations and columns."
+    ROW_ESTIMATES = "The inspector tells about how many rows a relation has."
+    CATALOGS = "There is a level above schemas."
+    ARRAYS = "Values may be arrays."
+    NESTED = "Values may be rows or maps."
+    GRAMMAR = "The dialect's own parser judges statements and yields their relations and functions."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The read-only policy of a dialect: the data that drives the core's validator. What is not here is refused.
+
+    `functions` and `table_functions`: callable by name, lower case, without schema. `statements`: patterns of whole
+    statements that are harmless inspection (SHOW, PRAGMA, DESCRIBE). `prefixes`: patterns of what may stand before a
+    query that is then judged by itself (EXPLAIN). `refused_relations`: patterns, matched against the dotted lower-case
+    name. All patterns are matched without regard to case against comment-free text.
+    """
+
+    functions: frozenset[str] = frozenset()
+    table_functions: frozenset[str] = frozenset()
+    statements: tuple[re.Pattern[str], ...] = ()
+    prefixes: tuple[re.Pattern[str], ...] = ()
+    refused_relations: tuple[re.Pattern[str], ...] = ()
+
+
+Folding = Literal["lower", "upper", "insensitive", "exact"]
+_PLAIN_NAME = {
+    "lower": re.compile(r"[a-z_][a-z0-9_]*"),
+    "upper": re.compile(r"[A-Z_][A-Z0-9_]*"),
+    "insensitive": re.compile(r"[A-Za-z_][A-Za-z0-9_]*"),
+    "exact": re.compile(r"[A-Za-z_][A-Za-z0-9_]*"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """A kind of SQL, as its plugin describes it.
+
+    `contract`: the contract version the plugin was written for. `sqlglot`: sqlglot's name for this SQL. `driver`: the
+    driver's distribution name. `options`: a dataclass of the plugin's own settings; the core checks and builds it.
+    `folding`: what the database makes of unquoted names (`insensitive`: kept, compared without case). `reserved`: words
+    that need quotes as names, lower case. `placeholder`: how agents write the first parameter. `rewrite`: called with a
+    sqlglot tree translated to this dialect; returns the tree to run, or raises `Unsupported`.
+    """
+
+    name: str
+    contract: int
+    sqlglot: str
+    driver: str = ""
+    capabilities: frozenset[Capability] = frozenset()
+    lexicon: Lexicon = Lexicon()
+    rules: Rules = Rules()
+    options: type[Any] | None = None
+    placeholder: Literal["$1", "?"] = "?"
+    quote_marks: str = '""'
+    folding: Folding = "lower"
+    reserved: frozenset[str] = frozenset()
+    default_schema: str | None = None
+    rewrite: Callable[[Any], Any] | None = None
+
+    def quote(self, name: str) -> str:
+        """Return `name` as SQL, quoted only when it needs to be."""
+        if _PLAIN_NAME[self.folding].fullmatch(name) and name.lower() not in self.reserved:
+            return name
+        start, end = self.quote_marks
+        return start + name.replace(end, end * 2) + end
+
+    def qualify(self, relation: Relation, *, default: str | None = None) -> str:
+        """Return a relation's name as SQL; its schema is left out when it is `default`."""
+        schema = None if relation.schema == default else relation.schema
+        return ".".join(self.quote(part) for part in (relation.catalog, schema, relation.name) if part is not None)
+
+    def same(self, written: str, stored: str) -> bool:
+        """Whether an unquoted name as written names what the database stores."""
+        match self.folding:
+            case "lower":
+                return written.lower() == stored
+            case "upper":
+                return written.upper() == stored
+            case "insensitive":
+                return written.lower() == stored.lower()
+            case "exact":
+                return written == stored
+
+
+class Executor(abc.ABC):
+    """Runs statements on one database. Connects on first use and recovers by itself; created without I/O.
+
+    Methods raise only `DragomanError`s. A plugin implements `open`; the rest has defaults.
+    """
+
+    @abc.abstractmethod
+    def open(self, request: Request) -> AbstractAsyncContextManager[RowStream]:
+        """Run one statement and yield its stream of rows.
+
+        Entering sends the statement; leaving, for whatever reason, ends the work in the database and returns the
+        connection clean or not at all. The core reads at most `limits.max_rows + 1` rows and may stop at any batch; the
+        executor must enforce `limits.timeout` in the engine where it can. Batches should stay near 256 KiB.
+        """
+
+    async def describe(self, request: Request) -> Sequence[Column]:
+        """Return the columns a query would have, without running it. Else raises `Unsupported`."""
+        raise Unsupported("This dialect cannot tell the columns of a query without running it.")
+
+    async def explain(self, request: Request, options: ExplainOptions) -> Plan:
+        """Return the plan of a judged query; the executor builds the EXPLAIN. Else raises `Unsupported`."""
+        raise Unsupported("This dialect cannot explain queries.", suggestion="Run it with a small limit instead.")
+
+    async def prepare(self, request: Request) -> None:
+        """Have the database check a statement without running it; `describe` unless overridden.
+
+        Raises `InvalidSql`, `TableNotFound` or `ColumnNotFound` as running it would.
+        """
+        await self.describe(request)
+
+    async def aclose(self) -> None:
+        """Release every connection, process and thread. Called once; no stream is open."""
+        return
+
+
+class Inspector(abc.ABC):
+    """Reads a database's catalog in bulk: one call answers for many relations. One query per table is the wrong way."""
+
+    @abc.abstractmethod
+    async def version(self) -> str:
+        """Return the server's version, by the cheapest round trip that proves it answers."""
+
+    @abc.abstractmethod
+    async def schemas(self) -> Sequence[Schema]:
+        """Return the schemas the role may see, system ones included and marked."""
+
+    @abc.abstractmethod
+    async def tables(self, scope: Scope) -> Inspection:
+        """Return everything about the relations in `scope`, in a handful of queries whatever their number."""
+
+    async def aclose(self) -> None:
+        """Release what the inspector holds of its own. Called once, before the executor's."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a statement touches, resolved against the catalog: relations, and columns as (relation, column name)."""
+
+    relations: tuple[Relation, ...]
+    columns: tuple[tuple[Relation, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Who asks what of which database. `resolve` is lazy, since it may parse the statement and read the catalog."""
+
+    principal: Principal
+    tool: str
+    database: Database
+    resolve: Callable[[], Awaitable[Resolution]]
+
+
+class Validator(abc.ABC):
+    """May refuse a statement before it runs. Silence is consent; any one validator refuses.
+
+    Verdicts are remembered by statement, database and catalog version; one that also depends on who asks sets
+    `depends_on_principal`.
+    """
+
+    depends_on_principal: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    async def check(self, statement: Statement, call: Call) -> None:
+        """Raise `WriteDenied`, `UnsafeSql` or `InvalidSql`, saying what, where, why and what to do; else return."""

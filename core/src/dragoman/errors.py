@@ -1,0 +1,193 @@
+"""The exceptions of dragoman. Every one has a stable code and says what to do next.
+
+DragomanError
+ ├── ConfigurationError      CONFIGURATION_ERROR   (command line and start-up only)
+ ├── NotFound
+ │    ├── UnknownDatabase    UNKNOWN_DATABASE
+ │    ├── SchemaNotFound     SCHEMA_NOT_FOUND
+ │    ├── TableNotFound      TABLE_NOT_FOUND
+ │    └── ColumnNotFound     COLUMN_NOT_FOUND
+ ├── InvalidSql              INVALID_SQL
+ ├── Refused
+ │    ├── WriteDenied        WRITE_OPERATION_DENIED
+ │    └── UnsafeSql          UNSAFE_SQL
+ ├── QueryError              QUERY_ERROR
+ ├── QueryTimeout            QUERY_TIMEOUT
+ ├── QueryCancelled          QUERY_CANCELLED
+ ├── ResultTooLarge          RESULT_TOO_LARGE
+ ├── ParameterError          PARAMETER_ERROR
+ ├── PathNotFound            PATH_NOT_FOUND
+ ├── Unsupported             UNSUPPORTED
+ ├── Busy                    BUSY
+ ├── DialectError            DIALECT_ERROR
+ ├── PermissionDenied        PERMISSION_DENIED
+ ├── ConnectionFailed        CONNECTION_ERROR
+ └── InternalError           INTERNAL_ERROR
+
+An executor raises these at one boundary, in the database's own words; `identifier` and `offset` let the gateway add
+near names and a caret line. No message may hold a URL, a password, a path or a traceback.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class DragomanError(Exception):
+    """What went wrong, in words an agent can act on.
+
+    `code`: stable, upper case. `suggestion`: the next action, or empty. `identifier`: the name the database did not
+    know, as written. `offset`: where in the statement, in characters from 0. `context`: JSON-safe facts that add
+    something, such as `sqlstate`.
+    """
+
+    code: ClassVar[str] = "INTERNAL_ERROR"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        suggestion: str = "",
+        identifier: str | None = None,
+        offset: int | None = None,
+        context: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.suggestion = suggestion
+        self.identifier = identifier
+        self.offset = offset
+        self.context = context or {}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return `{"code", "message"}` and, when they say something, `suggestion` and `context`."""
+        known = {"code": self.code, "message": self.message, "suggestion": self.suggestion, "context": self.context}
+        return {key: value for key, value in known.items() if value}
+
+
+class ConfigurationError(DragomanError):
+    """The configuration cannot be used; the message names file, key and remedy."""
+
+    code = "CONFIGURATION_ERROR"
+
+
+class NotFound(DragomanError):
+    """Something was named that is not there."""
+
+
+class UnknownDatabase(NotFound):
+    """No database of that name is configured."""
+
+    code = "UNKNOWN_DATABASE"
+
+
+class SchemaNotFound(NotFound):
+    """No such schema, or no such catalog."""
+
+    code = "SCHEMA_NOT_FOUND"
+
+
+class TableNotFound(NotFound):
+    """No such relation."""
+
+    code = "TABLE_NOT_FOUND"
+
+
+class ColumnNotFound(NotFound):
+    """No such column."""
+
+    code = "COLUMN_NOT_FOUND"
+
+
+class InvalidSql(DragomanError):
+    """The statement does not parse, does not type-check, or is nothing a query needs."""
+
+    code = "INVALID_SQL"
+
+
+class Refused(DragomanError):
+    """The statement was understood and will not be run."""
+
+
+class WriteDenied(Refused):
+    """Not a query."""
+
+    code = "WRITE_OPERATION_DENIED"
+
+
+class UnsafeSql(Refused):
+    """A query, but through something the policy refuses."""
+
+    code = "UNSAFE_SQL"
+
+
+class QueryError(DragomanError):
+    """The database failed the query while running it."""
+
+    code = "QUERY_ERROR"
+
+
+class QueryTimeout(DragomanError):
+    """The deadline passed; the database's work was ended."""
+
+    code = "QUERY_TIMEOUT"
+
+
+class QueryCancelled(DragomanError):
+    """The caller cancelled; the database's work was ended."""
+
+    code = "QUERY_CANCELLED"
+
+
+class ResultTooLarge(DragomanError):
+    """Not even one row fits the byte limit, or the answer needs more memory than allowed."""
+
+    code = "RESULT_TOO_LARGE"
+
+
+class ParameterError(DragomanError):
+    """An argument or a bound parameter is missing, unknown, of a wrong type or out of range."""
+
+    code = "PARAMETER_ERROR"
+
+
+class PathNotFound(DragomanError):
+    """No chain of foreign keys joins the two tables."""
+
+    code = "PATH_NOT_FOUND"
+
+
+class Unsupported(DragomanError):
+    """This dialect cannot, or a translation would not be right."""
+
+    code = "UNSUPPORTED"
+
+
+class Busy(DragomanError):
+    """The queue is full; try again."""
+
+    code = "BUSY"
+
+
+class DialectError(DragomanError):
+    """A plugin is missing, broken, claimed twice or of a wrong version; distribution and remedy are named."""
+
+    code = "DIALECT_ERROR"
+
+
+class PermissionDenied(DragomanError):
+    """The database's role lacks a right."""
+
+    code = "PERMISSION_DENIED"
+
+
+class ConnectionFailed(DragomanError):
+    """The database cannot be reached. The message names the database, never its address."""
+
+    code = "CONNECTION_ERROR"
+
+
+class InternalError(DragomanError):
+    """A bug of ours; the message holds a reference id, the log the details."""
+
+    code = "INTERNAL_ERROR"

@@ -1,0 +1,79 @@
+"""The hooks: what a plugin subclasses. Hooks are synchronous and narrow; what they return does the asynchronous work.
+
+A dialect plugin subclasses `DialectPlugin` and marks each hook with `@hookimpl`; type checkers then check it, and a
+missing hook cannot be instantiated. A policy plugin subclasses `PolicyPlugin` and overrides what it needs.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+import pluggy
+
+from dragoman.dialect import Dialect, Executor, Inspector, Validator
+from dragoman.model import Database
+
+PROJECT = "dragoman"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+class DialectPlugin(abc.ABC):
+    """What a dialect provides. Only the plugin that owns `database.dialect` is asked, so plugins need no guards.
+
+    Hooks take one value and never grow parameters; `Database` grows by defaulted fields instead.
+    """
+
+    dialect: Dialect
+
+    @hookspec(firstresult=True)
+    @abc.abstractmethod
+    def executor(self, database: Database) -> Executor:
+        """Return the executor for `database`, not yet connected."""
+
+    @hookspec(firstresult=True)
+    @abc.abstractmethod
+    def inspector(self, database: Database, executor: Executor) -> Inspector:
+        """Return the inspector for `database`; it may share the executor's connections."""
+
+    @hookspec
+    def validators(self, database: Database) -> Sequence[Validator]:
+        """Return further checks of statements sent to `database`, beside the core's; every plugin's are used."""
+        return ()
+
+    def demo(self, folder: Path) -> Sequence[Database]:
+        """Build demo databases below `folder` and return them configured; none by default. Not a hook."""
+        return ()
+
+
+class PolicyPlugin(abc.ABC):
+    """Sees every database, whatever its dialect: may wrap executors and inspectors and add validators."""
+
+    name: str
+
+    def wrap_executor(self, executor: Executor, database: Database) -> Executor:
+        """Return the executor to use instead, usually one that calls `executor`."""
+        return executor
+
+    def wrap_inspector(self, inspector: Inspector, database: Database) -> Inspector:
+        """Return the inspector to use instead, usually one that calls `inspector`."""
+        return inspector
+
+    def further_validators(self, database: Database) -> Sequence[Validator]:
+        """Return further checks of statements sent to `database`."""
+        return ()
+
+    @hookimpl(wrapper=True, specname="executor")
+    def _executor(self, database: Database) -> Generator[None, Executor, Executor]:
+        return self.wrap_executor((yield), database)
+
+    @hookimpl(wrapper=True, specname="inspector")
+    def _inspector(self, database: Database, executor: Executor) -> Generator[None, Inspector, Inspector]:
+        return self.wrap_inspector((yield), database)
+
+    @hookimpl(specname="validators")
+    def _validators(self, database: Database) -> Sequence[Validator]:
+        return self.further_validators(database)

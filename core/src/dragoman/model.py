@@ -1,0 +1,378 @@
+"""The values every floor shares: frozen, slotted, without I/O.
+
+Words are the field's: catalog > schema > relation > column, as in `information_schema`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+class Secret:
+    """A text that never shows itself; `reveal()` is the only way to read it."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """Return the text itself. Never log it, never put it into a message."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret('***')"
+
+    def __str__(self) -> str:
+        return "***"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who calls. stdio and the command line have the local one."""
+
+    name: str = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one answer: rows, bytes of its minified JSON rows, and seconds until the deadline."""
+
+    max_rows: int = 1000
+    max_bytes: int = 100_000
+    timeout: float = 30.0
+
+
+# Configured databases
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredKey:
+    """A key the engine cannot tell: a primary key, or a foreign key when `references` is given. Names as in SQL."""
+
+    table: str
+    columns: tuple[str, ...]
+    references: str | None = None
+    referenced_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """A configured, named place an agent can query. Grows by defaulted fields only.
+
+    A URL in the configuration arrives here as its parts; `url` keeps the whole text for drivers that want it.
+    `database` is what follows the host: a database, a catalog, or a file path relative to `folder`. `options` are the
+    plugin's own, already checked against the dataclass its dialect declares.
+    """
+
+    name: str
+    dialect: str
+    url: Secret | None = None
+    host: str | None = None
+    port: int | None = None
+    database: str | None = None
+    schema: str | None = None
+    user: str | None = None
+    password: Secret | None = None
+    options: Mapping[str, Any] = field(default_factory=_nothing, hash=False)
+    folder: Path = Path()
+    description: str = ""
+    schemas: tuple[str, ...] = ()
+    allow_functions: frozenset[str] = frozenset()
+    allow_relations: frozenset[str] = frozenset()
+    allow_foreign_tables: bool = False
+    accept_unenforced: bool = False
+    keys: tuple[DeclaredKey, ...] = ()
+    max_rows: int = 10_000
+    default_rows: int = 1000
+    max_bytes: int = 100_000
+    timeout: float = 30.0
+    pool_size: int = 5
+    catalog_ttl: float = 300.0
+
+
+# What a database holds
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """The name of a table, a view or anything else with columns."""
+
+    name: str
+    schema: str | None = None
+    catalog: str | None = None
+
+    def __str__(self) -> str:
+        return ".".join(part for part in (self.catalog, self.schema, self.name) if part is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What an inspector is asked about, in bulk. Empty fields do not restrict; several restrict together.
+
+    `catalogs` and `schemas` are names as the database stores them, `names` the relations' own.
+    """
+
+    catalogs: frozenset[str] = frozenset()
+    schemas: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    def __contains__(self, relation: Relation) -> bool:
+        return (
+            (not self.catalogs or relation.catalog in self.catalogs)
+            and (not self.schemas or relation.schema in self.schemas)
+            and (not self.names or relation.name in self.names)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """A schema; `system` ones are shown only when asked for."""
+
+    name: str
+    catalog: str | None = None
+    owner: str | None = None
+    comment: str | None = None
+    system: bool = False
+
+
+RelationType = Literal["table", "view", "materialized view", "foreign table", "partitioned table", "virtual table"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumn:
+    """A column of a relation. `type`: the shortest spelling the database accepts. `enum`: its only values, in order.
+
+    `default`, `generated` and `identity` are SQL text as the database tells it (`identity`: ALWAYS or BY DEFAULT).
+    """
+
+    name: str
+    type: str
+    nullable: bool = True
+    default: str | None = None
+    comment: str | None = None
+    generated: str | None = None
+    identity: str | None = None
+    enum: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """A primary key, unique, check or exclusion constraint. `definition`: the database's text, for the last two."""
+
+    type: Literal["PRIMARY KEY", "UNIQUE", "CHECK", "EXCLUDE"]
+    name: str | None = None
+    columns: tuple[str, ...] = ()
+    definition: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignKey:
+    """A foreign key: `columns` of `relation` point to `referenced_columns` of `references`, in this order."""
+
+    relation: Relation
+    columns: tuple[str, ...]
+    references: Relation
+    referenced_columns: tuple[str, ...]
+    name: str | None = None
+    on_update: str | None = None
+    on_delete: str | None = None
+    declared: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """An index. `parts`: column names or expressions as SQL text, in order; `predicate` of a partial one."""
+
+    name: str
+    parts: tuple[str, ...]
+    unique: bool = False
+    primary: bool = False
+    method: str | None = None
+    predicate: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Everything an inspector tells of one relation. `row_estimate` and `size_bytes`: None when unknown."""
+
+    relation: Relation
+    type: RelationType = "table"
+    columns: tuple[TableColumn, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    comment: str | None = None
+    owner: str | None = None
+    row_estimate: int | None = None
+    size_bytes: int | None = None
+    definition: str | None = None
+    system: bool = False
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The primary key's columns in key order, or none."""
+        return next((c.columns for c in self.constraints if c.type == "PRIMARY KEY"), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """An inspector's bulk answer; `notices` name what could not be read, so that one bad corner spoils nothing."""
+
+    tables: tuple[Table, ...]
+    notices: tuple[str, ...] = ()
+
+
+# Calls and answers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One statement on its way to a database. Grows by defaulted fields only.
+
+    `statement` is the text that was judged; `parameters` are JSON values, bound, never pasted. `tags` reach the
+    database in its own way (application_name, client tags, a comment the executor adds).
+    """
+
+    statement: str
+    parameters: Sequence[Any] = ()
+    limits: Limits = Limits()
+    principal: Principal = Principal()
+    tags: Mapping[str, str] = field(default_factory=_nothing, hash=False)
+    call_id: str = ""
+
+
+KindName = Literal["text", "boolean", "integer", "float", "binary", "json", "native", "any", "array", "map", "row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a column's values arrive from the driver, so that the core encodes by column and touches only what it must.
+
+    text: str, already the server's exact text. boolean: bool. integer: int. float: float. binary: bytes. json: JSON
+    text. native: Python values of any type (Decimal, datetime, UUID, dict, ...), encoded cell by cell. any: int, float,
+    str, bytes or None, mixed, as SQLite has them. array: a sequence of `of[0]`. map: a mapping, or pairs, of `of[0]` to
+    `of[1]`. row: a sequence of `of`, with `fields` when they have names.
+    """
+
+    name: KindName
+    of: tuple[Kind, ...] = ()
+    fields: tuple[str, ...] = ()
+
+    @staticmethod
+    def array(of: Kind) -> Kind:
+        """An array whose elements are of this kind."""
+        return Kind("array", (of,))
+
+    @staticmethod
+    def map(key: Kind, value: Kind) -> Kind:
+        """A map; its keys become the key's text."""
+        return Kind("map", (key, value))
+
+    @staticmethod
+    def row(of: Sequence[Kind], fields: Sequence[str] = ()) -> Kind:
+        """A row or composite: an object when every field has a name of its own, else an array."""
+        return Kind("row", tuple(of), tuple(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a result: its name, its type in the database's own short spelling, and how its values arrive."""
+
+    name: str
+    type: str
+    kind: Kind = Kind("any")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Rows in their final form, each the bytes of a minified JSON array; `notices` say what encoding had to change."""
+
+    rows: Sequence[bytes]
+    notices: tuple[str, ...] = ()
+
+
+Batch = Encoded | Sequence[Sequence[Any]]
+
+
+@dataclass(slots=True)
+class RowStream:
+    """What an executor opens: columns, and rows in batches. `columns` are final once `batches` is exhausted."""
+
+    columns: Sequence[Column]
+    batches: AsyncIterator[Batch]
+    notices: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """Why rows are missing: the limit that cut, and how to get the rest."""
+
+    reason: Literal["rows", "bytes"]
+    limit: int
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Columns and rows, bounded and exact. `rows_json` is the rows as one minified JSON array of arrays.
+
+    `sql` is there only when the SQL that ran is not the SQL that came.
+    """
+
+    columns: tuple[Column, ...]
+    rows_json: bytes
+    row_count: int
+    truncated: Truncation | None = None
+    notices: tuple[str, ...] = ()
+    sql: str | None = None
+    elapsed_ms: float = 0.0
+    query_hash: str = ""
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        """The rows as JSON values: exact decimals and large integers are strings."""
+        rows: list[list[Any]] = json.loads(self.rows_json)
+        return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainOptions:
+    """How a plan is wanted. `analyze` runs the query, inside the same read-only envelope."""
+
+    format: Literal["text", "json", "yaml"] = "text"
+    analyze: bool = False
+    verbose: bool = False
+    buffers: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The answer of EXPLAIN. `plan` is text, or JSON values for the json format; None: the engine does not tell."""
+
+    plan: Any
+    format: Literal["text", "json", "yaml"] = "text"
+    estimated_cost: float | None = None
+    estimated_rows: int | None = None
+    actual_time_ms: float | None = None
+    warnings: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    sql: str | None = None

@@ -1,0 +1,6 @@
+"""SQL as text and as a tree. The only importer of sqlglot."""
+
+from dragoman.sql.lexicon import Lexicon
+from dragoman.sql.statement import Statement
+
+__all__ = ["Lexicon", "Statement"]
