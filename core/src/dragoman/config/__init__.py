@@ -1,1 +1,8 @@
-"""."""
+"""Files, environment and command line become values here. The only reader of the environment."""
+
+from dragoman.config.loading import load
+from dragoman.config.settings import Configuration, Server
+from dragoman.config.showing import STARTER, show
+from dragoman.config.urls import parse_named, parse_url
+
+__all__ = ["STARTER", "Configuration", "Server", "load", "parse_named", "parse_url", "show"]

@@ -1,0 +1,62 @@
+"""Every key of a configuration, as data: how it is read. The reference page is checked against these tables."""
+
+from __future__ import annotations
+
+from dragoman.config import readers
+from dragoman.config.readers import Reader
+
+SERVER: dict[str, Reader] = {
+    "transport": readers.choice("stdio", "http"),
+    "host": readers.text,
+    "port": readers.whole(1, 65535),
+    "tools": readers.tools,
+    "result_format": readers.choice("both", "structured", "text"),
+    "log_level": readers.choice("debug", "info", "warning", "error"),
+    "log_format": readers.choice("json", "text"),
+    "token": readers.secret,
+    "allowed_hosts": readers.texts,
+    "allowed_origins": readers.texts,
+    "max_concurrent": readers.whole(1),
+}
+
+# Where a database is. A URL from a stronger source replaces them all.
+CONNECTION: dict[str, Reader] = {
+    "url": readers.secret,
+    "dialect": readers.text,
+    "host": readers.text,
+    "port": readers.whole(1, 65535),
+    "database": readers.text,
+    "schema": readers.text,
+    "user": readers.text,
+    "password": readers.secret,
+    "options": readers.table,
+}
+
+DATABASE: dict[str, Reader] = {
+    **CONNECTION,
+    "description": readers.text,
+    "schemas": readers.texts,
+    "allow_functions": readers.text_set,
+    "allow_relations": readers.text_set,
+    "allow_foreign_tables": readers.boolean,
+    "accept_unenforced": readers.boolean,
+    "keys": readers.tables,
+    "max_rows": readers.whole(1),
+    "default_rows": readers.whole(1),
+    "max_bytes": readers.whole(1),
+    "timeout": readers.seconds(),
+    "pool_size": readers.whole(1),
+    "catalog_ttl": readers.seconds(zero=True),
+}
+
+# A default URL would make every database the same one.
+DEFAULTS: dict[str, Reader] = {name: read for name, read in DATABASE.items() if name != "url"}
+
+DECLARED_KEY: dict[str, Reader] = {
+    "table": readers.text,
+    "columns": readers.texts,
+    "references": readers.text,
+    "referenced_columns": readers.texts,
+}
+
+TOP = ("default_database", "server", "defaults", "databases")

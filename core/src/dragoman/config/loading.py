@@ -1,0 +1,294 @@
+"""Merging the sources, strongest last, and reading every key; all problems are reported at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+from dragoman.config.keys import CONNECTION, DATABASE, DECLARED_KEY, DEFAULTS, SERVER, TOP
+from dragoman.config.readers import Reader, Wrong, suggest, text
+from dragoman.config.settings import Configuration, Server
+from dragoman.config.sources import (
+    URL_VARIABLE,
+    KeyPath,
+    Layer,
+    Problem,
+    environment_layer,
+    find,
+    interpolate,
+    read_dotenv,
+    read_file,
+)
+from dragoman.config.urls import NAME, NAME_RULE, split_name, split_url
+from dragoman.errors import ConfigurationError
+from dragoman.model import Database, DeclaredKey, Secret
+
+COMMAND_LINE = "command line"
+
+_NOTHING = (
+    "Name one: `dragoman serve sqlite:///shop.db`, DATABASE_URL=..., or [databases.NAME] with url = ... in"
+    " dragoman.toml (`dragoman config init` writes a starter)."
+)
+
+
+def load(
+    path: str | Path | None = None,
+    *,
+    urls: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Configuration:
+    """Return the merged configuration: command line over environment over `.env` over file.
+
+    `path`: the file, else the first one found. `urls`: `[NAME=]URL` texts, relative to `folder` (the current one).
+    `overrides`: further values of the command line, nested as in a file. Raises `ConfigurationError`, whose context
+    lists every problem as `{"file", "key", "message", "remedy"}`.
+    """
+    here = folder or Path.cwd()
+    own = dict(os.environ if environ is None else environ)
+    dotenv = read_dotenv(here)
+    known = {**dotenv, **own}
+    found = find(path, known, here)
+    reading = _Reading()
+    if found:
+        file, shown = found
+        layer, missing = interpolate(Layer(shown, read_file(file, shown), file.parent), known)
+        reading.problems += missing
+        reading.add(layer)
+    reading.add(environment_layer(".env", dotenv, here))
+    reading.add(environment_layer("environment", own, here))
+    reading.add(Layer(COMMAND_LINE, overrides or {}, here))
+    reading.add_urls(urls, COMMAND_LINE, here)
+    if not reading.values.get("databases") and known.get(URL_VARIABLE):
+        reading.add_urls([known[URL_VARIABLE]], f"environment: {URL_VARIABLE}", here)
+    return reading.result(found[0] if found else None)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where a value was given: the source, the key as written there, and the folder its paths are relative to."""
+
+    file: str
+    key: str
+    folder: Path
+
+
+class _Reading:
+    """One loading: the merged values, where each came from, and the problems so far."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.origins: dict[KeyPath, _Origin] = {}
+        self.problems: list[Problem] = []
+        self.warnings: list[str] = []
+
+    # Merging
+
+    def add(self, layer: Layer) -> None:
+        """Lay a stronger source over what is there."""
+        self._merge(self.values, layer.values, (), (), layer)
+
+    def _merge(
+        self, into: dict[str, Any], values: Mapping[str, Any], path: KeyPath, written: KeyPath, layer: Layer
+    ) -> None:
+        if "url" in values and path[:1] == ("databases",):
+            for part in CONNECTION:
+                into.pop(part, None)
+        for name, value in values.items():
+            own = _same_name(name, into) if path == ("databases",) else name
+            here, there = (*path, own), (*written, name)
+            origin = _Origin(layer.origin, layer.spell(there), layer.folder)
+            if isinstance(value, Mapping):
+                if not isinstance(into.get(own), dict):
+                    into[own] = {}
+                self.origins.setdefault(here, origin)
+                self._merge(into[own], cast(Mapping[str, Any], value), here, there, layer)
+            else:
+                into[own] = value
+                self.origins[here] = origin
+
+    def add_urls(self, urls: Iterable[str], origin: str, folder: Path) -> None:
+        """Lay `[NAME=]URL` texts over what is there; two of one name are a problem."""
+        given: set[str] = set()
+        for place in urls:
+            try:
+                name, url = split_name(place)
+                own = name or split_url(url).name
+            except ConfigurationError as error:
+                self.problems.append(Problem(origin, "URL", error.message.rstrip("."), error.suggestion))
+                continue
+            taken = own in given or (name is None and own in self.values.get("databases", {}))
+            if taken:
+                remedy = (
+                    f"Give this one a name of its own: NAME=URL, for example {own}_2={url.partition('://')[0]}://..."
+                )
+                self.problems.append(Problem(origin, own, "a second database of that name", remedy))
+                continue
+            given.add(own)
+            self.add(Layer(origin, {"databases": {own: {"url": url}}}, folder))
+
+    # Reading
+
+    def result(self, source: Path | None) -> Configuration:
+        """Read everything. Raises `ConfigurationError` with every problem there was."""
+        self._unknown(self.values, TOP, (), {"server": SERVER, "defaults": DATABASE})
+        server = self._server()
+        databases = self._databases()
+        default = self._default(databases)
+        if self.problems:
+            raise _error(self.problems)
+        return Configuration(
+            databases=MappingProxyType(databases),
+            default_database=default,
+            server=server,
+            source=source,
+            sources=MappingProxyType({".".join(path): self.origins[path].file for path in _leaves(self.values)}),
+            warnings=tuple(self.warnings),
+        )
+
+    def _server(self) -> Server:
+        read = self._table(self._mapping(self.values.get("server", {}), ("server",)), SERVER, ("server",))
+        return Server(**read)
+
+    def _default(self, databases: Mapping[str, Database]) -> str | None:
+        path = ("default_database",)
+        if (given := self.values.get(path[0])) is None:
+            return None
+        name: str | None = self._attempt(lambda: text(given), path)
+        if name is not None and name not in databases and name not in self.values.get("databases", {}):
+            names = ", ".join(databases)
+            self._problem(
+                path, "no such database is configured", f"{suggest(name, tuple(databases))} Known: {names}.".strip()
+            )
+        return name
+
+    def _databases(self) -> dict[str, Database]:
+        path = ("defaults",)
+        defaults = self._table(self._mapping(self.values.get("defaults", {}), path), DEFAULTS, path)
+        given = self._mapping(self.values.get("databases", {}), ("databases",))
+        if not given and not self.problems:
+            self.problems.append(Problem("configuration", "databases", "no database is configured", _NOTHING))
+        read = {name: self._database(name, values, defaults) for name, values in given.items()}
+        return {name: database for name, database in read.items() if database is not None}
+
+    def _database(self, name: str, values: Any, defaults: Mapping[str, Any]) -> Database | None:
+        path = ("databases", name)
+        if not NAME.fullmatch(name):
+            self._problem(path, "a database cannot have this name", f"Use {NAME_RULE}.")
+        before = len(self.problems)
+        own = self._table(self._mapping(values, path), DATABASE, path)
+        keys = self._keys(own.pop("keys", []), (*path, "keys"))
+        url: Secret | None = own.pop("url", None)
+        split = self._attempt(lambda: split_url(url.reveal()), (*path, "url")) if url else None
+        if len(self.problems) > before:
+            return None
+        parts: dict[str, Any] = {**defaults, **(split.parts if split else {}), **own}
+        if not parts.get("dialect"):
+            self._problem(path, "neither url nor dialect is given", 'Add url = "DIALECT://..." or dialect = "...".')
+            return None
+        parts["options"] = {
+            **defaults.get("options", {}),
+            **(split.options if split else {}),
+            **own.get("options", {}),
+        }
+        # A part that overrides the URL's makes the whole text wrong: drivers must then build from the parts.
+        whole = url if split and not any(part in own for part in CONNECTION if part != "options") else None
+        self._limits(parts, own, path)
+        return Database(name=name, url=whole, keys=keys, folder=self._folder(path), **parts)
+
+    def _limits(self, parts: dict[str, Any], own: Mapping[str, Any], path: KeyPath) -> None:
+        ceiling = parts.get("max_rows", Database.__dataclass_fields__["max_rows"].default)
+        rows = parts.get("default_rows", Database.__dataclass_fields__["default_rows"].default)
+        if rows > ceiling and "default_rows" in own:
+            self._problem((*path, "default_rows"), f"more than max_rows, {ceiling}", "Lower it or raise max_rows.")
+        parts["default_rows"] = min(rows, ceiling)
+
+    def _folder(self, path: KeyPath) -> Path:
+        given = next(((*path, part) for part in ("url", "database") if (*path, part) in self.origins), path)
+        return self.origins[given].folder
+
+    def _keys(self, given: Sequence[Mapping[str, Any]], path: KeyPath) -> tuple[DeclaredKey, ...]:
+        found: list[DeclaredKey] = []
+        for place, each in enumerate(given):
+            here = (*path, str(place))
+            read = self._table(each, DECLARED_KEY, here)
+            if missing := [name for name in ("table", "columns") if not read.get(name) and name not in each]:
+                self._problem(here, f"{' and '.join(missing)} missing", "A declared key names its table and columns.")
+            elif read.get("referenced_columns") and len(read["referenced_columns"]) != len(read.get("columns", ())):
+                self._problem(here, "columns and referenced_columns differ in length", "Give them pairwise.")
+            elif "referenced_columns" in read and "references" not in read:
+                self._problem(here, "referenced_columns without references", "Add the table they are in.")
+            elif read.keys() >= {"table", "columns"}:
+                found.append(DeclaredKey(**read))
+        return tuple(found)
+
+    def _table(self, values: Mapping[str, Any], known: Mapping[str, Reader], path: KeyPath) -> dict[str, Any]:
+        """Read a table of keys; what cannot be read is a problem and left out."""
+        self._unknown(values, tuple(known), path)
+        read: dict[str, Any] = {}
+        for name, reader in known.items():
+            if name in values:
+                value = self._attempt(functools.partial(reader, values[name]), (*path, name))
+                if value is not None:
+                    read[name] = value
+        return read
+
+    def _unknown(
+        self,
+        values: Mapping[str, Any],
+        known: tuple[str, ...],
+        path: KeyPath,
+        elsewhere: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    ) -> None:
+        for name in values:
+            if name not in known:
+                section = next((section for section, keys in elsewhere.items() if name in keys), None)
+                remedy = f"It belongs under [{section}]." if section else suggest(name, known)
+                self._problem((*path, name), "unknown key", remedy or f"Known: {', '.join(known)}.")
+
+    def _mapping(self, value: Any, path: KeyPath) -> Mapping[str, Any]:
+        if isinstance(value, dict):
+            return cast(dict[str, Any], value)
+        self._problem(path, "expected a table of keys", f"Write a section [{'.'.join(path)}].")
+        return {}
+
+    def _attempt(self, read: Callable[[], Any], path: KeyPath) -> Any:
+        try:
+            return read()
+        except Wrong as error:
+            self._problem(path, error.expected, error.remedy)
+        except ConfigurationError as error:
+            self._problem(path, error.message.rstrip("."), error.suggestion)
+        return None
+
+    def _problem(self, path: KeyPath, message: str, remedy: str) -> None:
+        # A key inside a list, or one that is missing, is told by the nearest table around it.
+        known = next(end for end in range(len(path), 0, -1) if path[:end] in self.origins)
+        origin = self.origins[path[:known]]
+        self.problems.append(Problem(origin.file, ".".join((origin.key, *path[known:])), message, remedy))
+
+
+def _leaves(values: Mapping[str, Any], path: KeyPath = ()) -> Iterator[KeyPath]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _leaves(cast(dict[str, Any], value), (*path, name))
+        else:
+            yield (*path, name)
+
+
+def _same_name(name: str, databases: Mapping[str, Any]) -> str:
+    """Return a database's name as the file has it: a variable cannot spell the - of `my-shop`."""
+    return next((known for known in databases if known.replace("-", "_") == name.replace("-", "_")), name)
+
+
+def _error(problems: Sequence[Problem]) -> ConfigurationError:
+    message = str(problems[0])
+    if len(problems) > 1:
+        message = f"The configuration has {len(problems)} problems:\n" + "\n".join(f"- {each}" for each in problems)
+    return ConfigurationError(message, context={"problems": [dataclasses.asdict(each) for each in problems]})

@@ -1,0 +1,171 @@
+"""Readers: each takes a value as a file or a variable gives it and returns ours, or raises `Wrong`.
+
+Text is accepted for every type, since the environment and interpolation give nothing else. No reader repeats a value.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dragoman.config.settings import PROFILES
+from dragoman.model import Secret
+
+Reader = Callable[[Any], Any]
+
+
+class Wrong(ValueError):
+    """A value is not what its key takes: what was expected, and perhaps what was meant."""
+
+    def __init__(self, expected: str, remedy: str = "") -> None:
+        super().__init__(expected)
+        self.expected = expected
+        self.remedy = remedy
+
+
+_BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+
+
+def suggest(word: str, known: tuple[str, ...]) -> str:
+    """Return `Did you mean ...?` when `word` is near one of the known ones, else nothing."""
+    import difflib
+
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"Did you mean {near[0]}?" if near else ""
+
+
+def text(value: Any) -> str:
+    """Any text."""
+    if not isinstance(value, str):
+        raise Wrong("expected text (in quotes)")
+    return value
+
+
+def secret(value: Any) -> Secret:
+    """Text that is never shown."""
+    return Secret(text(value))
+
+
+def boolean(value: Any) -> bool:
+    """True or false."""
+    known = (
+        value if isinstance(value, bool) else _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
+    )
+    if known is None:
+        raise Wrong("expected true or false")
+    return known
+
+
+def whole(minimum: int, maximum: int | None = None) -> Reader:
+    """Return a reader of whole numbers within these bounds."""
+    expected = f"expected a whole number of at least {minimum}"
+    if maximum is not None:
+        expected = f"expected a whole number from {minimum} to {maximum}"
+
+    def read(value: Any) -> int:
+        if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+            value = int(value)
+        if type(value) is not int or value < minimum or (maximum is not None and value > maximum):
+            raise Wrong(expected)
+        return value
+
+    return read
+
+
+def seconds(*, zero: bool = False) -> Reader:
+    """Return a reader of durations in seconds; 0 only where it means something."""
+    expected = "expected seconds, 0 or more" if zero else "expected seconds, more than 0"
+
+    def read(value: Any) -> float:
+        if isinstance(value, str):
+            try:
+                value = float(value)
+            except ValueError:
+                raise Wrong(expected) from None
+        if type(value) not in (int, float) or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+            raise Wrong(expected)
+        return float(value)
+
+    return read
+
+
+def choice(*words: str) -> Reader:
+    """Return a reader that takes one of these words."""
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str):
+            raise Wrong(f"expected one of {', '.join(words)}")
+        if value not in words:
+            raise Wrong(f"expected one of {', '.join(words)}", suggest(value, words))
+        return value
+
+    return read
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """A list of texts; from the environment a JSON array, or texts with commas between."""
+    if isinstance(value, str):
+        value = _json(value) if value.lstrip().startswith("[") else _commas(value)
+    items = as_list(value)
+    if items is None or not all(isinstance(each, str) for each in items):
+        raise Wrong("expected a list of texts")
+    return tuple(items)
+
+
+def text_set(value: Any) -> frozenset[str]:
+    """A list of texts whose order says nothing."""
+    return frozenset(texts(value))
+
+
+def tools(value: Any) -> str | tuple[str, ...]:
+    """A profile's name, or a list of tool names."""
+    if not isinstance(value, str):
+        return texts(value)
+    if value in PROFILES:
+        return value
+    if "," in value or value.lstrip().startswith("["):
+        return texts(value)
+    raise Wrong(f"expected {', '.join(PROFILES)}, or a list of tool names", suggest(value, PROFILES))
+
+
+def table(value: Any) -> dict[str, Any]:
+    """A table; from the environment a JSON object."""
+    value = _json(value) if isinstance(value, str) else value
+    pairs = as_mapping(value)
+    if pairs is None:
+        raise Wrong("expected a table of names and values")
+    return dict(pairs)
+
+
+def tables(value: Any) -> list[dict[str, Any]]:
+    """A list of tables; from the environment a JSON array of objects."""
+    value = _json(value) if isinstance(value, str) else value
+    items = as_list(value)
+    if items is None:
+        raise Wrong("expected a list of tables")
+    return [table(each) for each in items]
+
+
+def as_list(value: Any) -> list[Any] | None:
+    """Return a list as one of anything; None when it is no list."""
+    items: list[Any] | None = value if isinstance(value, list) else None
+    return items
+
+
+def as_mapping(value: Any) -> Mapping[Any, Any] | None:
+    """Return a mapping as one of anything; None when it is no mapping."""
+    pairs: Mapping[Any, Any] | None = value if isinstance(value, Mapping) else None
+    return pairs
+
+
+def _json(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise Wrong("expected JSON") from None
+
+
+def _commas(value: str) -> list[str]:
+    return [each.strip() for each in value.split(",") if each.strip()]

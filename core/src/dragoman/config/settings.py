@@ -1,0 +1,75 @@
+"""What loading a configuration gives: frozen values without a trace of how they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from dragoman.errors import ConfigurationError
+from dragoman.model import Database, Secret
+
+PROFILES = ("minimal", "standard", "full")
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+def _no_sources() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens on `host`."""
+    import ipaddress
+
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """How the MCP server is reached. `tools`: a profile's name, or the names of the tools themselves."""
+
+    transport: Literal["stdio", "http"] = "stdio"
+    host: str = "127.0.0.1"
+    port: int = 8080
+    tools: str | tuple[str, ...] = "standard"
+    result_format: Literal["both", "structured", "text"] = "both"
+    log_level: LogLevel = "info"
+    log_format: Literal["json", "text"] = "json"
+    token: Secret | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    max_concurrent: int = 64
+
+    def check_exposure(self, *, allow_unauthenticated: bool = False) -> None:
+        """Raise `ConfigurationError` when other machines could query the databases without a token."""
+        if self.transport == "stdio" or self.token or allow_unauthenticated or is_loopback(self.host):
+            return
+        raise ConfigurationError(
+            f"The server would listen on {self.host} for anyone: server.token is not set.",
+            suggestion="Set server.token (or DRAGOMAN_SERVER__TOKEN), listen on 127.0.0.1,"
+            " or pass --allow-unauthenticated when something in front of it asks who calls.",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """Everything that was configured, merged.
+
+    `source`: the configuration file, when there is one. `sources`: where each given value came from, by dotted key.
+    `warnings`: what is allowed and probably not meant.
+    """
+
+    databases: Mapping[str, Database]
+    default_database: str | None = None
+    server: Server = Server()
+    source: Path | None = None
+    sources: Mapping[str, str] = field(default_factory=_no_sources, hash=False)
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,94 @@
+"""The configuration for people: merged, with secrets masked; and a starter file."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from dragoman.config.settings import Configuration
+from dragoman.config.urls import split_url
+from dragoman.model import Database, Secret
+
+MASK = "***"
+_SECRET_NAME = re.compile(r"pass|secret|token|credential|(^|_)key($|_)|api_?key|sslkey", re.IGNORECASE)
+
+STARTER = """\
+# dragoman: which databases agents may query. Every key is in docs/configuration.md.
+# ${NAME} and ${NAME:-default} take values from the environment or from .env.
+
+# default_database = "shop"            # the one a call means when it names none
+
+[server]
+transport = "stdio"                    # or "http"
+# host = "127.0.0.1"                   # anything but loopback needs a token
+# port = 8080
+# token = "${DRAGOMAN_TOKEN}"
+# tools = "standard"                   # minimal, standard, full, or a list of tool names
+
+[defaults]                             # any setting of a database
+max_rows = 10000                       # what an agent may ask for
+default_rows = 1000                    # what it gets when it does not ask
+timeout = 30                           # seconds
+
+[databases.shop]
+url = "sqlite:///shop.db"              # relative to this file; four slashes for an absolute path
+description = "What is in it, for agents"
+
+# [databases.crm]
+# url = "postgresql://reader:${CRM_PASSWORD}@db.example/crm?sslmode=verify-full"
+# schemas = ["public", "sales"]        # nothing else is visible
+"""
+
+
+def show(configuration: Configuration) -> dict[str, Any]:
+    """Return the configuration as JSON values, shaped like a file, with every secret as `***`."""
+    shown = {
+        "source": str(configuration.source) if configuration.source else None,
+        "default_database": configuration.default_database,
+        "server": _plain(configuration.server),
+        "databases": {name: _database(database) for name, database in configuration.databases.items()},
+        "sources": dict(configuration.sources),
+        "warnings": list(configuration.warnings),
+    }
+    return {key: value for key, value in shown.items() if value not in (None, [], {})}
+
+
+def _database(database: Database) -> dict[str, Any]:
+    shown = _plain(database)
+    del shown["name"]
+    if database.url:
+        shown["url"] = mask_url(database.url.reveal())
+    return {key: value for key, value in shown.items() if value not in (None, "", [], {}, False)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Secret):
+        return MASK
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        pairs = cast(Mapping[str, Any], value).items()
+        return {name: MASK if _SECRET_NAME.search(name) else _plain(each) for name, each in pairs}
+    if isinstance(value, frozenset):
+        return sorted(cast(frozenset[str], value))
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in cast(list[Any], value)]
+    return str(value) if isinstance(value, Path) else value
+
+
+def mask_url(text: str) -> str:
+    """Return a URL without its secrets: the password, and options that sound like one."""
+    body, mark, query = text.partition("?")
+    password = split_url(body).parts.get("password")
+    if password is not None:
+        head, at, tail = body.rpartition("@")
+        body = re.sub(r"(://[^:]*:).*", rf"\g<1>{MASK}", head, flags=re.DOTALL) + at + tail
+    pairs = (pair.partition("=") for pair in query.split("&"))
+    return (
+        body
+        + mark
+        + "&".join(name + sep + (MASK if _SECRET_NAME.search(name) else value) for name, sep, value in pairs)
+    )

@@ -1,0 +1,233 @@
+"""Where values come from: the file, `.env` and the environment, each as one layer of the same shape."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dragoman.config.readers import as_list, as_mapping
+from dragoman.errors import ConfigurationError
+
+SUFFIXES = (".toml", ".yaml", ".yml")
+PREFIX = "DRAGOMAN_"
+CONFIG_VARIABLE = "DRAGOMAN_CONFIG"
+URL_VARIABLE = "DATABASE_URL"
+
+KeyPath = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with one key: where it stands, what it is, what to do."""
+
+    file: str
+    key: str
+    message: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (f"{self.file}: {self.key}: {self.message}.", self.remedy) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Values of one source, nested as in a file. `names`: how keys are spelled there, unless as dotted paths."""
+
+    origin: str
+    values: Mapping[str, Any]
+    folder: Path
+    names: Mapping[KeyPath, str] = field(default_factory=dict[KeyPath, str])
+
+    def spell(self, path: KeyPath) -> str:
+        """Return the key of `path` as the user wrote it."""
+        return self.names.get(path) or ".".join(path)
+
+
+# Finding the file
+
+
+def find(explicit: str | Path | None, environ: Mapping[str, str], folder: Path) -> tuple[Path, str] | None:
+    """Return the configuration file and what to call it in messages: the first one there is.
+
+    Raises `ConfigurationError` when one was asked for by name and is not there.
+    """
+    asked = explicit or environ.get(CONFIG_VARIABLE)
+    if asked:
+        path = folder / Path(asked).expanduser()
+        if not path.is_file():
+            raise ConfigurationError(
+                f"There is no configuration file {asked}.",
+                suggestion="Check --config and DRAGOMAN_CONFIG, or write a starter file with `dragoman config init`.",
+            )
+        return path, str(asked)
+    home = _user_folder(environ)
+    places = [(folder, ""), (home, f"{home.name}/")]
+    for place, shown in places:
+        for suffix in SUFFIXES:
+            if (path := place / f"dragoman{suffix}").is_file():
+                return path, f"{shown}{path.name}"
+    return None
+
+
+def _user_folder(environ: Mapping[str, str]) -> Path:
+    if given := environ.get("XDG_CONFIG_HOME"):
+        return Path(given) / "dragoman"
+    home = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+    return home / ("Library/Application Support" if sys.platform == "darwin" else ".config") / "dragoman"
+
+
+# The file
+
+
+def read_file(path: Path, shown: str) -> dict[str, Any]:
+    """Return what a TOML or YAML file says. Raises `ConfigurationError`; never repeats the file's text."""
+    try:
+        content = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigurationError(f"{shown} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{shown} is not UTF-8 text.") from None
+    values = (
+        _parse_toml(content, shown) if path.suffix.lower() not in (".yaml", ".yml") else _parse_yaml(content, shown)
+    )
+    return _without_nulls(values)
+
+
+def _parse_toml(content: str, shown: str) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{shown} is not valid TOML: {error}.", suggestion=_TOML_REMEDY) from None
+
+
+_TOML_REMEDY = "Texts need quotes; a section starts with [server] or [databases.NAME]."
+
+
+def _parse_yaml(content: str, shown: str) -> dict[str, Any]:
+    import yaml
+
+    try:
+        values = yaml.load(content, Loader=_yaml_loader())
+    except yaml.MarkedYAMLError as error:
+        # The parser's own words may repeat a value: `password: *name` is an alias to it.
+        mark = error.problem_mark
+        where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+        raise ConfigurationError(f"{shown} is not valid YAML{where}.", suggestion=_YAML_REMEDY) from None
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise ConfigurationError(f"{shown} is not valid YAML.", suggestion=_YAML_REMEDY) from None
+    pairs = as_mapping({} if values is None else values)
+    if pairs is None:
+        raise ConfigurationError(f"{shown} holds no table of keys.", suggestion="Start with `databases:`.")
+    return dict(pairs)
+
+
+_YAML_REMEDY = "Put texts with special characters into quotes; give every key once."
+
+
+def _yaml_loader() -> Any:
+    """Return a loader that refuses a key given twice, as TOML does."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(None, None, "a key twice", key.start_mark)
+                seen.add(key.value)
+            return super().construct_mapping(node, deep)
+
+    return Loader
+
+
+def _without_nulls(values: Mapping[Any, Any]) -> dict[str, Any]:
+    """Drop what YAML leaves empty: it was not given. Keys become text."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        inner = as_mapping(value)
+        if value is not None:
+            found[str(key)] = value if inner is None else _without_nulls(inner)
+    return found
+
+
+# Interpolation
+
+_REFERENCE = re.compile(r"\$\$|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?P<text>[^}]*))?\}|(?P<bad>\$\{)")
+
+
+def interpolate(layer: Layer, environ: Mapping[str, str]) -> tuple[Layer, list[Problem]]:
+    """Return the layer with `${NAME}` and `${NAME:-default}` replaced in its values, and what was missing."""
+    problems: list[Problem] = []
+
+    def walk(value: Any, path: KeyPath) -> Any:
+        if (pairs := as_mapping(value)) is not None:
+            return {key: walk(each, (*path, key)) for key, each in pairs.items()}
+        if (items := as_list(value)) is not None:
+            return [walk(each, (*path, str(place))) for place, each in enumerate(items)]
+        if not isinstance(value, str) or "$" not in value:
+            return value
+        return _REFERENCE.sub(lambda match: replace(match, path), value)
+
+    def replace(match: re.Match[str], path: KeyPath) -> str:
+        if match["name"]:
+            found = environ.get(match["name"])
+            if match["default"] is not None:
+                return found or match["text"]
+            if found is None:
+                problems.append(Problem(layer.origin, layer.spell(path), *_missing(match["name"])))
+            return found or ""
+        if match["bad"]:
+            remedy = "Write ${NAME} or ${NAME:-default}; $$ is a dollar sign."
+            problems.append(Problem(layer.origin, layer.spell(path), "a ${ that names no variable", remedy))
+        return "$"
+
+    return Layer(layer.origin, walk(layer.values, ()), layer.folder, layer.names), problems
+
+
+def _missing(name: str) -> tuple[str, str]:
+    return f"the environment variable {name} is not set", f"Set {name}, here or in .env, or write ${{{name}:-default}}."
+
+
+# The environment
+
+
+def read_dotenv(folder: Path) -> dict[str, str]:
+    """Return the variables of `folder/.env`, or none."""
+    path = folder / ".env"
+    if not path.is_file():
+        return {}
+    from dotenv import dotenv_values
+
+    return {name: value for name, value in dotenv_values(path).items() if value is not None}
+
+
+def environment_layer(origin: str, environ: Mapping[str, str], folder: Path) -> Layer:
+    """Return what `DRAGOMAN_SECTION__KEY` variables configure. Others of that prefix are the user's own."""
+    values: dict[str, Any] = {}
+    names: dict[KeyPath, str] = {}
+    for variable, path in _variables(environ):
+        place = values
+        for part in path[:-1]:
+            if not isinstance(place.get(part), dict):
+                place[part] = {}
+            place = place[part]
+        place[path[-1]] = environ[variable]
+        names[path] = variable
+    return Layer(origin, values, folder, names)
+
+
+def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, KeyPath]]:
+    """Yield configuring variables, short paths first: the one that names a key wins over one that names its table."""
+    found: list[tuple[str, KeyPath]] = []
+    for variable in environ:
+        if variable.upper().startswith(PREFIX):
+            path = tuple(variable[len(PREFIX) :].lower().split("__"))
+            if (len(path) > 1 or path == ("default_database",)) and all(path):
+                found.append((variable, path))
+    yield from sorted(found, key=lambda each: (len(each[1]), each))

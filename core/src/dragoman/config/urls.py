@@ -1,0 +1,122 @@
+"""Database URLs: `dialect://user:password@host:port/database?option=value`, the same for every dialect."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote
+
+from dragoman.errors import ConfigurationError
+from dragoman.model import Database, Secret
+
+NAME = re.compile(r"[a-z0-9_][a-z0-9_-]*")
+NAME_RULE = "lower-case letters, digits, _ and - (not first)"
+# An option of one of these names in a URL is that part, as libpq has it: it reaches every driver the same way.
+PARTS = ("host", "port", "schema", "user", "password")
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)(\+[^:/]*)?://")
+_NAMED = re.compile(r"([^=:/?@]*)=(.*)", re.DOTALL)
+_FORM = (
+    "Write DIALECT://USER:PASSWORD@HOST:PORT/DATABASE; for a file DIALECT:///relative.db or DIALECT:////absolute.db."
+)
+_ENCODE = "Percent-encode special characters in the user and the password (@ is %40, / is %2F, : is %3A)."
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A URL taken apart. `parts` are fields of `Database`; `options` are the plugin's, still text."""
+
+    parts: dict[str, Any]
+    options: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """What its database is called when nobody named it: the file's stem, the database or the catalog."""
+        path = self.parts.get("database") or ""
+        # Behind a host stands a database, perhaps with a schema after it; without one it is the path of a file.
+        own = path.split("/")[0] if self.parts.get("host") else PurePosixPath(path).stem
+        return re.sub(r"[^a-z0-9_]", "_", own.lower()) or self.parts["dialect"]
+
+
+def split_url(text: str) -> Url:
+    """Take a URL apart. Raises `ConfigurationError` that never repeats the URL."""
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        raise ConfigurationError("This is not a database URL.", suggestion=_FORM)
+    dialect = scheme[1].lower()
+    if scheme[2]:
+        raise ConfigurationError(
+            f"A URL names a dialect, not a driver: {scheme[1]}{scheme[2]}.",
+            suggestion=f"Write {dialect}://...; the dialect's plugin brings its driver.",
+        )
+    body, _, query = text[scheme.end() :].partition("?")
+    authority, slash, path = body.partition("/")
+    parts: dict[str, Any] = {"dialect": dialect, **_authority(authority)}
+    if slash and path:
+        parts["database"] = unquote(path)
+    options = _options(query)
+    for part in PARTS:
+        if part in options:
+            parts[part] = options.pop(part)
+    if "port" in parts:
+        parts["port"] = _port(parts["port"])
+    if "password" in parts:
+        parts["password"] = Secret(parts["password"])
+    return Url(parts, options)
+
+
+def _authority(text: str) -> dict[str, str]:
+    userinfo, at, address = text.rpartition("@")
+    parts: dict[str, str] = {}
+    if at:
+        user, colon, password = userinfo.partition(":")
+        parts |= {"user": unquote(user)} if user else {}
+        parts |= {"password": unquote(password)} if colon and password else {}
+    if "," in address:
+        return parts | {"host": unquote(address)}
+    match = re.fullmatch(r"(?:\[([^\]]*)\]|([^:]*))(?::(.*))?", address)
+    if match is None:
+        raise ConfigurationError("The host of this URL cannot be read.", suggestion=f"IPv6: [::1]:5432. {_ENCODE}")
+    host = unquote(match[1] or match[2] or "")
+    parts |= {"host": host} if host else {}
+    parts |= {"port": match[3]} if match[3] else {}
+    return parts
+
+
+def _port(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < int(text) < 65536:
+        return int(text)
+    raise ConfigurationError("The port of this URL is not a number from 1 to 65535.", suggestion=_ENCODE)
+
+
+def _options(query: str) -> dict[str, str]:
+    pairs = (pair.partition("=") for pair in query.split("&") if pair)
+    return {unquote(name): unquote(value) for name, _, value in pairs}
+
+
+def split_name(text: str) -> tuple[str | None, str]:
+    """Take `NAME=URL` apart; None when it is a bare URL. Raises `ConfigurationError` for an impossible name."""
+    named = _NAMED.fullmatch(text)
+    if named is None:
+        return None, text
+    if not NAME.fullmatch(named[1]):
+        raise ConfigurationError(f"A database cannot be called {named[1]!r}.", suggestion=f"Use {NAME_RULE}.")
+    return named[1], named[2]
+
+
+def parse_url(text: str, *, name: str | None = None, folder: Path | None = None) -> Database:
+    """Return the database a URL describes, called `name` or after its own database.
+
+    Relative paths are relative to `folder`, by default the current one. Raises `ConfigurationError`.
+    """
+    url = split_url(text)
+    own = url.name if name is None else name
+    return Database(name=own, url=Secret(text), options=url.options, folder=folder or Path.cwd(), **url.parts)
+
+
+def parse_named(text: str, *, folder: Path | None = None) -> Database:
+    """Return the database that `NAME=URL` or a bare URL describes. Raises `ConfigurationError`."""
+    name, url = split_name(text)
+    return parse_url(url, name=name, folder=folder)
