@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from dragoman.config.keys import CONNECTION, DATABASE, DECLARED_KEY, DEFAULTS, SERVER, TOP
-from dragoman.config.readers import Reader, Wrong, suggest, text
+from dragoman.config.readers import Reader, Wrong, is_mapping, suggest, text
 from dragoman.config.settings import Configuration, Server
 from dragoman.config.sources import (
     URL_VARIABLE,
@@ -27,6 +28,8 @@ from dragoman.config.sources import (
 from dragoman.config.urls import NAME, NAME_RULE, split_name, split_url
 from dragoman.errors import ConfigurationError
 from dragoman.model import Database, DeclaredKey, Secret
+
+_LITERAL_PASSWORD = re.compile(r"[^/]*://[^:/@]*:[^/@]+@")
 
 COMMAND_LINE = "command line"
 
@@ -58,8 +61,11 @@ def load(
     reading = _Reading()
     if found:
         file, shown = found
-        layer, missing = interpolate(Layer(shown, read_file(file, shown), file.parent), known)
+        written = read_file(file, shown)
+        layer, missing = interpolate(Layer(shown, written, file.parent), known)
         reading.problems += missing
+        if file.stat().st_mode & 0o044:
+            reading.warnings += [_readable(shown, key) for key in _literal_secrets(written)]
         reading.add(layer)
     reading.add(environment_layer(".env", dotenv, here))
     reading.add(environment_layer("environment", own, here))
@@ -104,11 +110,11 @@ class _Reading:
             own = _same_name(name, into) if path == ("databases",) else name
             here, there = (*path, own), (*written, name)
             origin = _Origin(layer.origin, layer.spell(there), layer.folder)
-            if isinstance(value, Mapping):
+            if is_mapping(value):
                 if not isinstance(into.get(own), dict):
                     into[own] = {}
                 self.origins.setdefault(here, origin)
-                self._merge(into[own], cast(Mapping[str, Any], value), here, there, layer)
+                self._merge(into[own], value, here, there, layer)
             else:
                 into[own] = value
                 self.origins[here] = origin
@@ -253,8 +259,8 @@ class _Reading:
                 self._problem((*path, name), "unknown key", remedy or f"Known: {', '.join(known)}.")
 
     def _mapping(self, value: Any, path: KeyPath) -> Mapping[str, Any]:
-        if isinstance(value, dict):
-            return cast(dict[str, Any], value)
+        if is_mapping(value):
+            return value
         self._problem(path, "expected a table of keys", f"Write a section [{'.'.join(path)}].")
         return {}
 
@@ -276,10 +282,24 @@ class _Reading:
 
 def _leaves(values: Mapping[str, Any], path: KeyPath = ()) -> Iterator[KeyPath]:
     for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _leaves(cast(dict[str, Any], value), (*path, name))
+        if is_mapping(value):
+            yield from _leaves(value, (*path, name))
         else:
             yield (*path, name)
+
+
+def _literal_secrets(values: Mapping[str, Any], path: KeyPath = ()) -> Iterator[str]:
+    """Yield the keys that hold a password or a token in plain text."""
+    for name, value in values.items():
+        if is_mapping(value):
+            yield from _literal_secrets(value, (*path, name))
+        elif isinstance(value, str) and "${" not in value:
+            if name in ("password", "token") or (name == "url" and _LITERAL_PASSWORD.match(value)):
+                yield ".".join((*path, name))
+
+
+def _readable(file: str, key: str) -> str:
+    return f"{file}: {key}: a secret in plain text that others can read; write ${{NAME}}, or chmod 600 the file."
 
 
 def _same_name(name: str, databases: Mapping[str, Any]) -> str:

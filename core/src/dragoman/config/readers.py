@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeGuard
 
 from dragoman.config.settings import PROFILES
 from dragoman.model import Secret
@@ -108,10 +108,9 @@ def texts(value: Any) -> tuple[str, ...]:
     """A list of texts; from the environment a JSON array, or texts with commas between."""
     if isinstance(value, str):
         value = _json(value) if value.lstrip().startswith("[") else _commas(value)
-    items = as_list(value)
-    if items is None or not all(isinstance(each, str) for each in items):
+    if not is_list(value) or not all(isinstance(each, str) for each in value):
         raise Wrong("expected a list of texts")
-    return tuple(items)
+    return tuple(value)
 
 
 def text_set(value: Any) -> frozenset[str]:
@@ -133,31 +132,32 @@ def tools(value: Any) -> str | tuple[str, ...]:
 def table(value: Any) -> dict[str, Any]:
     """A table; from the environment a JSON object."""
     value = _json(value) if isinstance(value, str) else value
-    pairs = as_mapping(value)
-    if pairs is None:
+    if not is_mapping(value):
         raise Wrong("expected a table of names and values")
-    return dict(pairs)
+    return dict(value)
 
 
 def tables(value: Any) -> list[dict[str, Any]]:
     """A list of tables; from the environment a JSON array of objects."""
     value = _json(value) if isinstance(value, str) else value
-    items = as_list(value)
-    if items is None:
+    if not is_list(value):
         raise Wrong("expected a list of tables")
-    return [table(each) for each in items]
+    return [table(each) for each in value]
 
 
-def as_list(value: Any) -> list[Any] | None:
-    """Return a list as one of anything; None when it is no list."""
-    items: list[Any] | None = value if isinstance(value, list) else None
-    return items
+def is_list(value: Any) -> TypeGuard[list[Any]]:
+    """Whether it is a list, of anything."""
+    return isinstance(value, list)
 
 
-def as_mapping(value: Any) -> Mapping[Any, Any] | None:
-    """Return a mapping as one of anything; None when it is no mapping."""
-    pairs: Mapping[Any, Any] | None = value if isinstance(value, Mapping) else None
-    return pairs
+def is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    """Whether it is a mapping, of anything."""
+    return isinstance(value, Mapping)
+
+
+def is_collection(value: Any) -> TypeGuard[Collection[Any]]:
+    """Whether it is a list, a tuple or a set, of anything."""
+    return isinstance(value, list | tuple | frozenset)
 
 
 def _json(value: str) -> Any:

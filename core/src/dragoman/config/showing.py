@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from dragoman.config.readers import is_collection, is_mapping
 from dragoman.config.settings import Configuration
 from dragoman.config.urls import split_url
 from dragoman.model import Database, Secret
@@ -69,13 +69,10 @@ def _plain(value: Any) -> Any:
         return MASK
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        pairs = cast(Mapping[str, Any], value).items()
-        return {name: MASK if _SECRET_NAME.search(name) else _plain(each) for name, each in pairs}
-    if isinstance(value, frozenset):
-        return sorted(cast(frozenset[str], value))
-    if isinstance(value, tuple | list):
-        return [_plain(each) for each in cast(list[Any], value)]
+    if is_mapping(value):
+        return {name: MASK if _SECRET_NAME.search(name) else _plain(each) for name, each in value.items()}
+    if is_collection(value):
+        return [_plain(each) for each in (sorted(value) if isinstance(value, frozenset) else value)]
     return str(value) if isinstance(value, Path) else value
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dragoman.config.readers import as_list, as_mapping
+from dragoman.config.readers import is_list, is_mapping
 from dragoman.errors import ConfigurationError
 
 SUFFIXES = (".toml", ".yaml", ".yml")
@@ -121,10 +121,11 @@ def _parse_yaml(content: str, shown: str) -> dict[str, Any]:
         raise ConfigurationError(f"{shown} is not valid YAML{where}.", suggestion=_YAML_REMEDY) from None
     except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigurationError(f"{shown} is not valid YAML.", suggestion=_YAML_REMEDY) from None
-    pairs = as_mapping({} if values is None else values)
-    if pairs is None:
+    if values is None:
+        return {}
+    if not is_mapping(values):
         raise ConfigurationError(f"{shown} holds no table of keys.", suggestion="Start with `databases:`.")
-    return dict(pairs)
+    return dict(values)
 
 
 _YAML_REMEDY = "Put texts with special characters into quotes; give every key once."
@@ -138,8 +139,8 @@ def _yaml_loader() -> Any:
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             seen: set[str] = set()
             for key, _ in node.value:
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(None, None, "a key twice", key.start_mark)
+                if not isinstance(key, yaml.ScalarNode) or key.value in seen:
+                    raise yaml.constructor.ConstructorError(None, None, "no key, or one twice", key.start_mark)
                 seen.add(key.value)
             return super().construct_mapping(node, deep)
 
@@ -148,12 +149,8 @@ def _yaml_loader() -> Any:
 
 def _without_nulls(values: Mapping[Any, Any]) -> dict[str, Any]:
     """Drop what YAML leaves empty: it was not given. Keys become text."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        inner = as_mapping(value)
-        if value is not None:
-            found[str(key)] = value if inner is None else _without_nulls(inner)
-    return found
+    given = {str(key): value for key, value in values.items() if value is not None}
+    return {key: _without_nulls(value) if is_mapping(value) else value for key, value in given.items()}
 
 
 # Interpolation
@@ -166,10 +163,10 @@ def interpolate(layer: Layer, environ: Mapping[str, str]) -> tuple[Layer, list[P
     problems: list[Problem] = []
 
     def walk(value: Any, path: KeyPath) -> Any:
-        if (pairs := as_mapping(value)) is not None:
-            return {key: walk(each, (*path, key)) for key, each in pairs.items()}
-        if (items := as_list(value)) is not None:
-            return [walk(each, (*path, str(place))) for place, each in enumerate(items)]
+        if is_mapping(value):
+            return {key: walk(each, (*path, key)) for key, each in value.items()}
+        if is_list(value):
+            return [walk(each, (*path, str(place))) for place, each in enumerate(value)]
         if not isinstance(value, str) or "$" not in value:
             return value
         return _REFERENCE.sub(lambda match: replace(match, path), value)

@@ -76,7 +76,7 @@ def _authority(text: str) -> dict[str, str]:
         parts |= {"password": unquote(password)} if colon and password else {}
     if "," in address:
         return parts | {"host": unquote(address)}
-    match = re.fullmatch(r"(?:\[([^\]]*)\]|([^:]*))(?::(.*))?", address)
+    match = re.fullmatch(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::(.*))?", address)
     if match is None:
         raise ConfigurationError("The host of this URL cannot be read.", suggestion=f"IPv6: [::1]:5432. {_ENCODE}")
     host = unquote(match[1] or match[2] or "")
