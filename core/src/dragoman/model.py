@@ -92,7 +92,7 @@ class Database:
     schema: str | None = None
     user: str | None = None
     password: Secret | None = None
-    options: Mapping[str, Any] = field(default_factory=_nothing, hash=False)
+    options: Mapping[str, Any] = field(default_factory=_nothing, hash=False, repr=False)
     folder: Path = Path()
     description: str = ""
     schemas: tuple[str, ...] = ()
