@@ -6,7 +6,7 @@ import importlib.metadata
 import importlib.util
 import json
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,6 @@ _ANNOTATIONS = types.ToolAnnotations(
 )
 
 Context = ServerRequestContext[Any, Any]
-Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
 class Calls:
@@ -42,23 +41,21 @@ class Calls:
 
     def __init__(self) -> None:
         self._scopes: set[anyio.CancelScope] = set()
-        self._stopped = False
+        self.stopped = False
 
     @contextmanager
     def entered(self) -> Generator[None]:
         """Run a call; leaves the block early when the server stops."""
         with anyio.CancelScope() as scope:
             self._scopes.add(scope)
-            if self._stopped:
-                scope.cancel()
             try:
                 yield
             finally:
                 self._scopes.discard(scope)
 
     def stop(self) -> None:
-        """End every call that runs, and from now on every call that comes."""
-        self._stopped = True
+        """End every call that runs; from now on none is begun."""
+        self.stopped = True
         for scope in self._scopes:
             scope.cancel()
 
@@ -75,8 +72,9 @@ def build(toolbox: Toolbox, calls: Calls | None = None) -> Server[Any]:
     async def call_tool(context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
         if call.name not in tools:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {call.name[:100]}")
-        with running.entered():
-            return await _call(toolbox, context, call)
+        if not running.stopped:
+            with running.entered():
+                return await _call(toolbox, context, call)
         return _failure(call.name, QueryCancelled("The server is stopping.", suggestion="Connect again and retry."))
 
     server: Server[Any] = Server(
@@ -109,7 +107,7 @@ def _described(tool: Tool) -> types.Tool:
 async def _call(toolbox: Toolbox, context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
     try:
         answer = await toolbox.call(
-            call.name, call.arguments or {}, progress=_progress(context), principal=_principal(context)
+            call.name, call.arguments or {}, progress=context.session.report_progress, principal=_principal(context)
         )
         return _result(answer)
     except Exception:
@@ -131,11 +129,6 @@ def _result(answer: Answer) -> types.CallToolResult:
         is_error=answer.is_error,
         _meta=answer.meta or None,
     )
-
-
-def _progress(context: Context) -> Progress | None:
-    wanted = context.meta and context.meta.get("progress_token") is not None
-    return context.session.report_progress if wanted else None
 
 
 def _principal(context: Context) -> Principal:

@@ -1,0 +1,103 @@
+"""A toolbox no database is behind: it waits, crashes and reports progress when told to.
+
+It stands in where a test is about the protocol or the process. As a program it serves itself: over stdio, or over HTTP
+with the token given on the command line.
+"""
+
+import asyncio
+import json
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from dragoman.model import Principal
+
+ANY = {"type": "object"}
+
+
+@dataclass(frozen=True)
+class Tool:
+    name: str
+    title: str | None = None
+    description: str = "Does what it is called."
+    input_schema: dict[str, Any] = field(default_factory=lambda: dict(ANY))
+    output_schema: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    text: str
+    structured: dict[str, Any] | None
+    meta: dict[str, Any] = field(default_factory=dict)
+    is_error: bool = False
+
+
+class Nothing:
+    """A gateway without databases."""
+
+    names: tuple[str, ...] = ()
+
+
+class StandIn:
+    tools = (Tool("echo", output_schema=ANY), Tool("wait"), Tool("fail"), Tool("crash"), Tool("count"), Tool("big"))
+    instructions = "A stand-in."
+    gateway = Nothing()
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    def note(self, event: str) -> None:
+        self.log.append(event)
+        print(event, file=sys.stderr, flush=True)
+
+    async def call(self, name: str, arguments: dict, *, progress: Any = None, principal: Principal) -> Answer:
+        return await getattr(self, name)(arguments, progress, principal)
+
+    async def echo(self, arguments: dict, progress: Any, principal: Principal) -> Answer:
+        print("a stray print")
+        answer = {"arguments": arguments, "who": principal.name}
+        return Answer(json.dumps(answer), answer, {"dragoman/elapsed_ms": 1.5})
+
+    async def wait(self, arguments: dict, progress: Any, principal: Principal) -> Answer:
+        self.note("waiting")
+        try:
+            await asyncio.sleep(arguments.get("seconds", 60))
+        except asyncio.CancelledError:
+            self.note("cancelled")
+            raise
+        return Answer("{}", {})
+
+    async def fail(self, arguments: dict, progress: Any, principal: Principal) -> Answer:
+        return Answer('{"error":{"code":"QUERY_ERROR"}}', {"never": "shown"}, is_error=True)
+
+    async def crash(self, arguments: dict, progress: Any, principal: Principal) -> Answer:
+        raise RuntimeError("password=hunter2")
+
+    async def count(self, arguments: dict, progress: Any, principal: Principal) -> Answer:
+        for number in range(1, 4):
+            await progress(number, 3, f"step {number}")
+        return Answer("{}", {})
+
+    async def big(self, arguments: dict, progress: Any, principal: Principal) -> Answer:
+        return Answer("x" * arguments["bytes"], None)
+
+
+async def main(arguments: list[str]) -> None:
+    if not arguments:
+        from dragoman.mcp.stdio import serve_stdio
+
+        await serve_stdio(StandIn())
+        return
+    from dragoman.config import Server
+    from dragoman.mcp.http import serve_http
+    from dragoman.model import Secret
+
+    token = Secret(arguments[0]) if arguments[0] else None
+    await serve_http(StandIn(), Server(transport="http", port=0, token=token, allowed_hosts=("gw.example",)))
+
+
+if __name__ == "__main__":
+    import logging
+
+    logging.basicConfig(level="INFO", stream=sys.stderr, format="%(message)s")
+    asyncio.run(main(sys.argv[1:]))
