@@ -1,1 +1,26 @@
-"""."""
+"""Cached, searchable metadata of one database: names, keys, join paths."""
+
+from dragoman.catalog.catalog import Catalog, Direction
+from dragoman.catalog.compact import compact
+from dragoman.catalog.full import full, said, summary
+from dragoman.catalog.joins import Step
+from dragoman.catalog.names import Namespace, near
+from dragoman.catalog.search import Match, MatchKind, kind_of
+from dragoman.catalog.snapshot import SchemaKey, Snapshot
+
+__all__ = [
+    "Catalog",
+    "Direction",
+    "Match",
+    "MatchKind",
+    "Namespace",
+    "SchemaKey",
+    "Snapshot",
+    "Step",
+    "compact",
+    "full",
+    "kind_of",
+    "near",
+    "said",
+    "summary",
+]

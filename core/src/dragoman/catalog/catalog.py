@@ -1,0 +1,264 @@
+"""The catalog of one database: loaded in bulk, kept for a while, looked at again when a name is missed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from typing import Literal, TypeVar
+
+from dragoman.catalog.declared import merge
+from dragoman.catalog.flight import SingleFlight
+from dragoman.catalog.join_sql import join_sql
+from dragoman.catalog.joins import Step
+from dragoman.catalog.names import Namespace, Part, parse_name
+from dragoman.catalog.search import Match, MatchKind
+from dragoman.catalog.snapshot import SchemaKey, Snapshot
+from dragoman.dialect import Capability, Dialect, Inspector
+from dragoman.errors import NotFound, PathNotFound, SchemaNotFound
+from dragoman.model import Database, ForeignKey, Relation, Schema, Scope, Table
+
+Direction = Literal["outgoing", "incoming", "both"]
+Found = TypeVar("Found")
+ALL_KINDS: tuple[MatchKind, ...] = ("table", "view", "column")
+Clock = Callable[[], float]
+
+_REMEMBERED_MISSES = 1000
+_CHEAP = 0.05
+"""Seconds. A look at the database that takes less may be repeated at any time."""
+_PATIENCE = 10
+"""A longer one is repeated for the same missed name only after this many times its own duration."""
+
+
+class Catalog:
+    """What agents may know of a database. Methods raise what the inspector raises, besides what they say."""
+
+    def __init__(
+        self, inspector: Inspector, dialect: Dialect, database: Database, *, clock: Clock = time.monotonic
+    ) -> None:
+        self._inspector = inspector
+        self._dialect = dialect
+        self._database = database
+        self._allowed = tuple(_schema_parts(text, dialect) for text in database.schemas)
+        catalog = database.database if Capability.CATALOGS in dialect.capabilities else None
+        self._homes = _homes(database, dialect, self._allowed)
+        self._namespace = Namespace(dialect, self._homes[0] if self._homes else None, catalog)
+        self._clock = clock
+        self._flights = SingleFlight()
+        self._snapshot: Snapshot | None = None
+        self._born = self._cost = 0.0
+        self._misses: dict[tuple[str, str | None], float] = {}
+
+    @property
+    def namespace(self) -> Namespace:
+        """How relations are written in this database."""
+        return self._namespace
+
+    @property
+    def version(self) -> int:
+        """Grows whenever a look at the database showed something new; 0 before the first."""
+        return 0 if self._snapshot is None else self._snapshot.version
+
+    @property
+    def loaded(self) -> Snapshot | None:
+        """What was seen last, however long ago, without asking the database."""
+        return self._snapshot
+
+    async def snapshot(self) -> Snapshot:
+        """Return everything visible, at most `catalog_ttl` seconds old. Callers share one load."""
+        if self._snapshot is not None and self._clock() - self._born < self._database.catalog_ttl:
+            return self._snapshot
+        return await self._read(self._scope())
+
+    async def schemas(self) -> tuple[Schema, ...]:
+        """Return the visible schemas, system ones included and marked."""
+        return (await self.snapshot()).known_schemas
+
+    async def find(self, name: str, schema: str | None = None) -> Table:
+        """Return the relation that `name` names: plain, quoted or dotted as in SQL, or exactly as stored.
+
+        `schema` may be dotted (catalog.schema). Without it the name resolves as the database would. A name that is
+        missed has its schema looked at again before `TableNotFound` or `SchemaNotFound`, which name near ones.
+        Raises `ParameterError`, listing the candidates, when several fit.
+        """
+        return await self._sure(name, schema, lambda snapshot: snapshot.find(name, schema))
+
+    async def find_schema(self, written: str) -> SchemaKey:
+        """Return the schema that a plain or dotted name names, looking again once; raises `SchemaNotFound`."""
+        return await self._sure("", written, lambda snapshot: snapshot.find_schema(written))
+
+    async def near_relations(self, name: str) -> list[str]:
+        """Return relations, as in SQL, that `name` may have meant, best first."""
+        return (await self.snapshot()).near_relations(name)
+
+    async def near_columns(self, name: str, relations: Iterable[Relation] = ()) -> list[str]:
+        """Return columns of `relations`, or of any when there are none, that `name` may have meant, best first."""
+        return (await self.snapshot()).near_columns(name, relations)
+
+    async def search(
+        self, query: str, kinds: Collection[MatchKind] = ALL_KINDS, limit: int = 20
+    ) -> tuple[list[Match], tuple[str, ...]]:
+        """Return relations and columns by name and comment, best first, and notices of what could not be read."""
+        snapshot = await self.snapshot()
+        return snapshot.index.search(query, kinds, limit), snapshot.notices
+
+    async def foreign_keys(
+        self, table: Table, direction: Direction = "both"
+    ) -> tuple[list[ForeignKey], list[ForeignKey]]:
+        """Return the keys that leave a relation and those that come to it; a self reference is in both."""
+        graph = (await self.snapshot()).graph
+        outgoing = graph.outgoing.get(table.relation, []) if direction != "incoming" else []
+        incoming = graph.incoming.get(table.relation, []) if direction != "outgoing" else []
+        return outgoing, incoming
+
+    async def join_paths(self, source: Table, target: Table, max_depth: int = 4) -> list[tuple[Step, ...]]:
+        """Return up to five shortest ways to join two relations in at most `max_depth` joins.
+
+        Raises `PathNotFound`, naming what either side joins to.
+        """
+        snapshot = await self.snapshot()
+        paths = snapshot.graph.paths(source.relation, target.relation, max_depth)
+        if not paths:
+            raise _no_path(snapshot, source.relation, target.relation, max_depth)
+        return paths
+
+    def join_sql(self, path: tuple[Step, ...]) -> str:
+        """Return a whole SELECT along a join path, in the database's dialect."""
+        return join_sql(path, self._namespace)
+
+    async def aclose(self) -> None:
+        """End a load that is under way."""
+        await self._flights.aclose()
+
+    async def _sure(self, name: str, schema: str | None, look: Callable[[Snapshot], Found]) -> Found:
+        """Look; on a miss have the schema read again, unless that was just done for this name, and look once more."""
+        snapshot = await self.snapshot()
+        try:
+            return look(snapshot)
+        except NotFound as error:
+            if not self._may_look_again((name, schema)):
+                raise
+            whole = isinstance(error, SchemaNotFound)
+            scope = self._scope() if whole else self._scope_of(snapshot, name, schema)
+        fresh = await self._read(scope)
+        self._misses[name, schema] = self._clock()
+        return look(fresh)
+
+    def _may_look_again(self, key: tuple[str, str | None]) -> bool:
+        if len(self._misses) >= _REMEMBERED_MISSES:
+            self._misses.clear()
+        last = self._misses.get(key)
+        return last is None or self._cost < _CHEAP or self._clock() - last > self._cost * _PATIENCE
+
+    async def _read(self, scope: Scope) -> Snapshot:
+        await self._flights.run(scope, lambda: self._take(scope))
+        assert self._snapshot is not None  # _take sets it or raises
+        return self._snapshot
+
+    async def _take(self, scope: Scope) -> None:
+        """Read `scope` and put it in the place of what was known of it."""
+        start = self._clock()
+        whole = scope == self._scope()
+        schemas = tuple(await self._inspector.schemas()) if whole or self._snapshot is None else None
+        seen = await self._inspector.tables(scope)
+        before = self._snapshot
+        if schemas is None and before is not None:
+            kept = (table for table in before.tables if table.relation not in scope)
+            told = tuple(dict.fromkeys((*before.told, *seen.notices)))
+            self._snapshot = self._merged((*kept, *seen.tables), before.known_schemas, told, before)
+        else:
+            self._snapshot = self._merged(seen.tables, schemas or (), seen.notices, before)
+            self._born = self._clock()
+        self._cost = self._clock() - start
+
+    def _scope(self) -> Scope:
+        """Everything the configuration lets see, or a little more: what is too much is dropped afterwards."""
+        catalogs = {parts[-2].text if len(parts) > 1 else self._namespace.catalog for parts in self._allowed}
+        return Scope(
+            catalogs=frozenset() if None in catalogs else frozenset(name for name in catalogs if name is not None),
+            schemas=frozenset(text for parts in self._allowed for text in _spellings(parts[-1], self._dialect)),
+        )
+
+    def _scope_of(self, snapshot: Snapshot, name: str, schema: str | None) -> Scope:
+        """The one schema a missed name must be in, else everything."""
+        parts = parse_name(name, self._dialect.lexicon) or ()
+        written = schema or self._namespace.join(*(part.text for part in parts[:-1])) or None
+        if written is not None:
+            key = snapshot.find_schema(written)
+        else:
+            key = SchemaKey(self._namespace.schema, self._namespace.catalog)
+        if key.name is None:
+            return self._scope()
+        catalogs: frozenset[str] = frozenset() if key.catalog is None else frozenset({key.catalog})
+        return Scope(catalogs=catalogs, schemas=frozenset({key.name}))
+
+    def _merged(
+        self, tables: Iterable[Table], schemas: Iterable[Schema], told: tuple[str, ...], before: Snapshot | None
+    ) -> Snapshot:
+        visible = sorted((t for t in tables if self._visible(t.relation.schema, t.relation.catalog)), key=_order)
+        known = tuple(schema for schema in schemas if self._visible(schema.name, schema.catalog))
+        plain = Snapshot(tuple(visible), self._namespace, self._homes, told, (), 1, known)
+        merged, unused = merge(visible, self._database.keys, plain.find, self._dialect)
+        after = replace(plain, tables=merged, unused_keys=tuple(unused))
+        if before is None:
+            return after
+        after = replace(after, version=before.version)
+        return before if after == before else replace(after, version=before.version + 1)
+
+    def _visible(self, schema: str | None, catalog: str | None) -> bool:
+        return not self._allowed or any(self._allows(parts, schema, catalog) for parts in self._allowed)
+
+    def _allows(self, parts: tuple[Part, ...], schema: str | None, catalog: str | None) -> bool:
+        home = self._namespace.catalog
+        if len(parts) == 1 and home is not None and catalog is not None and catalog != home:
+            return False
+        stored = (schema, catalog)
+        return len(parts) <= 2 and all(
+            part.text == name or part.names(name, self._dialect)
+            for part, name in zip(reversed(parts), stored, strict=False)
+        )
+
+
+def _schema_parts(text: str, dialect: Dialect) -> tuple[Part, ...]:
+    return parse_name(text, dialect.lexicon) or (Part(text, quoted=True),)
+
+
+def _spellings(part: Part, dialect: Dialect) -> set[str]:
+    """How a configured schema may be stored: as written, or as the dialect folds it."""
+    if part.quoted:
+        return {part.text}
+    folded = {"lower": part.text.lower(), "upper": part.text.upper()}.get(dialect.folding, part.text)
+    return {part.text, folded}
+
+
+def _homes(database: Database, dialect: Dialect, allowed: tuple[tuple[Part, ...], ...]) -> tuple[str, ...]:
+    single = allowed[0][-1].text if len(allowed) == 1 else None
+    written = (database.schema, single, dialect.default_schema)
+    parts = [Part(home) for home in written if home]
+    return tuple(dict.fromkeys(home for part in parts for home in (part.text, *sorted(_spellings(part, dialect)))))
+
+
+def _order(table: Table) -> tuple[str, str, str]:
+    relation = table.relation
+    return (relation.catalog or "", relation.schema or "", relation.name)
+
+
+def _no_path(snapshot: Snapshot, source: Relation, target: Relation, max_depth: int) -> PathNotFound:
+    name = snapshot.namespace.name
+    if source == target:
+        return PathNotFound(
+            f"{name(source)} has no foreign key to itself.",
+            suggestion=f"It joins to {_neighbours(snapshot, source)}.",
+        )
+    return PathNotFound(
+        f"No chain of at most {max_depth} foreign keys joins {name(source)} and {name(target)}.",
+        suggestion=f"{name(source)} joins to {_neighbours(snapshot, source)}; "
+        f"{name(target)} joins to {_neighbours(snapshot, target)}. "
+        "Compare columns of like names with search_catalog, or raise max_depth (up to 6).",
+    )
+
+
+def _neighbours(snapshot: Snapshot, relation: Relation) -> str:
+    names = [snapshot.namespace.name(other) for other in snapshot.graph.neighbours(relation)]
+    shown = [*names[:5], *([f"{len(names) - 5} more"] if len(names) > 5 else [])]
+    return ", ".join(shown) or "nothing"

@@ -1,0 +1,39 @@
+"""Work that many ask for at once and that is done once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+
+
+class SingleFlight:
+    """Callers that ask for the same key while it is being worked on share the work; none of them can cancel it."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[Hashable, asyncio.Task[None]] = {}
+
+    async def run(self, key: Hashable, work: Callable[[], Awaitable[None]]) -> None:
+        """Do `work`, or join whoever does the work of this key just now. Raises what the work raises."""
+        task = self._tasks.get(key)
+        if task is None:
+            task = asyncio.create_task(_awaited(work))
+            self._tasks[key] = task
+            task.add_done_callback(lambda done: self._landed(key, done))
+        await asyncio.shield(task)
+
+    def _landed(self, key: Hashable, task: asyncio.Task[None]) -> None:
+        del self._tasks[key]
+        if not task.cancelled():
+            task.exception()  # marks it as seen: every caller may be gone
+
+    async def aclose(self) -> None:
+        """End all work under way."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
+    await work()

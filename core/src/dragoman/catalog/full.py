@@ -1,0 +1,178 @@
+"""Relations as objects with every fact; what is null, false or empty is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dragoman.catalog.compact import check_definition, is_unique, one_line
+from dragoman.catalog.joins import Step
+from dragoman.catalog.names import Namespace
+from dragoman.model import Constraint, ForeignKey, Index, Relation, Table, TableColumn
+
+Facts = dict[str, Any]
+
+
+def said(facts: Mapping[str, Any]) -> Facts:
+    """Return the facts that say something: not null, not false, not empty. Zero says something."""
+    return {
+        key: value
+        for key, value in facts.items()
+        if value is not None and value is not False and value not in ("", [], {})
+    }
+
+
+def summary(table: Table, namespace: Namespace) -> Facts:
+    """Return a relation as `list_tables` tells it."""
+    return said(
+        {
+            **_heading(table, namespace),
+            "size_bytes": table.size_bytes,
+            "has_primary_key": bool(table.primary_key),
+            "column_count": len(table.columns),
+        }
+    )
+
+
+def full(table: Table, namespace: Namespace, *, indexes: bool = True, constraints: bool = True) -> Facts:
+    """Return a relation as `describe_table` tells it."""
+    return said(
+        {
+            **_heading(table, namespace),
+            "columns": [_column(table, column, namespace) for column in table.columns],
+            "constraints": list(_constraints(table, namespace)) if constraints else [],
+            "indexes": [_index(table, index, namespace) for index in table.indexes] if indexes else [],
+        }
+    )
+
+
+def foreign_key(key: ForeignKey, namespace: Namespace) -> Facts:
+    """Return a foreign key as `get_foreign_keys` tells it."""
+    return said(
+        {
+            "constraint_name": _name(key.name, namespace),
+            **_ends(key.relation, key.columns, key.references, key.referenced_columns, namespace),
+            "on_update": key.on_update,
+            "on_delete": key.on_delete,
+        }
+    )
+
+
+def step(taken: Step, namespace: Namespace) -> Facts:
+    """Return one join as `find_join_path` tells it."""
+    ends = _ends(taken.source, taken.source_columns, taken.target, taken.target_columns, namespace)
+    return said({**ends, "constraint_name": _name(taken.key.name, namespace)})
+
+
+def _heading(table: Table, namespace: Namespace) -> Facts:
+    return {
+        "name": namespace.dialect.quote(table.relation.name),
+        "schema_name": namespace.schema_name(table.relation),
+        "type": table.type,
+        "description": table.comment,
+        "estimated_row_count": table.row_estimate,
+    }
+
+
+def _ends(
+    source: Relation, columns: Sequence[str], target: Relation, target_columns: Sequence[str], namespace: Namespace
+) -> Facts:
+    return {
+        "from_schema": namespace.schema_name(source),
+        "from_table": namespace.dialect.quote(source.name),
+        "from_columns": _names(columns, namespace),
+        "to_schema": namespace.schema_name(target),
+        "to_table": namespace.dialect.quote(target.name),
+        "to_columns": _names(target_columns, namespace),
+    }
+
+
+def _column(table: Table, column: TableColumn, namespace: Namespace) -> Facts:
+    facts = said(
+        {
+            "name": namespace.dialect.quote(column.name),
+            "data_type": column.type,
+            "default_value": column.default,
+            "description": column.comment,
+            "is_primary_key": column.name in table.primary_key,
+            "is_unique": is_unique(table, column.name, namespace),
+            "foreign_key": _reference(table, column.name, namespace),
+            "enum_values": list(column.enum),
+            "generated": column.generated,
+            "identity": column.identity,
+        }
+    )
+    return facts if column.nullable else {**facts, "is_nullable": False}
+
+
+def _reference(table: Table, column: str, namespace: Namespace) -> Facts:
+    """Return where a column points, by the narrowest foreign key it is part of."""
+    keys = sorted((key for key in table.foreign_keys if column in key.columns), key=lambda key: len(key.columns))
+    if not keys:
+        return {}
+    key = keys[0]
+    position = key.columns.index(column)
+    referenced = key.referenced_columns[position] if position < len(key.referenced_columns) else None
+    return said(
+        {
+            "constraint_name": _name(key.name, namespace),
+            "referenced_schema": namespace.schema_name(key.references),
+            "referenced_table": namespace.dialect.quote(key.references.name),
+            "referenced_column": _name(referenced, namespace),
+        }
+    )
+
+
+def _constraints(table: Table, namespace: Namespace) -> Iterator[Facts]:
+    for constraint in table.constraints:
+        yield said(
+            {
+                "name": _name(constraint.name, namespace),
+                "type": constraint.type,
+                "columns": _names(constraint.columns, namespace),
+                "definition": _definition(constraint),
+            }
+        )
+    for key in table.foreign_keys:
+        yield said(
+            {
+                "name": _name(key.name, namespace),
+                "type": "FOREIGN KEY",
+                "columns": _names(key.columns, namespace),
+                "referenced_schema": namespace.schema_name(key.references),
+                "referenced_table": namespace.dialect.quote(key.references.name),
+                "referenced_columns": _names(key.referenced_columns, namespace),
+                "on_update": key.on_update,
+                "on_delete": key.on_delete,
+            }
+        )
+
+
+def _definition(constraint: Constraint) -> str | None:
+    if constraint.definition is None:
+        return None
+    return check_definition(constraint.definition) if constraint.type == "CHECK" else one_line(constraint.definition)
+
+
+def _index(table: Table, index: Index, namespace: Namespace) -> Facts:
+    names = {column.name for column in table.columns}
+    plain = all(part in names for part in index.parts)
+    parts = [namespace.dialect.quote(part) if part in names else one_line(part) for part in index.parts]
+    return said(
+        {
+            "name": namespace.dialect.quote(index.name),
+            "columns" if plain else "expressions": parts,
+            "is_unique": index.unique,
+            "is_primary": index.primary,
+            "index_type": index.method,
+            "predicate": index.predicate,
+        }
+    )
+
+
+def _names(names: Sequence[str], namespace: Namespace) -> list[str]:
+    return [namespace.dialect.quote(name) for name in names]
+
+
+def _name(name: str | None, namespace: Namespace) -> str | None:
+    return None if name is None else namespace.dialect.quote(name)

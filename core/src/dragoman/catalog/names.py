@@ -1,0 +1,127 @@
+"""Names as people and agents write them, and what they name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dragoman.dialect import Dialect
+from dragoman.model import Relation
+from dragoman.sql.lexicon import Lexicon
+
+_BARE = re.compile(r"[^\W\d][\w$]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a dotted name; `quoted` ones are exact, the others fold as the dialect says."""
+
+    text: str
+    quoted: bool = False
+
+    def names(self, stored: str | None, dialect: Dialect) -> bool:
+        """Whether this part names what the database stores as `stored`."""
+        if stored is None:
+            return False
+        if not self.quoted or dialect.folding == "insensitive":
+            return dialect.same(self.text, stored)
+        return self.text == stored
+
+
+def parse_name(text: str, lexicon: Lexicon) -> tuple[Part, ...] | None:
+    """Read a plain, quoted or dotted name as in SQL; None when `text` is not one."""
+    parts: list[Part] = []
+    position = 0
+    while True:
+        read = _read_part(text, position, lexicon)
+        if read is None:
+            return None
+        part, position = read
+        parts.append(part)
+        if position == len(text):
+            return tuple(parts)
+        if text[position] != ".":
+            return None
+        position += 1
+
+
+def _read_part(text: str, start: int, lexicon: Lexicon) -> tuple[Part, int] | None:
+    if start < len(text) and text[start] in lexicon.identifier_quotes:
+        return _read_quoted(text, start)
+    match = _BARE.match(text, start)
+    return None if match is None else (Part(match[0]), match.end())
+
+
+def _read_quoted(text: str, start: int) -> tuple[Part, int] | None:
+    close = "]" if text[start] == "[" else text[start]
+    position = start + 1
+    while (position := text.find(close, position)) != -1:
+        doubled = close != "]" and text.startswith(close * 2, position)
+        if not doubled:
+            name = text[start + 1 : position].replace(close * 2, close)
+            return (Part(name, quoted=True), position + 1) if name else None
+        position += 2
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """Where unqualified names live, and so how a relation is written most shortly."""
+
+    dialect: Dialect
+    schema: str | None = None
+    catalog: str | None = None
+
+    def schema_name(self, relation: Relation) -> str:
+        """Return the relation's schema as in SQL, its catalog in front where there is one; empty when it has none."""
+        return self.join(relation.catalog, relation.schema)
+
+    def join(self, *parts: str | None) -> str:
+        """Return the parts that are there as one dotted name, each quoted only when it needs to be."""
+        return ".".join(self.dialect.quote(part) for part in parts if part is not None)
+
+    def name(self, relation: Relation) -> str:
+        """Return the relation as SQL, qualified only as far as it must be."""
+        home = relation.catalog is None or relation.catalog == self.catalog
+        if home and (relation.schema is None or relation.schema == self.schema):
+            return self.dialect.quote(relation.name)
+        return self.join(None if home else relation.catalog, relation.schema, relation.name)
+
+    def seen_from(self, relation: Relation) -> Namespace:
+        """Return the namespace in which names of the relation's own schema need no qualification."""
+        return Namespace(self.dialect, relation.schema, relation.catalog)
+
+
+def shown(name: str) -> str:
+    """Return a name as a message may hold it: one line, cut to 100 characters."""
+    line = " ".join(name.split()) or "''"
+    return line if len(line) <= 100 else line[:97] + "..."
+
+
+def near(name: str, names: Iterable[str], count: int = 3) -> list[str]:
+    """Return up to `count` of `names` that `name` may have meant, best first, compared without case."""
+    wanted = name.lower()[:200]
+    by_fold: dict[str, list[str]] = {}
+    for candidate in dict.fromkeys(names):
+        by_fold.setdefault(candidate.lower(), []).append(candidate)
+    folds = by_fold.keys() if len(by_fold) < 2000 else _plausible(wanted, by_fold)
+    close = difflib.get_close_matches(wanted, folds, count, 0.6)
+    if len(wanted) >= 3:
+        containing = (
+            fold for fold in sorted(folds, key=len) if fold not in close and (wanted in fold or fold in wanted)
+        )
+        close += [fold for fold in containing if len(fold) >= 3][: count - len(close)]
+    return [candidate for fold in close for candidate in by_fold[fold]][:count]
+
+
+def _plausible(wanted: str, folds: Iterable[str]) -> list[str]:
+    """Keep what shares a pair of letters and about the length: difflib alone takes 0.2 s over 10,000 names."""
+    pairs = {wanted[i : i + 2] for i in range(len(wanted) - 1)}
+    return [
+        fold
+        for fold in folds
+        if wanted in fold
+        or (abs(len(fold) - len(wanted)) <= 3 and sum(pair in fold for pair in pairs) * 3 >= len(pairs))
+    ]

@@ -1,0 +1,128 @@
+"""Ranked search over the words of names and comments."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from dragoman.model import Table, TableColumn
+
+MatchKind = Literal["table", "view", "column"]
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_NAME, _COMMENT, _OWNER = 1.0, 0.5, 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A relation or, with `column`, one of its columns."""
+
+    table: Table
+    kind: MatchKind
+    column: TableColumn | None = None
+
+    @property
+    def comment(self) -> str | None:
+        """What the database says about it."""
+        return self.table.comment if self.column is None else self.column.comment
+
+    @property
+    def name(self) -> str:
+        """Its own name."""
+        return self.table.relation.name if self.column is None else self.column.name
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Split a name or a comment into lower-case words in the singular: `OrderItems_2` is order, item, 2."""
+    return tuple(_singular(word.lower()) for word in _WORDS.findall(text))
+
+
+_name_words = lru_cache(maxsize=50_000)(words)
+
+
+def _singular(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("ses", "xes", "ches", "shes", "zes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def kind_of(table: Table) -> MatchKind:
+    """Return whether a relation is stored or computed, in the words agents ask with."""
+    return "view" if table.type.endswith("view") else "table"
+
+
+class Index:
+    """The words of a snapshot's names and comments, and what bears them."""
+
+    def __init__(self, tables: Iterable[Table]) -> None:
+        self._entries: list[Match] = []
+        self._owners: list[int] = []
+        self._words: dict[str, dict[int, float]] = {}
+        for table in tables:
+            self._add_table(table)
+
+    def _add_table(self, table: Table) -> None:
+        owner = self._add(Match(table, kind_of(table)), len(self._entries))
+        for column in table.columns:
+            self._add(Match(table, "column", column), owner)
+
+    def _add(self, entry: Match, owner: int) -> int:
+        number = len(self._entries)
+        self._entries.append(entry)
+        self._owners.append(owner)
+        for word in words(entry.comment) if entry.comment else ():
+            self._words.setdefault(word, {})[number] = _COMMENT
+        for word in _name_words(entry.name):
+            self._words.setdefault(word, {})[number] = _NAME
+        return number
+
+    def search(self, query: str, kinds: Collection[MatchKind], limit: int) -> list[Match]:
+        """Return what fits `query`, best first, always in the same order."""
+        wanted = tuple(dict.fromkeys(words(query)))[:20]
+        per_word = [self._weights(word) for word in wanted]
+        scores = {number: self._score(number, per_word) for weights in per_word for number in weights}
+        ranked = sorted(
+            (number for number in scores if self._entries[number].kind in kinds),
+            key=lambda number: self._rank(number, scores[number], wanted),
+        )
+        return [self._entries[number] for number in ranked[:limit]]
+
+    def _score(self, number: int, per_word: Sequence[dict[int, float]]) -> float:
+        """Add what each word says about an entry; words the entry lacks count a little when its relation has them."""
+        owner = self._owners[number]
+        score = 0.0
+        for weights in per_word:
+            own = weights.get(number, 0.0)
+            score += own or (weights.get(owner, 0.0) * _OWNER if owner != number else 0.0)
+        return score
+
+    def _rank(self, number: int, score: float, wanted: tuple[str, ...]) -> tuple[float, bool, int, str, str, int]:
+        entry = self._entries[number]
+        own = _name_words(entry.name)
+        exact = 1.0 if own == wanted else 0.0
+        relation = entry.table.relation
+        return (-score - exact, entry.kind == "column", len(own), entry.name, str(relation), number)
+
+    def _weights(self, word: str) -> dict[int, float]:
+        """Return how well each entry fits one word: the word itself, words that hold it, near spellings last."""
+        found = dict(self._words.get(word, {}))
+        for known, entries in self._words.items():
+            if known != word and len(word) > 1 and word in known:
+                _merge(found, entries, 0.8 if known.startswith(word) else 0.6)
+        if not found:
+            for known in difflib.get_close_matches(word, self._words, 5, 0.75):
+                _merge(found, self._words[known], 0.4)
+        return found
+
+
+def _merge(found: dict[int, float], entries: dict[int, float], factor: float) -> None:
+    for number, weight in entries.items():
+        found[number] = max(found.get(number, 0.0), weight * factor)

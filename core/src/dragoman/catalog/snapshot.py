@@ -1,0 +1,207 @@
+"""What a database held when it was last looked at, indexed for finding names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from dragoman.catalog.joins import Graph
+from dragoman.catalog.names import Namespace, Part, near, parse_name, shown
+from dragoman.catalog.search import Index
+from dragoman.dialect import Dialect
+from dragoman.errors import NotFound, ParameterError, SchemaNotFound, TableNotFound
+from dragoman.model import Relation, Schema, Table
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaKey:
+    """A schema by its stored names."""
+
+    name: str | None
+    catalog: str | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Every visible relation, frozen. `homes` are the schemas unqualified names are looked for in, in order.
+
+    `told`: the inspector's notices. `unused_keys`: notices about declared keys that name nothing.
+    """
+
+    tables: tuple[Table, ...]
+    namespace: Namespace
+    homes: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    unused_keys: tuple[str, ...] = ()
+    version: int = 1
+    known_schemas: tuple[Schema, ...] = ()
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect names are written in."""
+        return self.namespace.dialect
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What could not be read or used."""
+        return (*self.told, *self.unused_keys)
+
+    @cached_property
+    def visible(self) -> tuple[Table, ...]:
+        """The relations that are not the system's, by schema and name."""
+        return tuple(table for table in self.tables if not table.system)
+
+    @cached_property
+    def by_relation(self) -> dict[Relation, Table]:
+        """Every relation under its stored name."""
+        return {table.relation: table for table in self.tables}
+
+    @cached_property
+    def schemas(self) -> dict[SchemaKey, list[Table]]:
+        """Every schema, empty ones too, with its relations."""
+        found: dict[SchemaKey, list[Table]] = {SchemaKey(s.name, s.catalog): [] for s in self.known_schemas}
+        for table in self.tables:
+            found.setdefault(SchemaKey(table.relation.schema, table.relation.catalog), []).append(table)
+        return found
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The foreign keys between relations."""
+        return Graph(self.tables)
+
+    @cached_property
+    def index(self) -> Index:
+        """The words of names and comments."""
+        return Index(self.visible)
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Table]]:
+        found: dict[str, list[Table]] = {}
+        for table in self.tables:
+            found.setdefault(table.relation.name.lower(), []).append(table)
+        return found
+
+    def find(self, name: str, schema: str | None = None) -> Table:
+        """Return the relation that `name`, as in SQL or exactly as stored, names in `schema` or as the database would.
+
+        Raises `ParameterError` when several fit, `TableNotFound` or `SchemaNotFound` with near names otherwise.
+        """
+        key = None if schema is None else self.find_schema(schema)
+        for parts in readings(name, self.dialect):
+            candidates = [table for table in self._named(parts) if key is None or _key(table) == key]
+            if candidates:
+                return self._only(candidates, name)
+        raise self._missing(name, key)
+
+    def find_schema(self, written: str) -> SchemaKey:
+        """Return the schema that a plain or dotted name names; raises `SchemaNotFound` or `ParameterError`."""
+        for parts in readings(written, self.dialect):
+            fitting = [key for key in self.schemas if self._fits(parts, key)]
+            if len(fitting) > 1:
+                fitting = [key for key in fitting if key.catalog == self.namespace.catalog] or fitting
+            if len(fitting) > 1:
+                raise _ambiguous(written, [self.namespace.join(key.catalog, key.name) for key in fitting])
+            if fitting:
+                return fitting[0]
+        raise self._missing_schema(written)
+
+    def near_relations(self, name: str, count: int = 3) -> list[str]:
+        """Return relations `name` may have meant, as in SQL, best first."""
+        parts = parse_name(name, self.dialect.lexicon) or (Part(name),)
+        by_name: dict[str, list[str]] = {}
+        for table in self.visible:
+            by_name.setdefault(table.relation.name, []).append(self.namespace.name(table.relation))
+        return [full for stored in near(parts[-1].text, by_name, count) for full in by_name[stored]][:count]
+
+    def near_columns(self, name: str, relations: Iterable[Relation] = ()) -> list[str]:
+        """Return columns of `relations`, or of every relation when there are none, that `name` may have meant."""
+        wanted = [self.by_relation[relation] for relation in relations if relation in self.by_relation]
+        parts = parse_name(name, self.dialect.lexicon) or (Part(name),)
+        names = (column.name for table in wanted or self.visible for column in table.columns)
+        return [self.dialect.quote(column) for column in near(parts[-1].text, names)]
+
+    def _fits(self, parts: Sequence[Part], key: SchemaKey) -> bool:
+        stored = (key.name, key.catalog)
+        return len(parts) <= 2 and all(
+            part.names(name, self.dialect) for part, name in zip(reversed(parts), stored, strict=False)
+        )
+
+    def _named(self, parts: Sequence[Part]) -> Iterator[Table]:
+        for table in self._by_name.get(parts[-1].text.lower(), ()):
+            relation = table.relation
+            stored = (relation.name, relation.schema, relation.catalog)
+            if len(parts) <= 3 and all(
+                part.names(name, self.dialect) for part, name in zip(reversed(parts), stored, strict=False)
+            ):
+                yield table
+
+    def _only(self, candidates: list[Table], written: str) -> Table:
+        for narrow in self._preferences():
+            if len(candidates) > 1:
+                candidates = [table for table in candidates if narrow(table)] or candidates
+        if len(candidates) > 1:
+            raise _ambiguous(written, [self.namespace.name(table.relation) for table in candidates])
+        return candidates[0]
+
+    def _preferences(self) -> Iterator[Callable[[Table], bool]]:
+        yield lambda table: table.relation.catalog == self.namespace.catalog
+        for home in self.homes:
+            yield partial(_in_schema, home)
+        yield lambda table: not table.system
+
+    def _missing(self, name: str, key: SchemaKey | None) -> NotFound:
+        parts = parse_name(name, self.dialect.lexicon)
+        if (
+            key is None
+            and parts is not None
+            and len(parts) > 1
+            and not any(self._fits(parts[:-1], k) for k in self.schemas)
+        ):
+            return self._missing_schema(self.namespace.join(*(part.text for part in parts[:-1])))
+        found = self.near_relations(name)
+        where = f" in schema {self.namespace.join(key.catalog, key.name)}" if key else ""
+        return TableNotFound(
+            f"There is no table {shown(name)}{where}.",
+            suggestion=_did_you_mean(found) or "Use list_tables or search_catalog to see what there is.",
+            identifier=name,
+            context={"similar_tables": found} if len(found) > 1 else None,
+        )
+
+    def _missing_schema(self, written: str) -> SchemaNotFound:
+        stored = {self.namespace.join(key.catalog, key.name): key for key in self.schemas}
+        found = near(written, stored)
+        few = sorted(stored)[:10]
+        return SchemaNotFound(
+            f"There is no schema {shown(written)}.",
+            suggestion=_did_you_mean(found) or (f"Schemas: {', '.join(few)}." if few else "Use list_schemas."),
+            identifier=written,
+        )
+
+
+def readings(written: str, dialect: Dialect) -> Iterator[tuple[Part, ...]]:
+    """Yield what a written name may mean: as in SQL first, then exactly as stored."""
+    parts = parse_name(written, dialect.lexicon)
+    if parts is not None:
+        yield parts
+    yield (Part(written, quoted=True),)
+
+
+def _key(table: Table) -> SchemaKey:
+    return SchemaKey(table.relation.schema, table.relation.catalog)
+
+
+def _in_schema(schema: str, table: Table) -> bool:
+    return table.relation.schema == schema
+
+
+def _did_you_mean(names: Sequence[str]) -> str:
+    return f"Did you mean {' or '.join(names)}?" if names else ""
+
+
+def _ambiguous(written: str, candidates: Sequence[str]) -> ParameterError:
+    return ParameterError(
+        f"{shown(written)} is ambiguous: {', '.join(sorted(candidates)[:10])}.",
+        suggestion="Write it with its schema.",
+        identifier=written,
+    )
