@@ -41,10 +41,8 @@ class Step:
         return self.key.referenced_columns if self.forward else self.key.columns
 
 
-@dataclass(frozen=True, slots=True)
-class _Edge:
-    target: int
-    step: Step
+_Edge = tuple[int, ForeignKey, bool]
+"""Where it leads, by which key, and whether along it. Tuples: building a graph makes tens of thousands."""
 
 
 class Graph:
@@ -66,15 +64,15 @@ class Graph:
         source, target = self._numbers.get(key.relation), self._numbers.get(key.references)
         if source is None or target is None or len(key.columns) != len(key.referenced_columns):
             return
-        self._edges[source].append(_Edge(target, Step(key, forward=True)))
+        self._edges[source].append((target, key, True))
         if source != target:
-            self._edges[target].append(_Edge(source, Step(key, forward=False)))
+            self._edges[target].append((source, key, False))
 
     def neighbours(self, relation: Relation) -> list[Relation]:
         """Return the relations one join away, each once, in the order of the keys."""
         number = self._numbers.get(relation)
         edges = [] if number is None else self._edges[number]
-        return list(dict.fromkeys(edge.step.target for edge in edges))
+        return list(dict.fromkeys(key.references if forward else key.relation for _, key, forward in edges))
 
     def paths(self, source: Relation, target: Relation, max_depth: int) -> list[tuple[Step, ...]]:
         """Return up to five shortest simple paths of at most `max_depth` joins, shortest first, always the same ones.
@@ -85,7 +83,7 @@ class Graph:
         if start is None or end is None:
             return []
         if start == end:
-            loops = [edge.step for edge in self._edges[start] if edge.target == start]
+            loops = [Step(key, forward) for neighbour, key, forward in self._edges[start] if neighbour == start]
             return [(step,) for step in loops[:MAX_PATHS]]
         near_start, near_end = self._meet(start, end, max_depth)
         return self._best_first(start, end, max_depth, near_end) if near_start else []
@@ -106,10 +104,10 @@ class Graph:
     def _grow(self, frontier: list[int], distances: dict[int, int], depth: int) -> list[int]:
         grown: list[int] = []
         for node in frontier:
-            for edge in self._edges[node]:
-                if edge.target not in distances:
-                    distances[edge.target] = depth
-                    grown.append(edge.target)
+            for neighbour, _, _ in self._edges[node]:
+                if neighbour not in distances:
+                    distances[neighbour] = depth
+                    grown.append(neighbour)
         return grown
 
     def _best_first(self, start: int, end: int, max_depth: int, distances: dict[int, int]) -> list[tuple[Step, ...]]:
@@ -121,21 +119,22 @@ class Graph:
         unknown = max(distances.values()) + 1
         order = count()
         found: list[tuple[Step, ...]] = []
-        heap: list[tuple[int, int, int, int, tuple[int, ...], tuple[Step, ...]]] = [
+        heap: list[tuple[int, int, int, int, tuple[int, ...], tuple[_Edge, ...]]] = [
             (distances.get(start, unknown), 0, next(order), start, (start,), ())
         ]
         budget = MAX_EXPANSIONS
         while heap and len(found) < MAX_PATHS and budget:
-            _, _, _, node, visited, steps = heapq.heappop(heap)
+            _, _, _, node, visited, taken = heapq.heappop(heap)
             if node == end:
-                found.append(steps)
+                found.append(tuple(Step(key, forward) for _, key, forward in taken))
                 continue
             budget -= 1
-            length = len(steps) + 1
+            length = len(taken) + 1
             for edge in self._edges[node]:
-                rank = length + distances.get(edge.target, unknown)
-                if rank <= max_depth and edge.target not in visited:
-                    entry = (rank, -length, next(order), edge.target, (*visited, edge.target), (*steps, edge.step))
+                neighbour = edge[0]
+                rank = length + distances.get(neighbour, unknown)
+                if rank <= max_depth and neighbour not in visited:
+                    entry = (rank, -length, next(order), neighbour, (*visited, neighbour), (*taken, edge))
                     heapq.heappush(heap, entry)
         return found
 

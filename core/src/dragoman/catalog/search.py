@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import heapq
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -63,37 +64,36 @@ class Index:
     """The words of a snapshot's names and comments, and what bears them."""
 
     def __init__(self, tables: Iterable[Table]) -> None:
-        self._entries: list[Match] = []
+        self._entries: list[tuple[Table, TableColumn | None]] = []
         self._owners: list[int] = []
         self._words: dict[str, dict[int, float]] = {}
         for table in tables:
-            self._add_table(table)
+            owner = self._add(table, None, table.comment, table.relation.name, len(self._entries))
+            for column in table.columns:
+                self._add(table, column, column.comment, column.name, owner)
 
-    def _add_table(self, table: Table) -> None:
-        owner = self._add(Match(table, kind_of(table)), len(self._entries))
-        for column in table.columns:
-            self._add(Match(table, "column", column), owner)
-
-    def _add(self, entry: Match, owner: int) -> int:
+    def _add(self, table: Table, column: TableColumn | None, comment: str | None, name: str, owner: int) -> int:
         number = len(self._entries)
-        self._entries.append(entry)
+        self._entries.append((table, column))
         self._owners.append(owner)
-        for word in words(entry.comment) if entry.comment else ():
+        for word in words(comment) if comment else ():
             self._words.setdefault(word, {})[number] = _COMMENT
-        for word in _name_words(entry.name):
+        for word in _name_words(name):
             self._words.setdefault(word, {})[number] = _NAME
         return number
+
+    def _match(self, number: int) -> Match:
+        table, column = self._entries[number]
+        return Match(table, kind_of(table) if column is None else "column", column)
 
     def search(self, query: str, kinds: Collection[MatchKind], limit: int) -> list[Match]:
         """Return what fits `query`, best first, always in the same order."""
         wanted = tuple(dict.fromkeys(words(query)))[:20]
         per_word = [self._weights(word) for word in wanted]
         scores = {number: self._score(number, per_word) for weights in per_word for number in weights}
-        ranked = sorted(
-            (number for number in scores if self._entries[number].kind in kinds),
-            key=lambda number: self._rank(number, scores[number], wanted),
-        )
-        return [self._entries[number] for number in ranked[:limit]]
+        fitting = ((score, self._match(number)) for number, score in scores.items())
+        ranked = [(_rank(score, match, wanted), match) for score, match in fitting if match.kind in kinds]
+        return [match for _, match in heapq.nsmallest(limit, ranked, key=lambda pair: pair[0])]
 
     def _score(self, number: int, per_word: Sequence[dict[int, float]]) -> float:
         """Add what each word says about an entry; words the entry lacks count a little when its relation has them."""
@@ -103,13 +103,6 @@ class Index:
             own = weights.get(number, 0.0)
             score += own or (weights.get(owner, 0.0) * _OWNER if owner != number else 0.0)
         return score
-
-    def _rank(self, number: int, score: float, wanted: tuple[str, ...]) -> tuple[float, bool, int, str, str, int]:
-        entry = self._entries[number]
-        own = _name_words(entry.name)
-        exact = 1.0 if own == wanted else 0.0
-        relation = entry.table.relation
-        return (-score - exact, entry.kind == "column", len(own), entry.name, str(relation), number)
 
     def _weights(self, word: str) -> dict[int, float]:
         """Return how well each entry fits one word: the word itself, words that hold it, near spellings last."""
@@ -121,6 +114,13 @@ class Index:
             for known in difflib.get_close_matches(word, self._words, 5, 0.75):
                 _merge(found, self._words[known], 0.4)
         return found
+
+
+def _rank(score: float, match: Match, wanted: tuple[str, ...]) -> tuple[float, bool, int, str, str]:
+    """Order by score, the exact name first; then relations before columns, shorter names before longer ones."""
+    own = _name_words(match.name)
+    exact = 1.0 if own == wanted else 0.0
+    return (-score - exact, match.kind == "column", len(own), match.name, str(match.table.relation))
 
 
 def _merge(found: dict[int, float], entries: dict[int, float], factor: float) -> None:
