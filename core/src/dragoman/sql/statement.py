@@ -2,6 +2,91 @@
 
 from __future__ import annotations
 
+import hashlib
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dragoman.model import Relation
+from dragoman.sql import text as texts
+from dragoman.sql.calls import FunctionCall, written_calls
+from dragoman.sql.lexicon import Lexicon
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr
+
+    from dragoman.sql.tree import Effect
+
 
 class Statement:
-    """A statement as sent."""
+    """One statement, read with a dialect's lexicon.
+
+    `original`: as it was sent. `text`: what is judged and what is sent: comments are spaces, a trailing semicolon and
+    white space are gone, offsets are the original's. `hash`: the first 16 hexadecimal digits of the original's SHA-256.
+    `sqlglot`: sqlglot's name of the SQL it is written in. Everything else is worked out when asked for, once.
+    """
+
+    def __init__(self, original: str, text: str, *, sqlglot: str, lexicon: Lexicon) -> None:
+        self.original = original
+        self.text = text
+        self.sqlglot = sqlglot
+        self.lexicon = lexicon
+
+    @classmethod
+    def parse(cls, text: str, *, sqlglot: str, lexicon: Lexicon) -> Statement:
+        """Return the statement in `text`.
+
+        Raises `InvalidSql` for text no query needs or that cannot be read with certainty, `UnsafeSql` for several
+        statements. Grammar is looked at only when `tree` is asked for.
+        """
+        return cls(text, texts.clean(text, lexicon), sqlglot=sqlglot, lexicon=lexicon)
+
+    def after(self, offset: int) -> Statement:
+        """Return the statement that starts at `offset` of this one's text, offsets unchanged."""
+        return Statement(self.original, " " * offset + self.text[offset:], sqlglot=self.sqlglot, lexicon=self.lexicon)
+
+    def __repr__(self) -> str:
+        # A statement's literals may be secrets, and a repr ends up in logs.
+        return f"Statement({self.hash})"
+
+    @cached_property
+    def hash(self) -> str:
+        """The first 16 hexadecimal digits of the SHA-256 of the text as it was sent."""
+        return hashlib.sha256(self.original.encode()).hexdigest()[:16]
+
+    @cached_property
+    def tokens(self) -> tuple[texts.Token, ...]:
+        """The tokens of `text`."""
+        return texts.tokens(self.text, self.lexicon)
+
+    @cached_property
+    def tree(self) -> Expr:
+        """The statement as a sqlglot tree. Raises `InvalidSql` when sqlglot cannot read it."""
+        from dragoman.sql.tree import parse
+
+        return parse(self)
+
+    @cached_property
+    def calls(self) -> tuple[FunctionCall, ...]:
+        """Every function the statement calls by name, found in its tokens and in its tree. Raises `InvalidSql`."""
+        from dragoman.sql.tree import alias_offsets, tree_calls
+
+        aliases = alias_offsets(self.tree)
+        found = {call.offset: call for call in tree_calls(self.tree, self.text)}
+        found |= {call.offset: call for call in written_calls(self.tokens) if call.offset not in aliases}
+        return tuple(found[offset] for offset in sorted(found))
+
+    def functions(self) -> tuple[str, ...]:
+        """The names of the functions it calls, lower case and dotted as written. Raises `InvalidSql`."""
+        return tuple(dict.fromkeys(call.name for call in self.calls))
+
+    def relations(self) -> tuple[Relation, ...]:
+        """The relations it names, as written, without those that WITH defines. Raises `InvalidSql`."""
+        from dragoman.sql.tree import relations
+
+        return relations(self.tree)
+
+    def effects(self) -> tuple[Effect, ...]:
+        """What makes it more than a query: writes, locks, INTO, commands. Raises `InvalidSql`."""
+        from dragoman.sql.tree import effects
+
+        return tuple(effects(self.tree))

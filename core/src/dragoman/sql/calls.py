@@ -1,0 +1,74 @@
+"""Which functions a statement calls, read from its tokens alone: a name directly before an opening parenthesis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dragoman.sql.text import Token
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A call: the name in lower case, with its schema when one was written, and where it stands."""
+
+    name: str
+    offset: int
+
+
+# Words of the grammar that may stand before a parenthesis without calling anything. Words that name both (replace, left,
+# if, glob, ...) are left out: as functions they are on the dialects' lists.
+SYNTAX = frozenset(
+    "all and any array as between by case cast check cube distinct else end escape except exists filter first from full"
+    " glob group grouping having in inner intersect interval into is isnull join lateral like limit match materialized"
+    " not notnull null of offset on or order outer over partition precision qualify range recursive regexp rollup row"
+    " rows select sets similar some tablesample then to union unnest using values when where window with within".split()
+)
+# Words of types that are written as several words, before their length: CAST(a AS DOUBLE PRECISION(10, 2)).
+_TYPE_WORDS = frozenset(
+    "big bit char character double int integer long national native precision signed unsigned varying varchar".split()
+)
+
+
+def unquote(token: Token) -> str:
+    """Return the name a token writes."""
+    if token.kind == "word":
+        return token.text
+    if token.text[0] == "$":
+        return token.text[1:-1]
+    mark = "'" if token.kind == "string" else token.text[-1]
+    inner = token.text[token.text.index(token.text[0]) + 1 : -1]
+    return inner if token.text[0] == "[" else inner.replace(mark * 2, mark)
+
+
+def _is_type(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the word at `index` ends a type: one word after AS, or the last of several type words after it."""
+    before = index - 1
+    while before > 0 and tokens[before].text.lower() in _TYPE_WORDS:
+        before -= 1
+    return before >= 0 and tokens[before].kind == "word" and tokens[before].text.lower() == "as"
+
+
+def _qualified(tokens: Sequence[Token], index: int) -> FunctionCall:
+    """The call whose last name stands at `index`, with the names and dots before it."""
+    parts, first = [unquote(tokens[index])], index
+    while first >= 2 and tokens[first - 1].text == "." and tokens[first - 2].kind in {"word", "name", "string"}:
+        first -= 2
+        parts.insert(0, unquote(tokens[first]))
+    return FunctionCall(".".join(parts).lower(), tokens[index].start)
+
+
+def written_calls(tokens: Sequence[Token]) -> list[FunctionCall]:
+    """Return every name that stands before a parenthesis and is neither a word of the grammar nor a type.
+
+    Aliases with columns (`WITH a(b) AS`, `AS t(a, b)`) are among them: only a tree can tell those apart.
+    """
+    calls: list[FunctionCall] = []
+    for index in range(len(tokens) - 1):
+        token = tokens[index]
+        if tokens[index + 1].text != "(" or token.kind not in {"word", "name", "string"}:
+            continue
+        dotted = index > 0 and tokens[index - 1].text == "."
+        if dotted or not (token.kind == "word" and (token.text.lower() in SYNTAX or _is_type(tokens, index))):
+            calls.append(_qualified(tokens, index))
+    return calls

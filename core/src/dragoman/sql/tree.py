@@ -1,0 +1,201 @@
+"""What a sqlglot tree tells: relations, functions, and everything that is not a query. Every walk is iterative."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError
+
+from dragoman.errors import InvalidSql
+from dragoman.model import Relation
+from dragoman.sql.calls import FunctionCall
+
+if TYPE_CHECKING:
+    from dragoman.sql.statement import Statement
+
+# sqlglot logs the text of what it cannot read, and a statement may hold secrets.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+
+def parse(statement: Statement) -> exp.Expr:
+    """Return the tree of `statement`. Raises `InvalidSql`, whatever sqlglot stumbles over."""
+    try:
+        trees = sqlglot.parse(_without_numbers(statement), read=statement.sqlglot)
+    except ParseError as error:
+        raise _invalid(statement, error) from None
+    except RecursionError:
+        raise InvalidSql(
+            "The statement is nested too deeply.", suggestion="Use WITH to name inner queries instead of nesting them."
+        ) from None
+    except Exception:  # sqlglot's tokenizer and builders raise errors of many types on odd input: all mean the same
+        raise _invalid(statement, None) from None
+    if len(trees) != 1 or trees[0] is None:
+        raise _invalid(statement, None)
+    return trees[0]
+
+
+def _without_numbers(statement: Statement) -> str:
+    """The text with `?2` written as `? `, since sqlglot knows parameters without numbers only. Offsets stay."""
+    text = statement.text
+    if "?" not in text:
+        return text
+    for token in statement.tokens:
+        if token.kind == "parameter" and token.text[0] == "?" and len(token.text) > 1:
+            text = text[: token.start] + "?".ljust(len(token.text)) + text[token.end :]
+    return text
+
+
+def _invalid(statement: Statement, error: ParseError | None) -> InvalidSql:
+    """The refusal of a text that does not parse, with the place where sqlglot gave up when it tells one."""
+    offset = None
+    if error and error.errors and error.errors[0].get("line"):
+        found = error.errors[0]
+        lines = statement.text.splitlines(keepends=True)
+        before = sum(len(line) for line in lines[: found["line"] - 1])
+        offset = max(0, min(before + found["col"] - len(found.get("highlight") or "x"), len(statement.text) - 1))
+    return InvalidSql("The statement does not parse.", suggestion="Check its syntax.", offset=offset)
+
+
+def offset_of(node: exp.Expr) -> int | None:
+    """Where a node stands in the text: its own place, or the first one known below it."""
+    for inner in node.walk():
+        start = inner.meta.get("start") if inner.meta else None
+        if isinstance(start, int):
+            return start
+    return None
+
+
+# Calls
+
+
+def tree_calls(tree: exp.Expr, text: str) -> Iterator[FunctionCall]:
+    """Yield the functions of a tree under the names they are written with. Operators and literals are none."""
+    for node in tree.find_all(exp.Func):
+        start = node.meta.get("start")
+        if isinstance(start, int):
+            written = text[start : node.meta["end"] + 1]
+            yield FunctionCall(_dotted(node, written.strip("\"'`[]").lower()), start)
+        elif isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
+            yield FunctionCall(_dotted(node, node.name.lower()), offset_of(node) or 0)
+
+
+def _dotted(node: exp.Expr, name: str) -> str:
+    """`name` with the names before it, when the call is the right side of dots."""
+    parent = node.parent
+    if isinstance(parent, exp.Dot) and parent.expression is node:
+        return ".".join([*(part.name.lower() for part in parent.this.find_all(exp.Identifier)), name])
+    if isinstance(parent, exp.Table) and parent.this is node:
+        return ".".join([*(part.lower() for part in (parent.catalog, parent.db) if part), name])
+    return name
+
+
+def alias_offsets(tree: exp.Expr) -> frozenset[int]:
+    """Where names of the form `t(a, b)` stand that are aliases of relations with their columns, not calls."""
+    aliases = (alias.this for alias in tree.find_all(exp.TableAlias) if alias.args.get("columns") and alias.this)
+    return frozenset(alias.meta["start"] for alias in aliases if "start" in alias.meta)
+
+
+# Relations
+
+
+def relations(tree: exp.Expr) -> tuple[Relation, ...]:
+    """Return the relations a tree names, as written, once each, without those its WITH clauses define."""
+    found = (_relation(node) for node in tree.find_all(exp.Table, exp.In))
+    return tuple(dict.fromkeys(relation for relation in found if relation))
+
+
+def _relation(node: exp.Expr) -> Relation | None:
+    if isinstance(node, exp.In):
+        # SQLite's `a IN t` reads the table t.
+        column = node.args.get("field")
+        if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
+            return None
+        name, schema, catalog = column.this, column.table, column.db
+    else:
+        name, schema, catalog = node.this, node.args.get("db"), node.args.get("catalog")
+        schema, catalog = (part.name if part else "" for part in (schema, catalog))
+        if isinstance(name, exp.Dot):
+            return Relation(".".join(part.name for part in name.flatten()), schema or None, catalog or None)
+        if not isinstance(name, exp.Identifier):
+            return None
+    if not schema and _is_defined(node, _folded(name)):
+        return None
+    return Relation(name.name, schema or None, catalog or None)
+
+
+def _folded(name: exp.Expr) -> tuple[str, bool]:
+    """What two spellings of one WITH name share. Wrongly told apart, a name counts as a relation, which is safe."""
+    quoted = bool(name.args.get("quoted"))
+    return (name.name, True) if quoted and name.name != name.name.lower() else (name.name.lower(), False)
+
+
+def _is_defined(node: exp.Expr, name: tuple[str, bool]) -> bool:
+    """Whether a WITH clause around `node` defines `name` at that place."""
+    child, parent = node, node.parent
+    while parent is not None:
+        clause = parent.args.get("with_")
+        if isinstance(clause, exp.With) and child is not clause and name in _defined(clause.expressions):
+            return True
+        if isinstance(parent, exp.With):
+            members = parent.expressions
+            position = next(i for i, member in enumerate(members) if member is child)
+            visible = members if parent.args.get("recursive") else members[:position]
+            if name in _defined(visible):
+                return True
+        child, parent = parent, parent.parent
+    return False
+
+
+def _defined(members: list[exp.Expr]) -> set[tuple[str, bool]]:
+    return {_folded(alias.this) for member in members if (alias := member.args.get("alias")) is not None and alias.this}
+
+
+# Queries and everything else
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Something in a tree that is not a query: what it is, in words, and where."""
+
+    what: str
+    offset: int | None
+
+
+_QUERIES = (exp.Select, exp.SetOperation, exp.Values)
+_STATEMENTS = tuple(
+    kind
+    for name in (
+        "DML DDL Command Pragma Set Use Attach Detach Transaction Commit Rollback Kill Copy Cache Uncache Refresh Drop"
+        " Alter TruncateTable Analyze Comment Grant Revoke Describe Show LoadData Merge Returning Summarize Declare"
+        " Execute ExecuteSql IfBlock WhileBlock Block Put Get Semicolon Export Install Lock Into"
+    ).split()
+    if isinstance(kind := getattr(exp, name, None), type)
+)
+_WORDS = {"DML": "a write", "DDL": "a definition", "Lock": "a row lock (FOR UPDATE, FOR SHARE)", "Into": "SELECT INTO"}
+
+
+def is_query(tree: exp.Expr | None) -> bool:
+    """Whether a tree is a SELECT, VALUES or a set operation, in any number of parentheses."""
+    while isinstance(tree, (exp.Subquery, exp.Paren)):
+        tree = tree.this
+    return isinstance(tree, _QUERIES)
+
+
+def effects(tree: exp.Expr) -> Iterator[Effect]:
+    """Yield what makes a tree more than a query, wherever it stands in it."""
+    if not is_query(tree):
+        yield Effect(_words(tree), offset_of(tree))
+    for node in tree.walk():
+        if isinstance(node, _STATEMENTS):
+            yield Effect(_words(node), offset_of(node))
+        elif isinstance(node, exp.CTE) and not is_query(node.this):
+            yield Effect("a WITH member that is no query", offset_of(node))
+
+
+def _words(node: exp.Expr) -> str:
+    return _WORDS.get(type(node).__name__) or f"{type(node).__name__.upper()}"

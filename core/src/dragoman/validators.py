@@ -1,0 +1,134 @@
+"""The core's own validator: only queries pass, and only through functions and relations the dialect's rules allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from dragoman.dialect import Call, Capability, Dialect, Validator
+from dragoman.errors import InvalidSql, UnsafeSql, WriteDenied
+from dragoman.model import Database, Relation
+from dragoman.sql import Statement
+from dragoman.sql.calls import FunctionCall
+
+_QUERY_WORDS = frozenset({"select", "values", "with", "table", "from"})
+# What begins a statement that is no query, in any of the SQLs we know. The first word tells what was meant even where no
+# parser of ours reads the rest.
+_OTHER_WORDS = frozenset(
+    "abort alter analyse analyze attach backup begin cache call checkpoint checksum clear close cluster comment commit"
+    " copy create deallocate declare delete deny desc describe detach discard do drop dump end exec execute explain"
+    " export fetch flush grant handler import insert install kill listen load lock merge move msck notify optimize pragma"
+    " prepare purge reassign refresh reindex release rename repair replace reset resignal restore revoke rollback"
+    " savepoint security set show shutdown signal start summarize truncate uncache undrop unlisten unload unlock update"
+    " upsert use vacuum".split()
+)
+_READ_ONLY = "Only queries are run here: SELECT, VALUES, and WITH in front of them."
+_TOOLS = {
+    "explain": "Use explain_query with the query itself.",
+    "describe": "Use describe_table.",
+    "desc": "Use describe_table.",
+    "show": "Use list_tables, describe_table or list_schemas.",
+    "pragma": "Use describe_table or list_tables; only PRAGMAs that read the catalog are run.",
+}
+
+
+class ReadOnly(Validator):
+    """Refuses every statement that is not a query, and every query through what the dialect's rules do not list.
+
+    With `database`, its `schemas`, `allow_functions` and `allow_relations` count too. A dialect with its own grammar
+    (`Capability.GRAMMAR`) judges its statements by itself; the guards of `Statement.parse` still hold.
+    """
+
+    def __init__(self, dialect: Dialect, database: Database | None) -> None:
+        self._dialect = dialect
+        self._database = database
+        rules = dialect.rules
+        self._functions = rules.functions | rules.table_functions | _lower(database.allow_functions if database else ())
+        self._relations = _lower(database.allow_relations if database else ())
+
+    async def check(self, statement: Statement, call: Call) -> None:
+        """Raise `WriteDenied`, `UnsafeSql` or `InvalidSql` for anything but an allowed query."""
+        self.judge(statement)
+        if self._database and self._database.schemas and Capability.GRAMMAR not in self._dialect.capabilities:
+            self._check_schemas((await call.resolve()).relations, self._database)
+
+    def judge(self, statement: Statement) -> None:
+        """Judge what the text alone tells; raises as `check` does."""
+        if Capability.GRAMMAR in self._dialect.capabilities:
+            return
+        start = len(statement.text) - len(statement.text.lstrip())
+        rules = self._dialect.rules
+        if any(pattern.fullmatch(statement.text, start) for pattern in rules.statements):
+            return
+        prefix = next((found for p in rules.prefixes if (found := p.match(statement.text, start))), None)
+        query = statement.after(prefix.end()) if prefix else statement
+        self._check_kind(query)
+        self._check_effects(query)
+        self._check_functions(query.calls)
+        self._check_relations(query.relations())
+
+    def _check_kind(self, statement: Statement) -> None:
+        """Refuse what does not begin as a query, by its first word, whether or not it parses."""
+        first = next((token for token in statement.tokens if token.text != "("), None)
+        word = first.text.lower() if first else ""
+        if word in _QUERY_WORDS:
+            return
+        if word in _OTHER_WORDS and first:
+            raise WriteDenied(
+                f"{word.upper()} is not a query.", suggestion=_TOOLS.get(word, _READ_ONLY), offset=first.start
+            )
+        raise InvalidSql("The statement is not a query.", suggestion=_READ_ONLY, offset=first.start if first else None)
+
+    def _check_effects(self, statement: Statement) -> None:
+        effect = next(iter(statement.effects()), None)
+        if effect:
+            raise WriteDenied(
+                f"The statement holds {effect.what}, which is not part of a query.",
+                suggestion=_READ_ONLY,
+                offset=effect.offset,
+            )
+
+    def _check_functions(self, calls: Iterable[FunctionCall]) -> None:
+        for call in calls:
+            schema, _, name = call.name.rpartition(".")
+            plain = name if schema and schema == self._dialect.default_schema else call.name
+            if plain not in self._functions:
+                raise UnsafeSql(
+                    f"The function {call.name} is not on the list of functions known to be harmless.",
+                    suggestion=self._instead_of(name),
+                    offset=call.offset,
+                )
+
+    def _instead_of(self, name: str) -> str:
+        near = get_close_matches(name, self._functions, n=3)
+        hint = f"Did you mean {', '.join(near)}? " if near else "Write the query without it. "
+        return f"{hint}Its operator can allow it with allow_functions."
+
+    def _check_relations(self, relations: Iterable[Relation]) -> None:
+        patterns = self._dialect.rules.refused_relations
+        for relation in relations:
+            name = str(relation).lower()
+            if name not in self._relations and any(pattern.fullmatch(name) for pattern in patterns):
+                raise UnsafeSql(
+                    f"The relation {relation} is not open to queries.",
+                    suggestion="Query the tables that list_tables shows. Its operator can allow it with allow_relations.",
+                )
+
+    def _check_schemas(self, relations: Iterable[Relation], database: Database) -> None:
+        for relation in relations:
+            schema = relation.schema or database.schema or self._dialect.default_schema or ""
+            allowed = any(schema == name or self._dialect.same(schema, name) for name in database.schemas)
+            if not allowed and str(relation).lower() not in self._relations:
+                raise UnsafeSql(
+                    f"The schema of {relation} is not open to queries.",
+                    suggestion=f"Query relations of {', '.join(database.schemas)}.",
+                )
+
+
+def _lower(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name.lower() for name in names)
+
+
+def check_text(dialect: Dialect, text: str) -> None:
+    """Judge a text without a database. Returns when it would pass, else raises as `ReadOnly.check` does."""
+    ReadOnly(dialect, None).judge(Statement.parse(text, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))

@@ -1,0 +1,70 @@
+"""What a query may use in SQLite, as plain data: the core's rules and the worker's authorizer are built from it.
+
+Everything is an allow list; what a later SQLite brings is refused until it is added here.
+"""
+
+from __future__ import annotations
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Pure functions of their arguments. printf, format, zeroblob, randomblob, replace and instr can be made to run long or
+# grow large: the length limit and the killable worker bound them.
+SCALAR = _names(
+    "abs char coalesce concat concat_ws format glob hex if ifnull iif instr length like likelihood likely lower ltrim max"
+    " min nullif octet_length printf quote randomblob replace round rtrim sign soundex substr substring subtype trim"
+    " typeof unhex unicode unistr unistr_quote unlikely upper zeroblob"
+)
+# They tell of the library or the connection, and change nothing. What a connection wrote is always nothing here.
+SESSION = _names(
+    "changes last_insert_rowid random sqlite_compileoption_get sqlite_compileoption_used sqlite_source_id sqlite_version"
+    " total_changes"
+)
+MATH = _names(
+    "acos acosh asin asinh atan atan2 atanh ceil ceiling cos cosh degrees exp floor ln log log10 log2 mod pi pow power"
+    " radians sin sinh sqrt tan tanh trunc"
+)
+DATE = _names("current_date current_time current_timestamp date datetime julianday strftime time timediff unixepoch")
+AGGREGATE = _names(
+    "avg count group_concat max median min percentile percentile_cont percentile_disc string_agg sum total"
+)
+WINDOW = _names("cume_dist dense_rank first_value lag last_value lead nth_value ntile percent_rank rank row_number")
+JSON = _names(
+    "json json_array json_array_insert json_array_length json_error_position json_extract json_group_array"
+    " json_group_object json_insert json_object json_patch json_pretty json_quote json_remove json_replace json_set"
+    " json_type json_valid jsonb jsonb_array jsonb_array_insert jsonb_extract jsonb_group_array jsonb_group_object"
+    " jsonb_insert jsonb_object jsonb_patch jsonb_remove jsonb_replace jsonb_set"
+)
+# Auxiliary functions of full-text and spatial tables; they read the row they are called on. fts3's optimize() is not
+# here: it writes.
+SEARCH = _names("bm25 highlight snippet offsets matchinfo match regexp")
+SPATIAL = _names(
+    "geopoly_area geopoly_bbox geopoly_blob geopoly_ccw geopoly_contains_point geopoly_group_bbox geopoly_json"
+    " geopoly_overlap geopoly_regular geopoly_svg geopoly_within geopoly_xform rtreedepth rtreenode"
+)
+# SQLite calls its JSON operators functions when it asks an authorizer.
+OPERATORS = _names("-> ->>")
+
+FUNCTIONS = SCALAR | SESSION | MATH | DATE | AGGREGATE | WINDOW | JSON | SEARCH | SPATIAL | OPERATORS
+"""Functions by name, lower case. Missing on purpose: load_extension and fts3_tokenizer run native code, readfile,
+writefile, edit and the like of the shell reach files, sqlite_log writes to the host's log, optimize writes, fts5 and
+geopoly_debug hand out internals."""
+
+# PRAGMAs that take a table's or an index's name and read the catalog.
+NAMED_PRAGMAS = _names("foreign_key_list index_info index_list index_xinfo table_info table_list table_xinfo")
+# PRAGMAs that read a fact of the file, the connection or the library when they are given no value.
+PLAIN_PRAGMAS = _names(
+    "application_id auto_vacuum collation_list compile_options data_version database_list encoding foreign_keys"
+    " freelist_count function_list journal_mode max_page_count module_list page_count page_size pragma_list query_only"
+    " schema_version table_list user_version"
+)
+PRAGMAS = NAMED_PRAGMAS | PLAIN_PRAGMAS
+"""PRAGMAs by name, lower case. Only `NAMED_PRAGMAS` may have an argument: for the others an argument is a write.
+Missing on purpose: integrity_check, quick_check, foreign_key_check and optimize read or write the whole file."""
+
+TABLE_FUNCTIONS = _names("json_each json_tree jsonb_each jsonb_tree generate_series") | {
+    f"pragma_{name}" for name in PRAGMAS
+}
+"""Table-valued functions by name, lower case; they can also be named as tables, without an argument."""
