@@ -142,6 +142,14 @@ async def peer() -> AsyncIterator[Peer]:
         yield peer
 
 
+@pytest.fixture(scope="module")
+async def steady(anyio_backend: str) -> AsyncIterator[Peer]:
+    """The stand-in over stdio, after the handshake, one for all tests of a module."""
+    async with started(sys.executable, str(STANDIN)) as peer:
+        await peer.handshake()
+        yield peer
+
+
 @pytest.fixture
 def serve_standin() -> Callable[[str], AbstractAsyncContextManager[tuple[Peer, str]]]:
     """The stand-in over HTTP: `async with serve_standin(token) as (peer, url)`."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import json
 import os
 import select
 from collections.abc import Callable, Generator
@@ -20,6 +19,7 @@ import anyio
 import mcp_types as types
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from dragoman.mcp.server import build
 from dragoman.mcp.signals import stopping
@@ -208,7 +208,7 @@ class Incoming(Stream):
         if isinstance(message, types.JSONRPCRequest):
             self._wire.asked(message.id)
         elif isinstance(message, types.JSONRPCNotification):
-            if b'"id"' in line and "id" in json.loads(line):
+            if b'"id"' in line and "id" in from_json(line):
                 await self._refuse(None, types.INVALID_REQUEST, "A request's id is a string or an integer.")
                 return None
             if message.method == "notifications/cancelled":
@@ -223,8 +223,8 @@ class Incoming(Stream):
 def _fault(line: bytes) -> tuple[types.RequestId | None, int, str]:
     """Tell what is wrong with a line that is no message: the id to answer, the code, the reason."""
     try:
-        value: Any = json.loads(line)
-    except (ValueError, RecursionError):
+        value: Any = from_json(line)
+    except ValueError:
         return None, types.PARSE_ERROR, "Parse error"
     identifier: Any = cast("dict[str, Any]", value).get("id") if isinstance(value, dict) else None
     known = isinstance(identifier, str | int) and not isinstance(identifier, bool)
