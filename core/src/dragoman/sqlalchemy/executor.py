@@ -1,0 +1,141 @@
+"""An executor over any SQLAlchemy driver, blocking or asynchronous."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from functools import partial
+from typing import Any, ClassVar, Final, TypeVar
+
+import sqlalchemy
+from sqlalchemy.exc import DBAPIError
+
+from dragoman.dialect import Dialect, Executor
+from dragoman.model import Column, Database, Kind, Request, RowStream
+from dragoman.sqlalchemy.failures import Patterns, translated, unreachable
+from dragoman.sqlalchemy.lanes import Engine, engine_for
+from dragoman.sqlalchemy.parameters import bind
+from dragoman.sqlalchemy.session import Session, session
+
+T = TypeVar("T")
+BATCH_ROWS: Final = 500
+FIRST_BATCH_ROWS: Final = 32  # rows may be large: the core stops at its byte limit after these
+
+
+class SQLAlchemyExecutor(Executor):
+    """Runs statements through a SQLAlchemy driver, always rolled back. A subclass tells what is particular.
+
+    `failures`: pairs of a pattern of the driver's messages and the error it means, tried in order, before SQLSTATE and
+    the exception's class; a group `name` is the identifier the database did not know. Callers' SQL never passes
+    through `text()`, which would read colons in it.
+    """
+
+    failures: ClassVar[Patterns] = ()
+
+    def __init__(self, database: Database, dialect: Dialect, url: str | sqlalchemy.URL, **engine_options: Any) -> None:
+        """Prepare, without I/O. `engine_options` go to SQLAlchemy's create_engine, `connect_args` among them."""
+        self.database = database
+        self.dialect = dialect
+        self._url = sqlalchemy.make_url(url)
+        self._engine_options = {"pool_size": database.pool_size, **engine_options}
+        self._engine: Engine | None = None
+        self._slots = asyncio.Semaphore(database.pool_size)
+
+    # What a subclass may tell
+
+    def prelude(self, request: Request) -> Sequence[str]:
+        """Statements that open the transaction, such as SET TRANSACTION READ ONLY and the engine's own time limit."""
+        return ()
+
+    def column(self, name: str, code: Any) -> Column:
+        """Return a column from its name and the driver's type code (PEP 249). Values are Python's, of any type."""
+        return Column(name, code.lower() if isinstance(code, str) else "any", Kind("native"))
+
+    async def interrupt(self, connection: Any) -> None:
+        """End the statement that runs on the driver's own `connection`, as `Capability.CANCEL` promises.
+
+        Called while another thread waits for that statement. Asynchronous drivers are also cancelled as a task.
+        """
+        return
+
+    # What the core and an inspector call
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[RowStream]:
+        return self._open(request)
+
+    @asynccontextmanager
+    async def _open(self, request: Request) -> AsyncGenerator[RowStream]:
+        async with self._session(request.limits.timeout) as opened:
+            with self._translated():
+                columns = await opened.run(partial(self._execute, opened, request))
+            yield RowStream(columns, self._batches(opened, request))
+
+    async def run(self, work: Callable[[sqlalchemy.Connection], T]) -> T:
+        """Return what `work` returns, run on a connection and rolled back. For trusted work: reading the catalog."""
+        async with self._session(self.database.timeout) as opened:
+            with self._translated():
+                return await opened.run(work)
+
+    async def fetch(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return all rows of one trusted statement."""
+        return await self.run(lambda connection: _rows(connection.exec_driver_sql(statement).fetchall()))
+
+    async def aclose(self) -> None:
+        if self._engine is not None:
+            engine, self._engine = self._engine, None
+            await engine.aclose()
+
+    # How
+
+    @asynccontextmanager
+    async def _session(self, timeout: float) -> AsyncGenerator[Session]:
+        with self._translated():
+            self._engine = engine = self._engine or engine_for(self._url, **self._engine_options)
+        async with session(engine, self._slots, self.interrupt, timeout) as opened:
+            with self._translated():
+                try:
+                    await opened.connect()
+                except DBAPIError:
+                    raise unreachable(self.database.name) from None
+            yield opened
+
+    def _translated(self) -> AbstractContextManager[None]:
+        return translated(self.database.name, self.failures, self._hidden())
+
+    def _hidden(self) -> list[str]:
+        """What no message may hold: a database's name may, a path may not."""
+        url = self._url
+        path = url.database if url.database and "/" in url.database else None
+        parts = (url.render_as_string(hide_password=False), url.password, url.host, path)
+        return [str(part) for part in parts if part]
+
+    def _execute(self, opened: Session, request: Request, connection: sqlalchemy.Connection) -> tuple[Column, ...]:
+        for statement in self.prelude(request):
+            connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
+        style = connection.dialect.paramstyle
+        statement, parameters = bind(request.statement, request.parameters, self.dialect.lexicon, style)
+        options = {"stream_results": True, "no_parameters": parameters is None}
+        opened.result = result = connection.exec_driver_sql(statement, parameters, execution_options=options)
+        description = result.cursor.description if result.cursor and result.returns_rows else ()
+        return tuple(self.column(name, code) for name, code, *_ in description or ())
+
+    async def _batches(self, opened: Session, request: Request) -> AsyncIterator[Sequence[Sequence[Any]]]:
+        result = opened.result
+        size = min(FIRST_BATCH_ROWS, request.limits.max_rows + 1)
+        while result is not None and result.returns_rows:
+            with self._translated():
+                rows = await opened.run(partial(_more, result, size))
+            if rows:
+                yield rows
+            if len(rows) < size:
+                return
+            size = BATCH_ROWS
+
+
+def _more(result: sqlalchemy.CursorResult[Any], size: int, connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:
+    return _rows(result.fetchmany(size))
+
+
+def _rows(rows: Sequence[sqlalchemy.Row[Any]]) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in rows]

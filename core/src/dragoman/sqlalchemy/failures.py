@@ -1,0 +1,130 @@
+"""The one boundary where a driver's exception becomes one of ours, by SQLSTATE, by message pattern, by class."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from sqlalchemy import exc
+
+from dragoman.errors import (
+    ColumnNotFound,
+    ConnectionFailed,
+    DragomanError,
+    InternalError,
+    InvalidSql,
+    ParameterError,
+    PermissionDenied,
+    QueryCancelled,
+    QueryError,
+    SchemaNotFound,
+    TableNotFound,
+    WriteDenied,
+)
+
+Failure = type[DragomanError]
+Patterns = Sequence[tuple[str, Failure]]
+
+# Longest prefix first: a class of states is two characters, a state five.
+_STATES: Final[tuple[tuple[str, Failure], ...]] = (
+    ("42P01", TableNotFound),
+    ("42S02", TableNotFound),
+    ("42703", ColumnNotFound),
+    ("42S22", ColumnNotFound),
+    ("3F000", SchemaNotFound),
+    ("3D000", SchemaNotFound),
+    ("42501", PermissionDenied),
+    ("42P02", ParameterError),
+    ("25006", WriteDenied),
+    ("57014", QueryCancelled),
+    ("57P", ConnectionFailed),
+    ("08", ConnectionFailed),
+    ("28", ConnectionFailed),
+    ("22", QueryError),
+    ("07", ParameterError),
+    ("42", InvalidSql),
+)
+_STATEMENT_IS_WRONG: Final = (exc.ProgrammingError, exc.NotSupportedError)
+_SUGGESTIONS: Final[dict[Failure, str]] = {
+    TableNotFound: "Use list_tables or search_catalog to find the table.",
+    ColumnNotFound: "Use describe_table to see the columns.",
+    SchemaNotFound: "Use list_schemas to see the schemas.",
+    InvalidSql: "Correct the statement for this dialect and try again.",
+    QueryError: "Correct the values the statement computes with and try again.",
+    WriteDenied: "Only queries are run here; send a SELECT.",
+    PermissionDenied: "Ask for other tables, or ask the operator to grant the right.",
+    ConnectionFailed: "Try again; if it lasts, tell the operator.",
+}
+MAX_MESSAGE: Final = 500
+
+
+@contextmanager
+def translated(database: str, patterns: Patterns, hidden: Sequence[str]) -> Generator[None]:
+    """Raise only `DragomanError`s. `hidden`: texts no message may hold, such as a password, a host or a path."""
+    try:
+        yield
+    except DragomanError:
+        raise
+    except exc.DBAPIError as error:
+        raise _translated(error, database, patterns, hidden) from None
+    except (OSError, exc.TimeoutError):
+        raise unreachable(database) from None
+    except exc.NoSuchModuleError as error:
+        raise InternalError(f"SQLAlchemy has no driver for the database {database!r}: {error}") from None
+    except Exception as error:
+        raise QueryError(
+            f"The driver could not carry out the query: {type(error).__name__}.",
+            suggestion="Cast the odd columns or parameters to text and try again.",
+        ) from None
+
+
+def unreachable(database: str) -> ConnectionFailed:
+    """The database cannot be reached; the message names it and nothing else."""
+    return ConnectionFailed(
+        f"The database {database!r} cannot be reached.", suggestion=_SUGGESTIONS[ConnectionFailed], context={}
+    )
+
+
+def _translated(error: exc.DBAPIError, database: str, patterns: Patterns, hidden: Sequence[str]) -> DragomanError:
+    message = str(error.orig)
+    state = _state(error.orig)
+    failure, identifier = _by_pattern(message, patterns) or (_by_state(state) or _by_class(error), None)
+    if failure is ConnectionFailed or error.connection_invalidated:
+        return unreachable(database)
+    return failure(
+        _shown(message, hidden),
+        suggestion=_SUGGESTIONS.get(failure, ""),
+        identifier=identifier,
+        context={"sqlstate": state} if state else {},
+    )
+
+
+def _state(error: Any) -> str:
+    """The SQLSTATE, under the names drivers give it."""
+    states = (getattr(error, name, None) for name in ("sqlstate", "pgcode"))
+    return next((state for state in states if isinstance(state, str)), "")
+
+
+def _by_state(state: str) -> Failure | None:
+    return next((failure for prefix, failure in _STATES if state.startswith(prefix)), None)
+
+
+def _by_pattern(message: str, patterns: Patterns) -> tuple[Failure, str | None] | None:
+    for pattern, failure in patterns:
+        if found := re.search(pattern, message):
+            return failure, found.groupdict().get("name")
+    return None
+
+
+def _by_class(error: exc.DBAPIError) -> Failure:
+    return InvalidSql if isinstance(error, _STATEMENT_IS_WRONG) else QueryError
+
+
+def _shown(message: str, hidden: Sequence[str]) -> str:
+    """The driver's own words up to the first empty line, without what must not be shown."""
+    shown = message.split("\n\n")[0].strip()
+    for text in sorted(hidden, key=len, reverse=True):
+        shown = shown.replace(text, "***")
+    return shown[:MAX_MESSAGE]

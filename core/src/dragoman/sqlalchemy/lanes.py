@@ -1,0 +1,209 @@
+"""Where a driver's calls run: a thread of our own for a blocking driver, the event loop for an asynchronous one.
+
+Both run the same synchronous functions of a SQLAlchemy connection, so that the executor is written once.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import concurrent.futures
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import sqlalchemy
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+T = TypeVar("T")
+
+
+class Lane(abc.ABC):
+    """One pooled connection. `start` runs work on it and returns at once; the caller waits for the future."""
+
+    @abc.abstractmethod
+    def connect(self) -> asyncio.Future[Any]:
+        """Take a connection from the pool; the future is the driver's own connection."""
+
+    @abc.abstractmethod
+    def start(self, work: Callable[[sqlalchemy.Connection], T]) -> asyncio.Future[T]:
+        """Run `work` after what was started before it."""
+
+    @abc.abstractmethod
+    def cancel(self, job: asyncio.Future[Any]) -> None:
+        """Ask a running job to stop, if this kind of driver can be asked."""
+
+    @abc.abstractmethod
+    def abandon(self) -> None:
+        """Give up on a job that does not end: its connection is thrown away when it does."""
+
+
+class Engine(abc.ABC):
+    """Makes lanes over one pool."""
+
+    @abc.abstractmethod
+    def lane(self) -> Lane:
+        """Return a lane, not yet connected."""
+
+    @abc.abstractmethod
+    def free(self, lane: Lane) -> None:
+        """Take back a lane whose connection went back to the pool."""
+
+    @abc.abstractmethod
+    async def aclose(self) -> None:
+        """Close every pooled connection."""
+
+
+def engine_for(url: sqlalchemy.URL, **options: Any) -> Engine:
+    """Return the engine that fits the URL's driver. Raises SQLAlchemy's errors when the driver is not installed."""
+    # The executor bounds connections itself: an abandoned one must not hold up the next call.
+    options = {"pool_pre_ping": True, "max_overflow": -1, "poolclass": None, **options}
+    options = {name: value for name, value in options.items() if value is not None}
+    if url.get_dialect().is_async:
+        return LoopEngine(create_async_engine(url, **options))
+    return ThreadEngine(sqlalchemy.create_engine(url, **options))
+
+
+class Worker:
+    """A daemon thread with a queue: a driver's call that never returns can be left behind, even at exit."""
+
+    def __init__(self) -> None:
+        self._jobs = queue.SimpleQueue[tuple[concurrent.futures.Future[Any], Callable[[], Any]] | None]()
+        threading.Thread(target=self._serve, name="dragoman-sqlalchemy", daemon=True).start()
+
+    def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Queue `work` and return the future of its result."""
+        future = concurrent.futures.Future[T]()
+        self._jobs.put((future, work))
+        return asyncio.wrap_future(future)
+
+    def stop(self) -> None:
+        """End the thread after the jobs it has."""
+        self._jobs.put(None)
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            future, work = job
+            future.set_running_or_notify_cancel()
+            try:
+                result = work()
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+            del job, future, work  # else the last result would live until the next job
+
+
+class ThreadEngine(Engine):
+    """For blocking drivers: a thread for every connection in use."""
+
+    def __init__(self, engine: sqlalchemy.Engine) -> None:
+        self._engine = engine
+        self._idle: list[Worker] = []
+
+    def lane(self) -> Lane:
+        return ThreadLane(self._engine, self._idle.pop() if self._idle else Worker())
+
+    def free(self, lane: Lane) -> None:
+        assert isinstance(lane, ThreadLane)
+        self._idle.append(lane.worker)
+
+    async def aclose(self) -> None:
+        worker = self._idle.pop() if self._idle else Worker()
+        await worker.start(self._engine.dispose)
+        for idle in (worker, *self._idle):
+            idle.stop()
+        self._idle.clear()
+
+
+class ThreadLane(Lane):
+    """A blocking driver's connection and its thread."""
+
+    def __init__(self, engine: sqlalchemy.Engine, worker: Worker) -> None:
+        self._engine = engine
+        self.worker = worker
+        self._connection: sqlalchemy.Connection | None = None
+
+    def connect(self) -> asyncio.Future[Any]:
+        return self.worker.start(self._connect)
+
+    def _connect(self) -> Any:
+        self._connection = self._engine.connect()
+        return self._connection.connection.driver_connection
+
+    def start(self, work: Callable[[sqlalchemy.Connection], T]) -> asyncio.Future[T]:
+        return self.worker.start(lambda: work(self._connected()))
+
+    def _connected(self) -> sqlalchemy.Connection:
+        assert self._connection is not None
+        return self._connection
+
+    def cancel(self, job: asyncio.Future[Any]) -> None:
+        """A thread cannot be asked; the executor's `interrupt` asks the driver."""
+
+    def abandon(self) -> None:
+        forget(self.worker.start(self._throw_away))
+        self.worker.stop()
+
+    def _throw_away(self) -> None:
+        if self._connection is not None:
+            self._connection.invalidate()
+            self._connection.close()
+
+
+class LoopEngine(Engine):
+    """For asynchronous drivers."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    def lane(self) -> Lane:
+        return LoopLane(self._engine)
+
+    def free(self, lane: Lane) -> None:
+        """The pool has its connection back; a lane of the loop holds nothing else."""
+
+    async def aclose(self) -> None:
+        await self._engine.dispose()
+
+
+class LoopLane(Lane):
+    """An asynchronous driver's connection; each job is a task."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._connection: AsyncConnection | None = None
+
+    def connect(self) -> asyncio.Future[Any]:
+        return asyncio.ensure_future(self._connect())
+
+    async def _connect(self) -> Any:
+        self._connection = await self._engine.connect()
+        return (await self._connection.get_raw_connection()).driver_connection
+
+    def start(self, work: Callable[[sqlalchemy.Connection], T]) -> asyncio.Future[T]:
+        assert self._connection is not None
+        return asyncio.ensure_future(self._connection.run_sync(work))
+
+    def cancel(self, job: asyncio.Future[Any]) -> None:
+        job.cancel()
+
+    def abandon(self) -> None:
+        if self._connection is not None:
+            forget(asyncio.ensure_future(self._connection.invalidate()))
+
+
+_alive: set[asyncio.Future[Any]] = set()
+
+
+def forget(job: asyncio.Future[Any]) -> None:
+    """Let a job end by itself: keep it alive, and fetch its exception, which is of no interest any more."""
+    _alive.add(job)
+    job.add_done_callback(_ended)
+
+
+def _ended(job: asyncio.Future[Any]) -> None:
+    _alive.discard(job)
+    if not job.cancelled():
+        job.exception()

@@ -1,0 +1,81 @@
+"""Parameters from the way agents write them (`?`, `?2` or `$2`) to the way a driver wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from dragoman.errors import ParameterError
+from dragoman.sql.lexicon import Lexicon
+from dragoman.sql.text import Token, tokens
+
+Bound = tuple[str, tuple[Any, ...] | dict[str, Any] | None]
+
+# How each DB-API paramstyle writes the parameter of an index, counted from 1.
+_STYLES: Final[dict[str, Callable[[int], str]]] = {
+    "qmark": lambda index: "?",
+    "format": lambda index: "%s",
+    "numeric": lambda index: f":{index}",
+    "numeric_dollar": lambda index: f"${index}",
+    "named": lambda index: f":p{index}",
+    "pyformat": lambda index: f"%(p{index})s",
+}
+_BY_POSITION: Final = frozenset({"qmark", "format"})
+_BY_NAME: Final = frozenset({"named", "pyformat"})
+_PERCENT_DOUBLED: Final = frozenset({"format", "pyformat"})
+
+
+def bind(statement: str, values: Sequence[Any], lexicon: Lexicon, paramstyle: str) -> Bound:
+    """Return the statement and its parameters in a driver's paramstyle; None for a statement without any.
+
+    Texts, quoted names and comments are left alone. Raises `ParameterError` when values and placeholders do not match.
+    """
+    found = [token for token in tokens(statement, lexicon) if token.kind == "parameter"]
+    indexes = _indexes(found)
+    wanted = max(indexes, default=0)
+    if wanted != len(values):
+        raise ParameterError(
+            f"The statement has {wanted} parameters, {len(values)} values were given.",
+            suggestion="Give one value in params for each placeholder.",
+        )
+    if not found:
+        return statement, None
+    text = _rewritten(statement, found, indexes, paramstyle)
+    if paramstyle in _BY_NAME:
+        return text, {f"p{index}": values[index - 1] for index in set(indexes)}
+    if paramstyle in _BY_POSITION:
+        return text, tuple(values[index - 1] for index in indexes)
+    return text, tuple(values)
+
+
+def _indexes(found: Sequence[Token]) -> list[int]:
+    """The value each placeholder takes, counted from 1: its number, or its place."""
+    numbered = [token.text[1:] for token in found]
+    if all(numbered):
+        return [_number(text) for text in numbered]
+    if any(numbered):
+        raise ParameterError(
+            "Numbered and plain placeholders are mixed.", suggestion="Number all of them, or none of them."
+        )
+    return list(range(1, len(found) + 1))
+
+
+def _number(text: str) -> int:
+    number = int(text) if len(text) < 6 else 0
+    if number < 1:
+        raise ParameterError(f"There is no parameter {text[:20]}.", suggestion="Number placeholders from 1.")
+    return number
+
+
+def _rewritten(statement: str, found: Sequence[Token], indexes: Sequence[int], paramstyle: str) -> str:
+    write = _STYLES[paramstyle]
+    parts: list[str] = []
+    copied = 0
+    for token, index in zip(found, indexes, strict=True):
+        parts += (_literal(statement[copied : token.start], paramstyle), write(index))
+        copied = token.end
+    return "".join((*parts, _literal(statement[copied:], paramstyle)))
+
+
+def _literal(text: str, paramstyle: str) -> str:
+    return text.replace("%", "%%") if paramstyle in _PERCENT_DOUBLED else text

@@ -1,0 +1,181 @@
+"""The base executor on SQLite, through a blocking and through an asynchronous driver."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from dragoman import (
+    ColumnNotFound,
+    ConnectionFailed,
+    DragomanError,
+    InvalidSql,
+    Limits,
+    ParameterError,
+    QueryTimeout,
+    Request,
+    TableNotFound,
+    WriteDenied,
+)
+
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+SECONDS = 5
+
+
+async def ask(executor, statement: str, *parameters, timeout: float = SECONDS):
+    request = Request(statement=statement, parameters=parameters, limits=Limits(timeout=timeout))
+    async with executor.open(request) as stream:
+        rows = [row async for batch in stream.batches for row in batch]
+    return [column.name for column in stream.columns], rows
+
+
+async def test_rows_come_with_their_columns(executor):
+    assert await ask(executor, "SELECT id, name FROM customers ORDER BY id") == (
+        ["id", "name"],
+        [(1, "Zoë"), (2, 'it\'s "odd" 100%')],
+    )
+
+
+async def test_two_columns_of_one_name_both_survive(executor):
+    assert await ask(executor, "SELECT 1 AS a, 2 AS a") == (["a", "a"], [(1, 2)])
+
+
+async def test_an_empty_result_has_its_columns(executor):
+    assert await ask(executor, "SELECT id, total FROM orders WHERE id < 0") == (["id", "total"], [])
+
+
+async def test_rows_stream_in_batches_and_nothing_is_lost_between_them(executor):
+    _, rows = await ask(executor, "SELECT id FROM orders ORDER BY id")
+    assert [row[0] for row in rows] == list(range(1, 2001))
+
+
+async def test_colons_and_percent_signs_in_texts_are_left_alone(executor):
+    _, rows = await ask(executor, "SELECT ' :b %s ? $1', name FROM customers WHERE name LIKE ?", "%100\\%%")
+    assert rows == []
+    _, rows = await ask(executor, "SELECT ' :b %s ? $1', id FROM customers WHERE id = ?", 2)
+    assert rows == [(" :b %s ? $1", 2)]
+
+
+async def test_values_are_bound_and_not_pasted(executor):
+    assert await ask(executor, "SELECT id FROM customers WHERE name = $1", "' OR 1=1 --") == (["id"], [])
+
+
+@pytest.mark.parametrize(
+    ("statement", "parameters"),
+    [("SELECT ?", ()), ("SELECT ?", (1, 2)), ("SELECT ?, $2", (1, 2)), ("SELECT $0", (1,)), ("SELECT 1", (1,))],
+)
+async def test_values_that_do_not_fit_the_placeholders_are_refused(executor, statement, parameters):
+    with pytest.raises(ParameterError):
+        await ask(executor, statement, *parameters)
+
+
+async def test_numbered_placeholders_take_their_value_in_any_order(executor):
+    assert (await ask(executor, "SELECT $2, $1, $2", "one", "two"))[1] == [("two", "one", "two")]
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "identifier"),
+    [
+        ("SELECT * FROM nowhere", TableNotFound, "nowhere"),
+        ("SELECT colour FROM orders", ColumnNotFound, "colour"),
+        ("SELECT FROM WHERE", InvalidSql, None),
+        ("INSERT INTO customers VALUES (3, 'x')", WriteDenied, None),
+    ],
+)
+async def test_the_driver_s_errors_are_ours(executor, statement, error, identifier):
+    with pytest.raises(error) as caught:
+        await ask(executor, statement)
+    assert caught.value.identifier == identifier
+    assert caught.value.suggestion
+
+
+async def test_a_failed_statement_spoils_nothing(executor):
+    for _ in range(5):
+        with pytest.raises(TableNotFound):
+            await ask(executor, "SELECT * FROM nowhere")
+    assert (await ask(executor, "SELECT count(*) FROM customers"))[1] == [(2,)]
+
+
+async def test_a_write_is_rolled_back_even_where_the_engine_lets_it_pass(executor, shop: Path, monkeypatch):
+    monkeypatch.setattr(type(executor), "prelude", lambda self, request: ())
+    await ask(executor, "DELETE FROM orders")
+    with sqlite3.connect(shop) as connection:
+        assert connection.execute("SELECT count(*) FROM orders").fetchone() == (2000,)
+    connection.close()
+
+
+async def test_the_deadline_ends_the_work_in_the_database(executor):
+    started = time.monotonic()
+    with pytest.raises(QueryTimeout, match="0.3 seconds"):
+        await ask(executor, ENDLESS, timeout=0.3)
+    assert time.monotonic() - started < SECONDS
+    assert await idle()
+
+
+async def test_a_cancelled_query_is_ended_in_the_database_and_the_connection_serves_again(executor):
+    for _ in range(3):  # more often than there are connections
+        query = asyncio.create_task(ask(executor, ENDLESS, timeout=60))
+        await asyncio.wait({query}, timeout=0.2)
+        query.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await query
+    assert await idle()
+    assert (await ask(executor, "SELECT 1"))[1] == [(1,)]
+
+
+async def test_leaving_a_stream_early_frees_its_connection(executor):
+    for _ in range(5):
+        async with executor.open(Request(statement="SELECT a.id FROM orders a, orders b")) as stream:
+            assert len(await anext(stream.batches)) > 0
+    assert (await ask(executor, "SELECT 1"))[1] == [(1,)]
+
+
+async def test_more_queries_than_connections_wait_their_turn(executor):
+    answers = await asyncio.gather(*(ask(executor, "SELECT ?", number) for number in range(20)))
+    assert [rows for _, rows in answers] == [[(number,)] for number in range(20)]
+
+
+async def test_closing_leaves_no_thread_behind(executor):
+    before = threading.active_count()
+    await asyncio.gather(*(ask(executor, "SELECT 1") for _ in range(5)))
+    await executor.aclose()
+    deadline = time.monotonic() + SECONDS
+    while threading.active_count() > before and time.monotonic() < deadline:
+        await asyncio.sleep(0.01)
+    assert threading.active_count() <= before
+
+
+async def test_a_database_that_is_not_there_is_named_and_its_address_is_not(tmp_path: Path, lite):
+    executor = lite(f"sqlite:///{tmp_path}/no/such/folder/x.db", name="gone")
+    with pytest.raises(ConnectionFailed) as caught:
+        await ask(executor, "SELECT 1")
+    assert "'gone'" in caught.value.message
+    assert str(tmp_path) not in repr(caught.value) + caught.value.message
+    await executor.aclose()
+
+
+async def test_a_driver_that_is_not_installed_is_an_error_of_ours(lite):
+    executor = lite("nosuchdriver://secret:secret@host/x")
+    with pytest.raises(DragomanError) as caught:
+        await ask(executor, "SELECT 1")
+    assert "secret" not in caught.value.message
+
+
+def test_the_core_does_not_import_sqlalchemy():
+    code = "import sys, dragoman, dragoman.gateway, dragoman.plugins; sys.exit('sqlalchemy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+async def idle() -> bool:
+    """Whether this process stops computing within a few seconds."""
+    for _ in range(SECONDS * 5):
+        before = time.process_time()
+        await asyncio.sleep(0.2)
+        if time.process_time() - before < 0.1:
+            return True
+    return False
