@@ -150,7 +150,7 @@ async def steady(anyio_backend: str) -> AsyncIterator[Peer]:
         yield peer
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def serve_standin() -> Callable[[str], AbstractAsyncContextManager[tuple[Peer, str]]]:
     """The stand-in over HTTP: `async with serve_standin(token) as (peer, url)`."""
 

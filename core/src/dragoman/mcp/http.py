@@ -154,11 +154,14 @@ def authorised(scope: Scope, token: Secret | None) -> bool:
     if not token:
         return True
     scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-    return hmac.compare_digest(_digest(given.strip()), _digest(token.reveal())) and scheme.lower() == "bearer"
+    return (
+        hmac.compare_digest(_digest(given.strip().encode("latin-1")), _digest(token.reveal().encode()))
+        and scheme.lower() == "bearer"
+    )
 
 
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+def _digest(text: bytes) -> bytes:
+    return hashlib.sha256(text).digest()
 
 
 def _status_routes(gateway: Gateway, token: Secret | None) -> list[Route]:

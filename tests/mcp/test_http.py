@@ -1,0 +1,219 @@
+"""The HTTP face on a real socket: who may come in, what is answered, and how calls end."""
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@pytest.fixture(scope="module")
+async def open_door(anyio_backend: str, serve_standin: Any) -> AsyncIterator[str]:
+    async with serve_standin() as (_, url):
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def locked_door(anyio_backend: str, serve_standin: Any) -> AsyncIterator[str]:
+    async with serve_standin("s3crét") as (_, url):
+        yield url
+
+
+def legacy(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {
+        "headers": HEADERS | {"mcp-protocol-version": "2025-11-25"},
+        "json": {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}},
+    }
+
+
+def modern(tool: str, **arguments: Any) -> dict[str, Any]:
+    params = {"name": tool, "arguments": arguments, "_meta": MODERN}
+    headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": tool}
+    return {
+        "headers": HEADERS | headers,
+        "json": {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params},
+    }
+
+
+ERAS = pytest.mark.parametrize("request_of", [legacy, modern])
+
+
+def answer(response: httpx2.Response) -> dict[str, Any]:
+    """Read an answer, which may be plain JSON or the last event of a stream."""
+    if response.headers["content-type"].startswith("application/json"):
+        return response.json()
+    return json.loads([line for line in response.text.splitlines() if line.startswith("data: ")][-1][6:])
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD", "OPTIONS", "PATCH"])
+async def test_only_post_is_allowed(open_door: str, method: str) -> None:
+    async with httpx2.AsyncClient() as client:
+        response = await client.request(method, f"{open_door}/mcp", headers={"accept": "text/event-stream"})
+    assert (response.status_code, response.headers["allow"]) == (405, "POST")
+
+
+@ERAS
+async def test_a_call_is_answered_in_either_era(open_door: str, request_of: Any) -> None:
+    async with httpx2.AsyncClient() as client:
+        response = await client.post(f"{open_door}/mcp", **request_of("echo", a=1))
+    result = answer(response)["result"]
+    assert result["structuredContent"] == {"arguments": {"a": 1}, "who": "anonymous"}
+    assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+    assert "mcp-session-id" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("given", "challenge"),
+    [
+        (None, "Bearer"),
+        ("Bearer wrong", 'Bearer error="invalid_token"'),
+        ("Bearer s3cré", 'Bearer error="invalid_token"'),
+        ("Bearer", 'Bearer error="invalid_token"'),
+        ("Basic s3crét", 'Bearer error="invalid_token"'),
+        ("s3crét", 'Bearer error="invalid_token"'),
+    ],
+)
+async def test_a_missing_or_wrong_token_is_turned_away(locked_door: str, given: str | None, challenge: str) -> None:
+    request = legacy("echo")
+    request["headers"] |= {"authorization": given.encode()} if given is not None else {}
+    async with httpx2.AsyncClient() as client:
+        for path in ("/mcp", "/mcp/", "/", "/anything"):
+            response = await client.post(locked_door + path, **request)
+            assert (response.status_code, response.headers["www-authenticate"]) == (401, challenge)
+            assert "s3cr" not in response.text
+
+
+@ERAS
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
+async def test_the_right_token_opens(locked_door: str, request_of: Any, scheme: str) -> None:
+    request = request_of("echo")
+    request["headers"] |= {"authorization": f"{scheme} s3crét".encode()}
+    async with httpx2.AsyncClient() as client:
+        response = await client.post(f"{locked_door}/mcp", **request)
+    assert answer(response)["result"]["structuredContent"]["who"] == "token"
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [
+        ("host", "evil.example", 421),
+        ("host", "evil.example:80", 421),
+        ("host", "localhost.evil.example", 421),
+        ("host", "gw.example", 200),
+        ("host", "gw.example:443", 200),
+        ("host", "localhost:1", 200),
+        ("origin", "http://evil.example", 403),
+        ("origin", "null", 403),
+        ("origin", "http://localhost.evil.example", 403),
+        ("origin", "http://localhost:3000", 200),
+        ("content-type", "text/plain", 400),
+        ("accept", "text/html", 406),
+    ],
+)
+@ERAS
+async def test_headers_that_do_not_fit_are_refused(
+    open_door: str, request_of: Any, header: str, value: str, status: int
+) -> None:
+    request = request_of("echo")
+    request["headers"] |= {header: value}
+    async with httpx2.AsyncClient() as client:
+        response = await client.post(f"{open_door}/mcp", **request)
+    assert response.status_code == status
+
+
+@pytest.mark.parametrize("size", [1024 * 1024 + 1, 5 * 1024 * 1024])
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_over_a_mebibyte_is_too_large(open_door: str, size: int, chunked: bool) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(0, size, 65536):
+            yield b"x" * 65536
+
+    async with httpx2.AsyncClient() as client:
+        response = await client.post(f"{open_door}/mcp", headers=HEADERS, content=pieces() if chunked else b"x" * size)
+    assert response.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"{", -32700),
+        (b"\xff", -32700),
+        (b"[" * 5000, -32700),
+        (b"[]", -32600),
+        (b'{"jsonrpc":"2.0","id":1}', -32600),
+    ],
+)
+@ERAS
+async def test_a_malformed_body_gets_an_error_and_the_server_goes_on(
+    open_door: str, request_of: Any, body: bytes, code: int
+) -> None:
+    async with httpx2.AsyncClient() as client:
+        response = await client.post(f"{open_door}/mcp", headers=request_of("echo")["headers"], content=body)
+        assert response.status_code == 400
+        assert answer(response)["error"]["code"] in (code, -32602)
+        assert (await client.get(f"{open_door}/health")).status_code == 200
+
+
+async def test_health_and_readiness_need_no_token(locked_door: str) -> None:
+    async with httpx2.AsyncClient() as client:
+        health = await client.get(f"{locked_door}/health")
+        ready = await client.get(f"{locked_door}/ready")
+    assert (health.status_code, health.json()) == (200, {"status": "ok"})
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
+
+
+@ERAS
+async def test_a_closed_connection_ends_the_call(serve_standin: Any, request_of: Any) -> None:
+    async with serve_standin() as (peer, url), httpx2.AsyncClient() as client:
+        call = asyncio.create_task(client.post(f"{url}/mcp", **request_of("wait")))
+        await peer.logged("waiting")
+        call.cancel()
+        await peer.logged("cancelled")
+        assert answer(await client.post(f"{url}/mcp", **request_of("echo")))["result"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_sdks_client_lists_and_calls(locked_door: str, mode: Any) -> None:
+    async with (
+        httpx2.AsyncClient(headers={b"authorization": "Bearer s3crét".encode()}) as http,
+        Client(streamable_http_client(f"{locked_door}/mcp", http_client=http), mode=mode) as client,
+    ):
+        assert "echo" in [tool.name for tool in (await client.list_tools()).tools]
+        results = await asyncio.gather(*(client.call_tool("echo", {"n": n}) for n in range(20)))
+    assert [result.structured_content["arguments"]["n"] for result in results] == list(range(20))  # pyright: ignore
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@ERAS
+async def test_a_signal_answers_the_calls_it_ends(serve_standin: Any, request_of: Any, number: Any) -> None:
+    async with serve_standin() as (peer, url), httpx2.AsyncClient() as client:
+        call = asyncio.create_task(client.post(f"{url}/mcp", **request_of("wait"), timeout=20))
+        await peer.logged("waiting")
+        peer.process.send_signal(number)
+        assert await peer.ended(3) == 0
+        result = answer(await call)["result"]
+    assert json.loads(result["content"][0]["text"])["error"]["code"] == "QUERY_CANCELLED"
+    assert "cancelled" in peer.log
+    assert not [line for line in peer.log if "Traceback" in line]
+
+
+async def test_a_port_that_is_taken_is_a_configuration_error(open_door: str, standin: Any) -> None:
+    from dragoman.config import Server
+    from dragoman.errors import ConfigurationError
+    from dragoman.mcp.http import serve_http
+
+    settings = Server(transport="http", port=int(open_door.rpartition(":")[2]))
+    with pytest.raises(ConfigurationError, match=r"server\.port"):
+        await serve_http(standin.StandIn(), settings)
