@@ -1,1 +1,81 @@
-"""."""
+"""The command line. Each command is a module with `add_arguments` and `run`; only the one that runs is imported."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.metadata
+import os
+import sys
+from collections.abc import Sequence
+
+from dragoman.errors import ConfigurationError, DialectError, DragomanError, UnknownDatabase
+
+COMMANDS = {
+    "demo": "build demo databases and show what an agent can do with them",
+    "serve": "run the MCP server",
+    "query": "run one query, as an agent would",
+    "check": "ask whether the read-only gate would let a statement pass",
+    "databases": "list the configured databases",
+    "describe": "show what is in a database, or in a table",
+    "dialects": "list the installed dialects",
+    "config": "show or check the configuration, or write a starter file",
+    "client-config": "print what to paste into an MCP client",
+}
+
+USAGE = 2
+INTERRUPTED = 130
+
+_EXAMPLES = """\
+examples:
+  dragoman demo
+  dragoman serve sqlite:///shop.db crm=postgresql://reader@db/crm
+  dragoman query shop 'select count(*) from orders' --config dragoman.toml
+  dragoman COMMAND -h shows more
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the program; ends by `SystemExit`: 0 done, 1 refused or failed, 2 usage or configuration, 130 interrupted."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    try:
+        sys.exit(_run(given))
+    except DragomanError as error:
+        report(error)
+        sys.exit(USAGE if isinstance(error, ConfigurationError | UnknownDatabase | DialectError) else 1)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python would complain again while flushing at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def report(error: DragomanError) -> None:
+    """Write an error to stderr: `CODE: message`, then what to do."""
+    lines = [f"{error.code}: {error.message}", error.suggestion]
+    print("\n".join(line for line in lines if line), file=sys.stderr)
+
+
+def _run(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="dragoman",
+        description="A query gateway for AI agents: one MCP server in front of many databases of many kinds.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    version = f"dragoman {importlib.metadata.version('dragoman')}"
+    parser.add_argument("--version", action="version", version=version)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(
+            name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if name == chosen:
+            module = importlib.import_module(f"dragoman.cli.{name.replace('-', '_')}")
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
+    arguments = parser.parse_args(argv)
+    code: int = arguments.run(arguments)
+    return code

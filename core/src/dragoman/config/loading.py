@@ -62,16 +62,18 @@ def load(
     if found:
         file, shown = found
         written = read_file(file, shown)
-        layer, missing = interpolate(Layer(shown, written, file.parent), known)
-        reading.problems += missing
+        interpolated = interpolate(Layer(shown, written, file.parent), known)
+        reading.problems += interpolated.problems
+        reading.variables += interpolated.variables
         if file.stat().st_mode & 0o044:
             reading.warnings += [_readable(shown, key) for key in _literal_secrets(written)]
-        reading.add(layer)
+        reading.add(interpolated.layer)
     reading.add(environment_layer(".env", dotenv, here))
     reading.add(environment_layer("environment", own, here))
     reading.add(Layer(COMMAND_LINE, overrides or {}, here))
     reading.add_urls(urls, COMMAND_LINE, here)
     if not reading.values.get("databases") and known.get(URL_VARIABLE):
+        reading.variables.append(URL_VARIABLE)
         reading.add_urls([known[URL_VARIABLE]], f"environment: {URL_VARIABLE}", here)
     return reading.result(found[0] if found else None)
 
@@ -93,11 +95,13 @@ class _Reading:
         self.origins: dict[KeyPath, _Origin] = {}
         self.problems: list[Problem] = []
         self.warnings: list[str] = []
+        self.variables: list[str] = []
 
     # Merging
 
     def add(self, layer: Layer) -> None:
         """Lay a stronger source over what is there."""
+        self.variables += layer.names.values()
         self._merge(self.values, layer.values, (), (), layer)
 
     def _merge(
@@ -156,6 +160,7 @@ class _Reading:
             source=source,
             sources=MappingProxyType({".".join(path): self.origins[path].file for path in _leaves(self.values)}),
             warnings=tuple(self.warnings),
+            variables=tuple(dict.fromkeys(self.variables)),
         )
 
     def _server(self) -> Server:

@@ -64,7 +64,7 @@ class Configuration:
     """Everything that was configured, merged.
 
     `source`: the configuration file, when there is one. `sources`: where each given value came from, by dotted key.
-    `warnings`: what is allowed and probably not meant.
+    `warnings`: what is allowed and probably not meant. `variables`: the environment variables that were read.
     """
 
     databases: Mapping[str, Database]
@@ -73,3 +73,4 @@ class Configuration:
     source: Path | None = None
     sources: Mapping[str, str] = field(default_factory=_no_sources, hash=False)
     warnings: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -158,9 +158,19 @@ def _without_nulls(values: Mapping[Any, Any]) -> dict[str, Any]:
 _REFERENCE = re.compile(r"\$\$|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?P<text>[^}]*))?\}|(?P<bad>\$\{)")
 
 
-def interpolate(layer: Layer, environ: Mapping[str, str]) -> tuple[Layer, list[Problem]]:
-    """Return the layer with `${NAME}` and `${NAME:-default}` replaced in its values, and what was missing."""
+@dataclass(frozen=True, slots=True)
+class Interpolated:
+    """A layer with its references replaced: what was wrong with them, and the variables that were read."""
+
+    layer: Layer
+    problems: list[Problem]
+    variables: list[str]
+
+
+def interpolate(layer: Layer, environ: Mapping[str, str]) -> Interpolated:
+    """Replace `${NAME}` and `${NAME:-default}` in the values of a layer."""
     problems: list[Problem] = []
+    variables: list[str] = []
 
     def walk(value: Any, path: KeyPath) -> Any:
         if is_mapping(value):
@@ -169,11 +179,13 @@ def interpolate(layer: Layer, environ: Mapping[str, str]) -> tuple[Layer, list[P
             return [walk(each, (*path, str(place))) for place, each in enumerate(value)]
         if not isinstance(value, str) or "$" not in value:
             return value
-        return _REFERENCE.sub(lambda match: replace(match, path), value)
+        return _REFERENCE.sub(lambda match: value_of(match, path), value)
 
-    def replace(match: re.Match[str], path: KeyPath) -> str:
+    def value_of(match: re.Match[str], path: KeyPath) -> str:
         if match["name"]:
             found = environ.get(match["name"])
+            if found is not None:
+                variables.append(match["name"])
             if match["default"] is not None:
                 return found or match["text"]
             if found is None:
@@ -184,7 +196,7 @@ def interpolate(layer: Layer, environ: Mapping[str, str]) -> tuple[Layer, list[P
             problems.append(Problem(layer.origin, layer.spell(path), "a ${ that names no variable", remedy))
         return "$"
 
-    return Layer(layer.origin, walk(layer.values, ()), layer.folder, layer.names), problems
+    return Interpolated(replace(layer, values=walk(layer.values, ())), problems, variables)
 
 
 def _missing(name: str) -> tuple[str, str]:

@@ -1,0 +1,103 @@
+"""`dragoman check`: would the read-only gate let a statement pass? No database is needed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from dragoman.cli.common import add_json_argument, add_source_arguments
+from dragoman.config.readers import is_mapping
+from dragoman.errors import DialectError, DragomanError, InternalError, ParameterError
+
+EXAMPLES = """\
+examples:
+  dragoman check 'select 1' --dialect sqlite
+  dragoman check --dialect sqlite < query.sql
+  echo '{"dialect": "sqlite", "sql": "drop table t"}' | dragoman check --jsonl
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("sql", metavar="SQL", nargs="?", default="-", help="the statement; - or nothing reads stdin")
+    parser.add_argument("--dialect", metavar="D", help="whose SQL it is; with --jsonl, of lines that do not say")
+    parser.add_argument("--jsonl", action="store_true", help='judge {"dialect", "sql"} lines from stdin, a line each')
+    add_json_argument(parser)
+    add_source_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Judge one statement, or every line of stdin."""
+    judge = Judge(arguments.dialect)
+    if arguments.jsonl:
+        return _judge_lines(judge)
+    if arguments.dialect is None:
+        raise DialectError("Whose SQL is it?", suggestion="Add --dialect; `dragoman dialects` lists what is installed.")
+    judge.check_dialect(arguments.dialect)
+    verdict = judge.verdict({"sql": sys.stdin.read() if arguments.sql == "-" else arguments.sql})
+    if arguments.json:
+        print(json.dumps(verdict))
+    elif verdict["allow"]:
+        print("allowed")
+    else:
+        print(f"{verdict['code']}: {verdict['reason']}", file=sys.stderr)
+    return 0 if verdict["allow"] else 1
+
+
+def _judge_lines(judge: Judge) -> int:
+    for line in sys.stdin.buffer:
+        sys.stdout.write(json.dumps(judge.line(line)) + "\n")
+        sys.stdout.flush()
+    return 0
+
+
+class Judge:
+    """Judges statements of the installed dialects."""
+
+    def __init__(self, default: str | None) -> None:
+        from dragoman.plugins import Plugins
+
+        self._plugins = Plugins.discover()
+        self._default = default
+
+    def check_dialect(self, name: str) -> None:
+        """Raise `DialectError` when there is no such dialect."""
+        self._plugins.load(name)
+
+    def line(self, line: bytes) -> dict[str, Any]:
+        """Judge one line of JSON, whatever it holds."""
+        try:
+            return self.verdict(json.loads(line))
+        except (ValueError, RecursionError):
+            return _refusal(ParameterError('This line is not JSON; send {"dialect": "sqlite", "sql": "select 1"}.'))
+
+    def verdict(self, asked: Any) -> dict[str, Any]:
+        """Return `{"allow", "code", "reason"}`; never raises."""
+        try:
+            self._judge(asked)
+        except DragomanError as error:
+            return _refusal(error)
+        except Exception as error:
+            # Whatever a parser trips over is refused, and the next line is judged all the same.
+            return _refusal(InternalError(f"The gate failed on this statement ({type(error).__name__})."))
+        return {"allow": True, "code": None, "reason": None}
+
+    def _judge(self, asked: Any) -> None:
+        from dragoman.validators import check_text
+
+        if not is_mapping(asked):
+            raise ParameterError("A line is an object with dialect and sql.")
+        dialect, sql = asked.get("dialect", self._default), asked.get("sql")
+        if not isinstance(dialect, str):
+            raise ParameterError("dialect is missing or not a text.")
+        if not isinstance(sql, str):
+            raise ParameterError("sql is missing or not a text.")
+        check_text(self._plugins.load(dialect).dialect, sql)
+
+
+def _refusal(error: DragomanError) -> dict[str, Any]:
+    reason = " ".join(part for part in (error.message, error.suggestion) if part)
+    return {"allow": False, "code": error.code, "reason": reason}

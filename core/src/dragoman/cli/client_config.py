@@ -1,0 +1,119 @@
+"""`dragoman client-config`: what to paste into an MCP client, so that it works at once."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from dragoman.cli.common import add_source_arguments, configured, warn
+from dragoman.config import Configuration, parse_named
+
+EXAMPLES = """\
+examples:
+  dragoman client-config claude-code
+  dragoman client-config vscode --config dragoman.toml > .vscode/mcp.json
+  dragoman client-config --url sqlite:///shop.db
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("client", nargs="?", choices=list(CLIENTS), default="generic")
+    add_source_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the snippet."""
+    configuration = configured(arguments)
+    print(snippet(arguments.client, configuration, arguments.urls))
+    if configuration.variables:
+        warn(f"put the values of {', '.join(configuration.variables)} into env: the client does not pass its own on")
+    return 0
+
+
+def snippet(client: str, configuration: Configuration, urls: Sequence[str] = ()) -> str:
+    """Return what to paste into `client` to reach the databases of a configuration."""
+    return CLIENTS[client](configuration, urls)
+
+
+def _command(configuration: Configuration, urls: Sequence[str]) -> dict[str, Any]:
+    """Return the program to start, with absolute paths: a client runs it from a folder of its own."""
+    arguments = ["-m", "dragoman", "serve", *map(_absolute, urls)]
+    if configuration.source:
+        arguments += ["--config", str(configuration.source.resolve())]
+    if configuration.server.transport != "stdio":
+        arguments += ["--transport", "stdio"]
+    entry: dict[str, Any] = {"command": sys.executable, "args": arguments}
+    if configuration.variables:
+        entry["env"] = {name: f"<{name}>" for name in configuration.variables}
+    return entry
+
+
+def _absolute(url: str) -> str:
+    """Return the URL of a file that is there with an absolute path, any other as it is."""
+    database = parse_named(url)
+    file = Path(database.database or "")
+    if database.host or file.is_absolute() or not file.is_file():
+        return url
+    start, _, rest = url.partition("://")
+    _, mark, options = rest.partition("?")
+    return f"{start}:///{quote(file.resolve().as_posix())}{mark}{options}"
+
+
+def _address(configuration: Configuration) -> str:
+    server = configuration.server
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    return f"http://{host}:{server.port}/mcp"
+
+
+def _header(configuration: Configuration) -> dict[str, str]:
+    return {"Authorization": "Bearer <token>"} if configuration.server.token else {}
+
+
+def _entry(configuration: Configuration, urls: Sequence[str], **kind: str) -> dict[str, Any]:
+    if configuration.server.transport == "stdio":
+        return {**({"type": "stdio"} if kind else {}), **_command(configuration, urls)}
+    header = _header(configuration)
+    return {**kind, "url": _address(configuration), **({"headers": header} if header else {})}
+
+
+def _claude_desktop(configuration: Configuration, urls: Sequence[str]) -> str:
+    return _pretty({"mcpServers": {"dragoman": _command(configuration, urls)}})
+
+
+def _generic(configuration: Configuration, urls: Sequence[str]) -> str:
+    return _pretty({"mcpServers": {"dragoman": _entry(configuration, urls)}})
+
+
+def _vscode(configuration: Configuration, urls: Sequence[str]) -> str:
+    return _pretty({"servers": {"dragoman": _entry(configuration, urls, type="http")}})
+
+
+def _claude_code(configuration: Configuration, urls: Sequence[str]) -> str:
+    if configuration.server.transport == "http":
+        words = ["claude", "mcp", "add", "--transport", "http", "dragoman", _address(configuration)]
+        header = [f"{name}: {value}" for name, value in _header(configuration).items()]
+        return shlex.join([*words, *(word for line in header for word in ("--header", line))])
+    entry = _command(configuration, urls)
+    environment = [word for name in configuration.variables for word in ("--env", f"{name}=<{name}>")]
+    return shlex.join(["claude", "mcp", "add", "dragoman", *environment, "--", entry["command"], *entry["args"]])
+
+
+def _pretty(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+CLIENTS: dict[str, Callable[[Configuration, Sequence[str]], str]] = {
+    "claude-desktop": _claude_desktop,
+    "claude-code": _claude_code,
+    "cursor": _generic,
+    "vscode": _vscode,
+    "generic": _generic,
+}

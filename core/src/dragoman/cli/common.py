@@ -1,0 +1,102 @@
+"""What the commands share: the options that say which databases, and running asynchronous work to its end."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Coroutine, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dragoman.config import Configuration, load, parse_named
+from dragoman.errors import DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.tools import Answer
+
+T = TypeVar("T")
+
+
+def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add `--config` and `--url`, which every command takes."""
+    parser.add_argument("--config", metavar="FILE", help="the configuration file (TOML or YAML)")
+    parser.add_argument(
+        "--url",
+        metavar="NAME=URL",
+        action="append",
+        default=[],
+        dest="urls",
+        help="a database beside the configured ones; may be repeated",
+    )
+
+
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    """Add `--json`."""
+    parser.add_argument("--json", action="store_true", help="answer in JSON")
+
+
+def configured(arguments: argparse.Namespace, overrides: Mapping[str, Any] | None = None) -> Configuration:
+    """Return the configuration of this call. Raises `ConfigurationError`."""
+    return load(arguments.config, urls=arguments.urls, overrides=overrides)
+
+
+def named_or_url(arguments: argparse.Namespace) -> str:
+    """Return the name of the database an argument means; a URL is configured on the way."""
+    place: str = arguments.database
+    if "://" not in place:
+        return place
+    arguments.urls.append(place)
+    return parse_named(place).name
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Run asynchronous work. SIGINT and SIGTERM cancel it first, so that nothing goes on in a database.
+
+    Raises `KeyboardInterrupt` after either signal.
+    """
+    import asyncio
+    import signal
+
+    async def cancellable() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await work
+
+    try:
+        return asyncio.run(cancellable())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def answered(answer: Answer) -> str:
+    """Return a tool's answer as JSON text. Raises the error that it is, if it is one."""
+    import json
+
+    if not answer.is_error:
+        return answer.text
+    error: dict[str, Any] = json.loads(answer.text)["error"]
+    kinds = {kind.code: kind for kind in _kinds(DragomanError)}
+    raise kinds[error["code"]](error["message"], suggestion=error.get("suggestion", ""))
+
+
+def _kinds(kind: type[DragomanError]) -> Iterator[type[DragomanError]]:
+    yield kind
+    for narrower in kind.__subclasses__():
+        yield from _kinds(narrower)
+
+
+def quiet_logs(configuration: Configuration) -> None:
+    """Log to stderr; only warnings unless the configuration asks for more, since people read this."""
+    from dragoman.cli.logs import log_to_stderr
+
+    server = configuration.server
+    log_to_stderr(server.log_format, server.log_level if "server.log_level" in configuration.sources else "warning")
+
+
+def warn(message: str) -> None:
+    """Write a remark to stderr."""
+    print(f"note: {message}", file=sys.stderr)
+
+
+LOGGER = logging.getLogger("dragoman.cli")

@@ -1,0 +1,137 @@
+"""`dragoman config`: the merged configuration, its problems, a starter file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dragoman.cli.common import add_json_argument, add_source_arguments, configured, warn
+from dragoman.config import STARTER, Configuration, show
+from dragoman.config.readers import is_list, is_mapping
+from dragoman.errors import ConfigurationError, DragomanError
+
+EXAMPLES = """\
+examples:
+  dragoman config init
+  dragoman config check --config dragoman.toml
+  dragoman config show --json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = EXAMPLES
+    actions = {
+        "show": "print the merged configuration, secrets masked, with where each value came from",
+        "check": "tell every problem with file, key and remedy",
+        "init": "write a starter file, ./dragoman.toml",
+    }
+    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, summary in actions.items():
+        action = commands.add_parser(name, help=summary, description=summary)
+        add_source_arguments(action)
+        if name == "init":
+            action.add_argument("--force", action="store_true", help="replace the file that is there")
+            action.add_argument("--stdout", action="store_true", help="print it instead of writing a file")
+        else:
+            add_json_argument(action)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the chosen action."""
+    return {"show": _show, "check": _check, "init": _init}[arguments.action](arguments)
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    shown = show(configured(arguments))
+    print(json.dumps(shown, indent=2, ensure_ascii=False) if arguments.json else "\n".join(as_toml(shown)))
+    return 0
+
+
+def as_toml(shown: Mapping[str, Any]) -> Iterable[str]:
+    """Yield what `show` returns as the lines of a configuration file; a comment says who gave a value."""
+    sources: Mapping[str, str] = shown.get("sources", {})
+    if source := shown.get("source"):
+        yield f"# {source}"
+    if default := shown.get("default_database"):
+        yield _line("default_database", default, sources.get("default_database"))
+    sections = {"server": shown["server"]}
+    sections |= {f"databases.{name}": values for name, values in shown["databases"].items()}
+    for section, values in sections.items():
+        yield f"\n[{section}]"
+        for key, value in values.items():
+            if value is not None:
+                yield _line(key, value, sources.get(f"{section}.{key}"))
+
+
+def _line(key: str, value: Any, source: str | None) -> str:
+    return f"{key} = {_toml(value)}" + (f"  # {source}" if source else "")
+
+
+def _toml(value: Any) -> str:
+    if is_mapping(value):
+        pairs = [f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items() if each is not None]
+        return "{ " + ", ".join(pairs) + " }"
+    if is_list(value):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    problems, warnings = _problems(arguments)
+    if arguments.json:
+        print(json.dumps({"problems": problems, "warnings": list(warnings)}, ensure_ascii=False))
+    else:
+        for problem in problems:
+            told = f"{problem['file']}: {problem['key']}: {problem['message'].rstrip('.')}. {problem['remedy']}"
+            print(told.rstrip(), file=sys.stderr)
+        for warning in warnings:
+            warn(warning)
+        if not problems:
+            print("no problems found")
+    return 2 if problems else 0
+
+
+def _problems(arguments: argparse.Namespace) -> tuple[list[dict[str, str]], tuple[str, ...]]:
+    try:
+        configuration = configured(arguments)
+    except ConfigurationError as error:
+        unread = {"file": "configuration", "key": "", "message": error.message, "remedy": error.suggestion}
+        return error.context.get("problems", [unread]), ()
+    return list(_plugin_problems(configuration)), configuration.warnings
+
+
+def _plugin_problems(configuration: Configuration) -> Iterable[dict[str, str]]:
+    """Yield what only a dialect's plugin can tell: that it is missing, and whether its options fit."""
+    from dragoman.plugins import Plugins
+
+    plugins = Plugins.discover()
+    for name, database in configuration.databases.items():
+        try:
+            plugins.prepare(database)
+        except DragomanError as error:
+            key = f"databases.{name}"
+            file = next((origin for path, origin in configuration.sources.items() if path.startswith(f"{key}.")), "")
+            yield {"file": file, "key": key, "message": error.message, "remedy": error.suggestion}
+
+
+def _init(arguments: argparse.Namespace) -> int:
+    if arguments.stdout:
+        print(STARTER, end="")
+        return 0
+    path = Path(arguments.config or "dragoman.toml")
+    try:
+        with path.open("w" if arguments.force else "x", encoding="utf-8") as file:
+            file.write(STARTER)
+    except FileExistsError:
+        raise ConfigurationError(
+            f"{path} is already there.", suggestion="Pass --force to replace it, or --stdout to print the starter."
+        ) from None
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}.") from None
+    print(f"wrote {path}; edit it, then run: dragoman config check")
+    return 0

@@ -1,0 +1,50 @@
+"""`dragoman databases`: what agents are told by `list_databases`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from dragoman.cli.common import add_json_argument, add_source_arguments, answered, configured, quiet_logs, run_async
+from dragoman.config import Configuration
+
+EXAMPLES = """\
+examples:
+  dragoman databases
+  dragoman databases --url sqlite:///shop.db --json
+"""
+COLUMNS = ("name", "dialect", "version", "status", "description")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = EXAMPLES
+    add_json_argument(parser)
+    add_source_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the configured databases and whether they answer."""
+    from dragoman.cli.output import print_table
+
+    configuration = configured(arguments)
+    quiet_logs(configuration)
+    text = run_async(_ask(configuration))
+    if arguments.json:
+        print(text)
+        return 0
+    databases = json.loads(text)["databases"]
+    rows = [[each.get(column) or "" for column in COLUMNS] for each in databases]
+    print_table(COLUMNS, rows)
+    for each in databases:
+        if each.get("error"):
+            print(f"{each['name']}: {each['error']}")
+    return 0
+
+
+async def _ask(configuration: Configuration) -> str:
+    from dragoman.gateway import Gateway
+    from dragoman.tools import Toolbox
+
+    async with Gateway.open(configuration) as gateway:
+        return answered(await Toolbox(gateway).call("list_databases", {}))

@@ -1,0 +1,89 @@
+"""`dragoman describe`: what agents are told by `list_tables` and `describe_table`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from dragoman.cli.common import (
+    add_json_argument,
+    add_source_arguments,
+    answered,
+    configured,
+    named_or_url,
+    quiet_logs,
+    run_async,
+    warn,
+)
+from dragoman.config import Configuration
+
+EXAMPLES = """\
+examples:
+  dragoman describe shop
+  dragoman describe shop orders
+  dragoman describe sqlite:///shop.db orders --full --json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("database", metavar="DATABASE", help="a configured name, or a URL")
+    parser.add_argument("table", metavar="TABLE", nargs="?", help="a table or view; without it, all are listed")
+    parser.add_argument("--schema", metavar="S", help="the schema to look in")
+    parser.add_argument("--full", action="store_true", help="every fact, as objects (JSON)")
+    add_json_argument(parser)
+    add_source_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the tables of a database, or the columns, keys, indexes and checks of one."""
+    database = named_or_url(arguments)
+    configuration = configured(arguments)
+    quiet_logs(configuration)
+    text = run_async(_ask(configuration, database, arguments))
+    if arguments.json:
+        print(text)
+    elif arguments.full:
+        print(json.dumps(json.loads(text), indent=2, ensure_ascii=False))
+    else:
+        _show(json.loads(text), listing=arguments.table is None)
+    return 0
+
+
+async def _ask(configuration: Configuration, database: str, arguments: argparse.Namespace) -> str:
+    from dragoman.gateway import Gateway
+    from dragoman.tools import Toolbox
+
+    asked: dict[str, Any] = {"database": database, "detail": "full" if arguments.full else "compact"}
+    if arguments.schema:
+        asked["schema_name"] = arguments.schema
+    if arguments.table:
+        asked |= {"table_name": arguments.table, "include_indexes": True, "include_constraints": True}
+    async with Gateway.open(configuration) as gateway:
+        tool = "describe_table" if arguments.table else "list_tables"
+        return answered(await Toolbox(gateway).call(tool, asked))
+
+
+def _show(answer: dict[str, Any], *, listing: bool) -> None:
+    groups: list[tuple[str, list[str]]] = list(answer["tables"].items())
+    groups += [(f"{schema} (views)", names) for schema, names in answer.get("views", {}).items()] if listing else []
+    for number, (title, lines) in enumerate(groups):
+        if number:
+            print()
+        _print_group(title, lines)
+    for notice in answer.get("notices", []):
+        warn(notice)
+    if answer.get("omitted"):
+        warn(f"left out: {answer['omitted']}. {answer.get('hint', '')}")
+
+
+def _print_group(title: str, lines: list[str]) -> None:
+    from dragoman.cli.output import visible
+
+    bold, plain = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "")
+    print(f"{bold}{visible(title)}{plain}")
+    for line in lines:
+        print(f"  {visible(line)}")

@@ -1,0 +1,48 @@
+"""Logs on stderr, a line each: JSON for machines, text for people. Fields come from `extra=`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from typing import Any
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def log_to_stderr(log_format: str, level: str) -> None:
+    """Send the logs of this process to stderr; `log_format` is json or text."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
+
+
+def _moment(record: logging.LogRecord) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return time, level, logger, message, the record's own fields and, after a bug, the traceback."""
+        line = {"time": _moment(record), "level": record.levelname.lower(), "logger": record.name}
+        line |= {"message": record.getMessage()} | _fields(record)
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str, separators=(",", ":"))
+
+
+class TextLines(logging.Formatter):
+    """Time, level, message and fields, for a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line, and after a bug its traceback."""
+        fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
+        line = f"{_moment(record)} {record.levelname.lower():7} {record.getMessage()}{fields}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line

@@ -1,0 +1,100 @@
+"""Rows for people and programs: aligned text, rich tables in a terminal, CSV and Markdown."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+Rows = Sequence[Sequence[Any]]
+
+# A value may hold escape sequences: in a terminal they must be seen, not obeyed.
+_UNSEEN = (*range(32), *range(127, 160), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_SPELLED = {code: chr(code).encode("unicode_escape").decode() for code in _UNSEEN}
+
+
+def visible(text: str) -> str:
+    """Return text with control characters spelled out."""
+    return text.translate(_SPELLED)
+
+
+def text_of(value: Any) -> str:
+    """Return a JSON value as text: strings as they are, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _shown(value: Any) -> str:
+    return "NULL" if value is None else visible(text_of(value))
+
+
+def print_table(columns: Sequence[str], rows: Rows) -> None:
+    """Print rows as a table: drawn in a terminal, else aligned with nothing cut."""
+    if sys.stdout.isatty():
+        _print_rich(columns, rows)
+    else:
+        print("\n".join(plain_table(columns, rows)))
+
+
+def plain_table(columns: Sequence[str], rows: Rows) -> Iterable[str]:
+    """Yield the lines of an aligned table; columns of numbers stand to the right."""
+    cells = [[visible(name) for name in columns], *([_shown(value) for value in row] for row in rows)]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
+    right = [_numeric(rows, place) for place in range(len(columns))]
+
+    def line(row: Sequence[str]) -> str:
+        pairs = zip(row, widths, right, strict=True)
+        return "  ".join(cell.rjust(width) if end else cell.ljust(width) for cell, width, end in pairs).rstrip()
+
+    yield line(cells[0])
+    yield "  ".join("-" * width for width in widths)
+    yield from map(line, cells[1:])
+
+
+def _numeric(rows: Rows, place: int) -> bool:
+    values = [row[place] for row in rows if row[place] is not None]
+    return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+
+
+def _print_rich(columns: Sequence[str], rows: Rows) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for place, name in enumerate(columns):
+        table.add_column(Text(visible(name)), justify="right" if _numeric(rows, place) else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_shown(value), style="dim" if value is None else "") for value in row))
+    Console().print(table)
+
+
+def csv_lines(columns: Sequence[str], rows: Rows) -> Iterable[str]:
+    """Yield CSV: NULL is empty, an empty text is `""`, every other value as in the result."""
+    yield ",".join(map(_csv, columns))
+    for row in rows:
+        yield ",".join("" if value is None else _csv(text_of(value)) for value in row)
+
+
+def _csv(text: str) -> str:
+    plain = text and text == text.strip() and not any(mark in text for mark in ',"\r\n')
+    return text if plain else '"' + text.replace('"', '""') + '"'
+
+
+def markdown_lines(columns: Sequence[str], rows: Rows) -> Iterable[str]:
+    """Yield a Markdown table."""
+
+    def line(cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cells) + " |"
+
+    yield line(_markdown(name) for name in columns)
+    yield line("---:" if _numeric(rows, place) else "---" for place in range(len(columns)))
+    yield from (line(_markdown(value) for value in row) for row in rows)
+
+
+def _markdown(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    broken = text_of(value).replace("\r\n", "\n").replace("\r", "\n").replace("\\", "\\\\").replace("|", "\\|")
+    return "<br>".join(visible(line) for line in broken.replace("<", "&lt;").split("\n"))

@@ -1,0 +1,115 @@
+"""`dragoman query`: one query through the same gateway as an agent's."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from dragoman.cli.common import add_source_arguments, configured, named_or_url, quiet_logs, run_async, warn
+from dragoman.config import Configuration
+
+if TYPE_CHECKING:
+    from dragoman.model import Result
+
+MAX_BYTES = 10_000_000
+"""A person's answer may be larger than what fits into a model."""
+
+EXAMPLES = """\
+examples:
+  dragoman query shop 'select count(*) from orders'
+  dragoman query shop 'select * from orders where id = ?' --param 7 --format json
+  dragoman query sqlite:///shop.db 'select now()' --from-dialect postgres
+  dragoman query shop - --format csv < report.sql
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("database", metavar="DATABASE", help="a configured name, or a URL")
+    parser.add_argument("sql", metavar="SQL", help="the query; - reads it from stdin")
+    add_source_arguments(parser)
+    parser.add_argument("--param", metavar="V", action="append", default=[], help="a bound value: JSON, else text")
+    parser.add_argument("--limit", metavar="N", type=int, help="at most this many rows")
+    parser.add_argument("--timeout", metavar="S", type=float, help="seconds until the query is ended")
+    parser.add_argument("--from-dialect", metavar="D", help="the SQL is of this dialect: translate it")
+    parser.add_argument("--format", choices=["table", "json", "csv", "markdown"], default="table")
+    parser.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the query and print its result."""
+    database = named_or_url(arguments)
+    configuration = configured(arguments)
+    quiet_logs(configuration)
+    _print(run_async(_query(configuration, database, arguments)), arguments.format)
+    return 0
+
+
+async def _query(configuration: Configuration, database: str, arguments: argparse.Namespace) -> Result:
+    from dragoman.gateway import Gateway
+
+    async with Gateway.open(configuration) as gateway:
+        return await gateway.query(
+            database,
+            sys.stdin.read() if arguments.sql == "-" else arguments.sql,
+            [parameter(value) for value in arguments.param],
+            limit=arguments.limit,
+            timeout=arguments.timeout,
+            max_bytes=MAX_BYTES,
+            from_dialect=arguments.from_dialect,
+        )
+
+
+def parameter(text: str) -> Any:
+    """Return a value to bind: JSON when the text is that, else the text itself."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _print(result: Result, form: str) -> None:
+    from dragoman.cli import output
+
+    if form == "json":
+        sys.stdout.write(as_json(result) + "\n")
+        return
+    columns = [column.name for column in result.columns]
+    match form:
+        case "csv":
+            print("\n".join(output.csv_lines(columns, result.rows)))
+        case "markdown":
+            print("\n".join(output.markdown_lines(columns, result.rows)))
+        case _:
+            output.print_table(columns, result.rows)
+            if sys.stdout.isatty():
+                print(f"{result.row_count} {'row' if result.row_count == 1 else 'rows'}, {result.elapsed_ms:.1f} ms")
+    if result.truncated:
+        warn(f"cut at {result.truncated.limit} {result.truncated.reason}. {result.truncated.hint}")
+    for notice in result.notices:
+        warn(notice)
+    if result.sql:
+        warn(f"ran as: {result.sql}")
+
+
+def as_json(result: Result) -> str:
+    """Return a result as one JSON object; its rows are not encoded again."""
+    head = {"columns": [column.name for column in result.columns], "types": [column.type for column in result.columns]}
+    tail: dict[str, Any] = {"row_count": result.row_count}
+    if cut := result.truncated:
+        tail["truncated"] = {"reason": cut.reason, "limit": cut.limit, "hint": cut.hint}
+    tail |= {"notices": list(result.notices)} if result.notices else {}
+    tail |= {"sql": result.sql} if result.sql else {}
+    tail |= {"elapsed_ms": round(result.elapsed_ms, 3), "query_hash": result.query_hash}
+    return f'{_dumps(head)[:-1]},"rows":{result.rows_json.decode()},{_dumps(tail)[1:]}'
+
+
+def _dumps(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,52 @@
+"""`dragoman serve`: the MCP server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from dragoman.cli.common import LOGGER, add_source_arguments, configured
+from dragoman.errors import ConfigurationError
+
+EXAMPLES = """\
+examples:
+  dragoman serve sqlite:///shop.db
+  dragoman serve sqlite:///shop.db crm=postgresql://reader@db/crm
+  dragoman serve --config dragoman.toml --transport http --port 8080
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("positional", metavar="[NAME=]URL", nargs="*", help="databases beside the configured ones")
+    add_source_arguments(parser)
+    parser.add_argument("--transport", choices=["stdio", "http"])
+    parser.add_argument("--host", help="where HTTP listens (127.0.0.1)")
+    parser.add_argument("--port", help="where HTTP listens (8080)")
+    parser.add_argument("--tools", metavar="PROFILE", help="minimal, standard, full, or tool names with commas between")
+    parser.add_argument("--allow-unauthenticated", action="store_true", help="serve other machines without a token")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until the client leaves or a signal arrives."""
+    import asyncio
+
+    from dragoman import mcp
+    from dragoman.cli.logs import log_to_stderr
+
+    arguments.urls += arguments.positional
+    keys = ("transport", "host", "port", "tools")
+    given = {key: getattr(arguments, key) for key in keys if getattr(arguments, key) is not None}
+    configuration = configured(arguments, {"server": given} if given else None)
+    server = configuration.server
+    if server.transport == "stdio" and given.keys() & {"host", "port"}:
+        raise ConfigurationError("--host and --port need HTTP.", suggestion="Add --transport http.")
+    server.check_exposure(allow_unauthenticated=arguments.allow_unauthenticated)
+    log_to_stderr(server.log_format, server.log_level)
+    for warning in configuration.warnings:
+        LOGGER.warning(warning)
+    if server.transport == "stdio" and sys.stdin.isatty():
+        LOGGER.info("serving MCP on stdin and stdout; a client starts this, see `dragoman client-config`")
+    asyncio.run(mcp.serve(configuration))
+    return 0
