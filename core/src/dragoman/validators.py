@@ -12,15 +12,15 @@ from dragoman.sql import Statement
 from dragoman.sql.calls import FunctionCall
 
 _QUERY_WORDS = frozenset({"select", "values", "with", "table", "from"})
-# What begins a statement that is no query, in any of the SQLs we know. The first word tells what was meant even where no
-# parser of ours reads the rest.
+# What begins a statement that is no query, in any of the SQLs we know. The first word tells what was meant even where
+# no parser of ours reads the rest.
 _OTHER_WORDS = frozenset(
     "abort alter analyse analyze attach backup begin cache call checkpoint checksum clear close cluster comment commit"
     " copy create deallocate declare delete deny desc describe detach discard do drop dump end exec execute explain"
-    " export fetch flush grant handler import insert install kill listen load lock merge move msck notify optimize pragma"
-    " prepare purge reassign refresh reindex release rename repair replace reset resignal restore revoke rollback"
-    " savepoint security set show shutdown signal start summarize truncate uncache undrop unlisten unload unlock update"
-    " upsert use vacuum".split()
+    " export fetch flush grant handler import insert install kill listen load lock merge move msck notify optimize"
+    " pragma prepare purge reassign refresh reindex release rename repair replace reset resignal restore revoke rollback"
+    " savepoint security set show shutdown signal start summarize truncate uncache undrop unlisten unload unlock"
+    " update upsert use vacuum".split()
 )
 _READ_ONLY = "Only queries are run here: SELECT, VALUES, and WITH in front of them."
 _TOOLS = {
@@ -111,7 +111,7 @@ class ReadOnly(Validator):
             if name not in self._relations and any(pattern.fullmatch(name) for pattern in patterns):
                 raise UnsafeSql(
                     f"The relation {relation} is not open to queries.",
-                    suggestion="Query the tables that list_tables shows. Its operator can allow it with allow_relations.",
+                    suggestion="Query what list_tables shows. Its operator can allow it with allow_relations.",
                 )
 
     def _check_schemas(self, relations: Iterable[Relation], database: Database) -> None:

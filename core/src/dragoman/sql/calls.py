@@ -16,8 +16,8 @@ class FunctionCall:
     offset: int
 
 
-# Words of the grammar that may stand before a parenthesis without calling anything. Words that name both (replace, left,
-# if, glob, ...) are left out: as functions they are on the dialects' lists.
+# Words of the grammar that may stand before a parenthesis without calling anything. Words that name both (replace,
+# left, if, ...) are left out: as functions they are on the dialects' lists.
 SYNTAX = frozenset(
     "all and any array as between by case cast check cube distinct else end escape except exists filter first from full"
     " glob group grouping having in inner intersect interval into is isnull join lateral like limit match materialized"

@@ -192,8 +192,8 @@ _NOT_BREAKS = re.compile(r"[^\r\n]")
 def clean(text: str, lexicon: Lexicon) -> str:
     """Return `text` with comments blanked and a trailing semicolon and white space gone; offsets stay as they were.
 
-    Raises `InvalidSql` for text that is too long, too deep, empty or cannot be read with certainty, `UnsafeSql` for more
-    than one statement.
+    Raises `InvalidSql` for text that is too long, too deep, empty or cannot be read with certainty, `UnsafeSql` for
+    more than one statement.
     """
     check_characters(text)
     comments, end = _survey(text, lexicon)

@@ -117,8 +117,8 @@ def _relation(node: exp.Expr) -> Relation | None:
             return None
         name, schema, catalog = column.this, column.table, column.db
     else:
-        name, schema, catalog = node.this, node.args.get("db"), node.args.get("catalog")
-        schema, catalog = (part.name if part else "" for part in (schema, catalog))
+        name = node.this
+        schema, catalog = (part.name if part else "" for part in (node.args.get("db"), node.args.get("catalog")))
         if isinstance(name, exp.Dot):
             return Relation(".".join(part.name for part in name.flatten()), schema or None, catalog or None)
         if not isinstance(name, exp.Identifier):

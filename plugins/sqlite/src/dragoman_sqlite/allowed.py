@@ -13,14 +13,14 @@ def _names(text: str) -> frozenset[str]:
 # Pure functions of their arguments. printf, format, zeroblob, randomblob, replace and instr can be made to run long or
 # grow large: the length limit and the killable worker bound them.
 SCALAR = _names(
-    "abs char coalesce concat concat_ws format glob hex if ifnull iif instr length like likelihood likely lower ltrim max"
-    " min nullif octet_length printf quote randomblob replace round rtrim sign soundex substr substring subtype trim"
+    "abs char coalesce concat concat_ws format glob hex if ifnull iif instr length like likelihood likely lower ltrim"
+    " max min nullif octet_length printf quote randomblob replace round rtrim sign soundex substr substring subtype trim"
     " typeof unhex unicode unistr unistr_quote unlikely upper zeroblob"
 )
 # They tell of the library or the connection, and change nothing. What a connection wrote is always nothing here.
 SESSION = _names(
-    "changes last_insert_rowid random sqlite_compileoption_get sqlite_compileoption_used sqlite_source_id sqlite_version"
-    " total_changes"
+    "changes last_insert_rowid random sqlite_compileoption_get sqlite_compileoption_used sqlite_source_id"
+    " sqlite_version total_changes"
 )
 MATH = _names(
     "acos acosh asin asinh atan atan2 atanh ceil ceiling cos cosh degrees exp floor ln log log10 log2 mod pi pow power"
@@ -52,17 +52,24 @@ FUNCTIONS = SCALAR | SESSION | MATH | DATE | AGGREGATE | WINDOW | JSON | SEARCH 
 writefile, edit and the like of the shell reach files, sqlite_log writes to the host's log, optimize writes, fts5 and
 geopoly_debug hand out internals."""
 
-# PRAGMAs that take a table's or an index's name and read the catalog.
-NAMED_PRAGMAS = _names("foreign_key_list index_info index_list index_xinfo table_info table_list table_xinfo")
-# PRAGMAs that read a fact of the file, the connection or the library when they are given no value.
-PLAIN_PRAGMAS = _names(
-    "application_id auto_vacuum collation_list compile_options data_version database_list encoding foreign_keys"
-    " freelist_count function_list journal_mode max_page_count module_list page_count page_size pragma_list query_only"
-    " schema_version table_list user_version"
+# PRAGMAs that take a name or a number of errors and read the catalog, or the file as a query over every table would.
+_NAMED_PRAGMAS = _names(
+    "foreign_key_check foreign_key_list index_info index_list index_xinfo integrity_check quick_check table_info"
+    " table_list table_xinfo"
 )
-PRAGMAS = NAMED_PRAGMAS | PLAIN_PRAGMAS
-"""PRAGMAs by name, lower case. Only `NAMED_PRAGMAS` may have an argument: for the others an argument is a write.
-Missing on purpose: integrity_check, quick_check, foreign_key_check and optimize read or write the whole file."""
+# PRAGMAs that read a fact of the file, the connection or the library when they are given no value.
+_PLAIN_PRAGMAS = _names(
+    "analysis_limit application_id auto_vacuum automatic_index busy_timeout cache_size cache_spill cell_size_check"
+    " checkpoint_fullfsync collation_list compile_options data_version database_list defer_foreign_keys encoding"
+    " foreign_keys freelist_count fullfsync function_list hard_heap_limit ignore_check_constraints journal_mode"
+    " journal_size_limit legacy_alter_table locking_mode max_page_count mmap_size module_list page_count page_size"
+    " pragma_list query_only read_uncommitted recursive_triggers reverse_unordered_selects schema_version secure_delete"
+    " soft_heap_limit synchronous temp_store threads trusted_schema user_version wal_autocheckpoint writable_schema"
+)
+PRAGMAS = {name: name in _NAMED_PRAGMAS for name in _NAMED_PRAGMAS | _PLAIN_PRAGMAS}
+"""PRAGMAs by name, lower case, and whether they may have an argument: for the others an argument is a write. Missing on
+purpose: optimize, incremental_vacuum, wal_checkpoint and shrink_memory act when they are read, case_sensitive_like
+changes a function, temp_store_directory and data_store_directory show paths of the host."""
 
 TABLE_FUNCTIONS = _names("json_each json_tree jsonb_each jsonb_tree generate_series") | {
     f"pragma_{name}" for name in PRAGMAS

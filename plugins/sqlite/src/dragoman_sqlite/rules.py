@@ -1,15 +1,17 @@
-"""SQLite's lexer and read-only policy, for the core's text guard and validator. The worker's authorizer judges again."""
+"""SQLite's lexer and read-only policy, for the core's guard and validator; the worker's authorizer judges again."""
 
 from __future__ import annotations
 
 import re
 
 from dragoman import Lexicon, Rules
-from dragoman_sqlite.allowed import FUNCTIONS, NAMED_PRAGMAS, PLAIN_PRAGMAS, TABLE_FUNCTIONS
+
+from dragoman_sqlite.allowed import FUNCTIONS, PRAGMAS, TABLE_FUNCTIONS
 
 LEXICON = Lexicon(identifier_quotes='"[`', unclosed_comment_ends=True, dollar_names=True, parameters="?")
 
 _NAME = r"""(?:[a-z_][\w$]*|"(?:[^"]|"")+"|'(?:[^']|'')+'|`(?:[^`]|``)+`|\[[^\]]+\])"""
+_ARGUMENT = rf"(?:{_NAME}|\d+)"
 _SCHEMA = rf"(?:{_NAME}\s*\.\s*)?"
 
 
@@ -17,22 +19,22 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
 
 
-def _either(names: frozenset[str]) -> str:
-    return "|".join(sorted(names))
+_ANY_PRAGMA = "|".join(sorted(PRAGMAS))
+_NAMED_PRAGMA = "|".join(sorted(name for name, named in PRAGMAS.items() if named))
 
 
 RULES = Rules(
     functions=FUNCTIONS,
     table_functions=TABLE_FUNCTIONS,
     statements=(
+        _pattern(rf"pragma\s+{_SCHEMA}(?:{_ANY_PRAGMA})"),
         # `PRAGMA name = value` and `PRAGMA name(value)` are the same to SQLite; for these PRAGMAs both only read.
-        _pattern(rf"pragma\s+{_SCHEMA}(?:{_either(NAMED_PRAGMAS)})\s*(?:\(\s*{_NAME}\s*\)|=\s*{_NAME})"),
-        _pattern(rf"pragma\s+{_SCHEMA}(?:{_either(PLAIN_PRAGMAS)})"),
+        _pattern(rf"pragma\s+{_SCHEMA}(?:{_NAMED_PRAGMA})\s*(?:\(\s*{_ARGUMENT}\s*\)|=\s*{_ARGUMENT})"),
     ),
     prefixes=(_pattern(r"explain\s+(?:query\s+plan\s+)?(?=[^\s])"),),
     refused_relations=(
         # Any PRAGMA can be read as a table, and some act when they are read.
-        _pattern(rf"(?:.*\.)?pragma_(?!(?:{_either(NAMED_PRAGMAS | PLAIN_PRAGMAS)})$).*"),
+        _pattern(rf"(?:.*\.)?pragma_(?!(?:{_ANY_PRAGMA})$).*"),
         # Pages as they lie in the file, deleted rows included; other statements of the process; files of the host; the
         # machine's memory.
         _pattern(
