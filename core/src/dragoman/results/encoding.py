@@ -136,7 +136,7 @@ class _Encoder:
 
     def native(self, value: Any) -> Any:
         """Any Python value a driver may hand out, as its exact JSON counterpart or its text."""
-        convert = _NATIVE.get(cast(type[Any], type(value)))
+        convert = _NATIVE.get(type(value))  # pyright: ignore[reportUnknownArgumentType]
         if convert is not None:
             return convert(value)
         match value:

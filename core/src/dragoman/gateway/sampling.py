@@ -1,0 +1,51 @@
+"""The SELECT behind a sample of rows, built from names the catalog knows and one judged expression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from dragoman.dialect import Dialect
+from dragoman.errors import ColumnNotFound, UnsafeSql
+from dragoman.model import Table
+from dragoman.sql import Statement
+
+
+def sample_sql(
+    table: Table, dialect: Dialect, *, columns: Sequence[str] | None, where: str | None, randomize: bool
+) -> str:
+    """Return the SELECT; the row limit bounds it. Raises `ColumnNotFound`; for `where`, `UnsafeSql` or `InvalidSql`."""
+    picked = ", ".join(dialect.quote(_column(name, table, dialect)) for name in columns or ()) or "*"
+    sql = f"SELECT {picked} FROM {dialect.qualify(table.relation)}"
+    if where is not None:
+        sql += f" WHERE (\n{_expression(where, dialect)}\n)"
+    return sql + (" ORDER BY random()" if randomize else "")
+
+
+def _column(written: str, table: Table, dialect: Dialect) -> str:
+    names = [column.name for column in table.columns]
+    if written in names:
+        return written
+    found = next((name for name in names if dialect.same(written, name)), None)
+    if found is not None:
+        return found
+    near = get_close_matches(written, names, n=1)
+    raise ColumnNotFound(
+        f"{table.relation.name} has no column {written!r}.",
+        suggestion=f'Did you mean "{near[0]}"?' if near else f"Its columns are: {', '.join(names)}.",
+    )
+
+
+def _expression(where: str, dialect: Dialect) -> str:
+    """The text of one expression: it must not leave the parentheses it is put into."""
+    statement = Statement.parse(where, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
+    depth = 0
+    for token in statement.tokens:
+        depth += {"open": 1, "close": -1}.get(token.kind, 0)
+        if depth < 0:
+            raise UnsafeSql(
+                "where_clause closes a parenthesis it did not open.",
+                suggestion="Give one boolean expression, such as status = 'paid'.",
+                offset=token.start,
+            )
+    return statement.text

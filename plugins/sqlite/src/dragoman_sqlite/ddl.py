@@ -1,0 +1,169 @@
+"""What only the text of a CREATE statement tells: checks, generated columns, names of constraints, parts of indexes.
+
+SQLite keeps the text as it was written and has checked it, so a scanner is enough.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
+      | (?P<name>"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\])
+      | (?P<text>'(?:[^']|'')*')
+      | (?P<word>[^\W\d][\w$]*)
+      | (?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(slots=True)
+class Item:
+    """One part between the commas of CREATE TABLE: a column or a table constraint."""
+
+    column: str | None = None
+    checks: list[tuple[str | None, str]] = field(default_factory=list[tuple[str | None, str]])
+    generated: str | None = None
+    references: list[str | None] = field(default_factory=list[str | None])
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, a quoted name, a text or a character of SQL, without comments and white space."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def word(self) -> str:
+        """The word in upper case; nothing for what is quoted."""
+        return self.text.upper() if self.kind == "word" else ""
+
+    @property
+    def name(self) -> str:
+        """The name meant, without its quotes."""
+        if self.kind not in ("name", "text"):
+            return self.text
+        closing = self.text[-1]
+        return self.text[1:-1].replace(closing * 2, closing)
+
+
+def tokens(sql: str) -> list[Token]:
+    """Return the tokens of `sql`."""
+    found = ((match, str(match.lastgroup)) for match in _TOKEN.finditer(sql))
+    return [Token(kind, match[0], match.start(), match.end()) for match, kind in found if kind != "space"]
+
+
+def items(sql: str) -> list[Item]:
+    """Return the columns and table constraints of a CREATE TABLE, in order."""
+    parts = split(body(tokens(sql)))
+    return [_item(sql, part) for part in parts if part]
+
+
+def body(all_tokens: list[Token]) -> list[Token]:
+    """Return what stands in the first parentheses."""
+    start = next((index for index, token in enumerate(all_tokens) if token.text == "("), len(all_tokens))
+    return all_tokens[start + 1 : closing(all_tokens, start)]
+
+
+def closing(all_tokens: list[Token], start: int) -> int:
+    """Return the index of the parenthesis that closes the one at `start`."""
+    depth = 0
+    for index in range(start, len(all_tokens)):
+        depth += {"(": 1, ")": -1}.get(all_tokens[index].text, 0)
+        if depth == 0:
+            return index
+    return len(all_tokens)
+
+
+def split(part: list[Token]) -> list[list[Token]]:
+    """Split at the commas outside parentheses."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in part:
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if token.text == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+_TABLE_CONSTRAINTS = {"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"}
+
+
+def _item(sql: str, part: list[Token]) -> Item:
+    item = Item(None if part[0].word in _TABLE_CONSTRAINTS else part[0].name)
+    name: str | None = None
+    for index, inner in _clauses(part):
+        word = part[index].word
+        if word == "CONSTRAINT" and index + 1 < len(part):
+            name = part[index + 1].name
+            continue
+        if word == "CHECK":
+            item.checks.append((name, inner_text(sql, inner)))
+        elif word == "AS" and inner:
+            item.generated = inner_text(sql, inner)
+        elif word == "REFERENCES":
+            item.references.append(name)
+        if word in ("CHECK", "REFERENCES", "UNIQUE", "NOT", "DEFAULT", "COLLATE", "AS"):
+            name = None
+    return item
+
+
+def _clauses(part: list[Token]) -> Iterator[tuple[int, list[Token]]]:
+    """Every word outside parentheses, with the tokens of the parentheses right behind it."""
+    index = 0
+    while index < len(part):
+        following = index + 1
+        if following < len(part) and part[following].text == "(":
+            end = closing(part, following)
+            yield index, part[following + 1 : end]
+            index = end + 1
+        else:
+            yield index, []
+            index += 1
+
+
+def inner_text(sql: str, inner: list[Token]) -> str:
+    """Return the text from the first to the last token, white space folded."""
+    return " ".join(sql[inner[0].start : inner[-1].end].split()) if inner else ""
+
+
+def index_parts(sql: str) -> tuple[tuple[str, ...], str | None]:
+    """Return the columns or expressions of a CREATE INDEX, as text, and its WHERE if it is partial."""
+    all_tokens = tokens(sql)
+    on = next(index for index, token in enumerate(all_tokens) if token.word == "ON")
+    start = next(index for index in range(on, len(all_tokens)) if all_tokens[index].text == "(")
+    end = closing(all_tokens, start)
+    parts = split(all_tokens[start + 1 : end])
+    where = all_tokens[end + 1 :]
+    predicate = inner_text(sql, where[1:]) if where and where[0].word == "WHERE" else None
+    return tuple(_part(sql, part) for part in parts), predicate
+
+
+def _part(sql: str, part: list[Token]) -> str:
+    return part[0].name if len(part) == 1 else inner_text(sql, part)
+
+
+def allowed_values(check: str, column: str) -> tuple[str, ...]:
+    """Return the texts of a check of the form `column IN ('a', 'b')`, which makes the column an enum; else nothing."""
+    found = tokens(check)
+    if len(found) < 4 or found[0].name.lower() != column.lower() or found[1].word != "IN" or found[2].text != "(":
+        return ()
+    if closing(found, 2) != len(found) - 1:
+        return ()
+    values = split(found[3:-1])
+    texts = all(len(value) == 1 and value[0].kind == "text" for value in values)
+    return tuple(value[0].name for value in values) if texts else ()
+
+
+def module_of(sql: str) -> str:
+    """Return the module's name of a CREATE VIRTUAL TABLE."""
+    all_tokens = tokens(sql)
+    using = next((index for index, token in enumerate(all_tokens) if token.word == "USING"), None)
+    return "" if using is None or using + 1 >= len(all_tokens) else all_tokens[using + 1].name.lower()

@@ -1,0 +1,64 @@
+"""The plugin: what SQLite is, and who does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, hookimpl
+
+from dragoman_sqlite.executor import SQLiteExecutor
+from dragoman_sqlite.inspector import SQLiteInspector
+from dragoman_sqlite.options import Options
+from dragoman_sqlite.rules import LEXICON, RULES
+
+CAPABILITIES = frozenset(
+    {
+        Capability.READ_ONLY_SESSION,
+        Capability.CANCEL,
+        Capability.PARAMETERS,
+        Capability.EXPLAIN,
+        Capability.ANALYZE,
+        Capability.DESCRIBE,
+        Capability.PRIMARY_KEYS,
+        Capability.FOREIGN_KEYS,
+        Capability.INDEXES,
+        Capability.ROW_ESTIMATES,
+    }
+)
+
+
+class SQLitePlugin(DialectPlugin):
+    """SQLite files, read only."""
+
+    dialect = Dialect(
+        name="sqlite",
+        contract=1,
+        sqlglot="sqlite",
+        driver="apsw",
+        capabilities=CAPABILITIES,
+        lexicon=LEXICON,
+        rules=RULES,
+        options=Options,
+        folding="insensitive",
+        default_schema="main",
+    )
+
+    @hookimpl
+    def executor(self, database: Database) -> Executor:
+        """Return the executor: worker processes that can be killed."""
+        return SQLiteExecutor(database)
+
+    @hookimpl
+    def inspector(self, database: Database, executor: Executor) -> Inspector:
+        """Return the inspector: short-lived connections of its own."""
+        return SQLiteInspector(database)
+
+    def demo(self, folder: Path) -> Sequence[Database]:
+        """Build a shop and its warehouse."""
+        from dragoman_sqlite.demo import build
+
+        return build(folder)
+
+
+plugin = SQLitePlugin()

@@ -1,0 +1,155 @@
+"""Worker processes of one database: started when needed, kept, handed out one statement at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator
+
+import msgspec
+
+from dragoman_sqlite.frames import HEADER, Cancel, Done, Order, Report, Run, Setup, pack
+
+GRACE = 0.25
+"""Seconds an interrupted statement has to end before its process is killed."""
+
+_decoder: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
+
+
+class WorkerDied(Exception):
+    """The process ended in the middle of a statement."""
+
+
+class Worker:
+    """One process. `idle`: it waits for a statement; `proven`: it has answered before."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = process
+        self._input = process.stdin
+        self._output = process.stdout
+        self._expected: int | None = None
+        self.idle = True
+        self.proven = False
+
+    @classmethod
+    async def start(cls, setup: Setup) -> Worker:
+        """Start a process with the interpreter of this one; `-P` keeps the current folder off its path."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "dragoman_sqlite.worker"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        worker = cls(process)
+        worker.send(setup)
+        return worker
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs, as far as is known."""
+        return self._process.returncode is None and not self._input.is_closing()
+
+    def send(self, order: Order) -> None:
+        """Send an order; one to a process that has died is lost, and `next` tells."""
+        self.idle = self.idle and not isinstance(order, Run)
+        self._input.write(pack(order))
+
+    async def next(self) -> Report:
+        """Return what the worker says next of its statement; `Done` when it has ended. Raises `WorkerDied`."""
+        try:
+            if self._expected is None:
+                # Kept, so that a cancelled read of the body is taken up where it was left.
+                self._expected = int.from_bytes(await self._output.readexactly(HEADER), "big")
+            body = await self._output.readexactly(self._expected)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise WorkerDied from None
+        self._expected = None
+        self.proven = True
+        report = _decoder.decode(body)
+        self.idle = isinstance(report, Done)
+        return report
+
+    async def settle(self) -> None:
+        """End the statement that runs, if one does: by an interrupt, else by ending the process."""
+        if self.idle or not self.alive:
+            return
+        self.send(Cancel())
+        try:
+            async with asyncio.timeout(GRACE):
+                while not self.idle:
+                    await self.next()
+        except (TimeoutError, WorkerDied):
+            await self.kill()
+
+    async def kill(self) -> None:
+        """End the process, whatever it is doing."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                # Not `Process.kill`: it polls first, and would take the exit status from asyncio's own watcher.
+                os.kill(self._process.pid, signal.SIGKILL)
+        await self.gone()
+
+    async def close(self) -> None:
+        """Let the process end by itself, or end it."""
+        self._input.close()
+        try:
+            async with asyncio.timeout(GRACE):
+                await self.gone()
+        except TimeoutError:
+            await self.kill()
+
+    async def gone(self) -> None:
+        """Wait until the process has ended and its pipes are closed."""
+        await self._process.wait()
+        self._input.close()
+        with contextlib.suppress(ConnectionError):
+            await self._input.wait_closed()
+
+
+class Pool:
+    """At most `size` workers; the one used last is used first, so that the others' memory stays cold."""
+
+    def __init__(self, setup: Setup, size: int) -> None:
+        self._setup = setup
+        self._free = asyncio.Semaphore(size)
+        self._idle: list[Worker] = []
+        self._all: set[Worker] = set()
+
+    @contextlib.asynccontextmanager
+    async def worker(self) -> AsyncGenerator[Worker]:
+        """Lend a worker for one statement; on the way out the statement is ended and the worker is clean or gone."""
+        async with self._free:
+            worker = await self._take()
+            try:
+                yield worker
+            finally:
+                await worker.settle()
+                self._put(worker)
+
+    async def _take(self) -> Worker:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.alive:
+                return worker
+            self._all.discard(worker)
+        worker = await Worker.start(self._setup)
+        self._all.add(worker)
+        return worker
+
+    def _put(self, worker: Worker) -> None:
+        if worker.alive and worker.idle:
+            self._idle.append(worker)
+        else:
+            self._all.discard(worker)
+
+    async def aclose(self) -> None:
+        """End every process."""
+        await asyncio.gather(*(worker.close() for worker in self._all))
+        self._all.clear()
+        self._idle.clear()

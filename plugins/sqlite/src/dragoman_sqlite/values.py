@@ -1,0 +1,62 @@
+"""Values on their way in, as parameters, and out, where a text is not what its encoding says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dragoman import ParameterError
+
+_NUMBERED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|(?<![\w$])\$(\d+)""")
+
+Bindings = dict[str, Any] | tuple[Any, ...]
+
+
+def bind(sql: str, parameters: Sequence[Any]) -> Bindings:
+    """Return `parameters` as SQLite takes them: by number for `$1`, by position for `?`. Raises `ParameterError`."""
+    values = tuple(_value(number, value) for number, value in enumerate(parameters, 1))
+    numbers = {int(found[1]) for found in _NUMBERED.finditer(sql) if found[1]} if "$" in sql else set[int]()
+    if not numbers:
+        return values
+    if numbers != set(range(1, len(values) + 1)):
+        raise ParameterError(
+            f"The statement uses {', '.join(f'${number}' for number in sorted(numbers))}; {len(values)} values came.",
+            suggestion="Give one value for each of $1, $2, ... in order.",
+        )
+    return {str(number): value for number, value in enumerate(values, 1)}
+
+
+def _value(number: int, value: Any) -> Any:
+    """A JSON value as SQLite has it: booleans are 0 and 1, arrays and objects are their JSON text."""
+    match value:
+        case bool():
+            return int(value)
+        case int() if not -(2**63) <= value < 2**63:
+            raise ParameterError(
+                f"Parameter {number} does not fit SQLite's 64-bit integers.",
+                suggestion="Send it as a text or as a float.",
+            )
+        case list() | dict():
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        case _:
+            return value
+
+
+def rescued(sql: str, width: int, encoding: str) -> tuple[str, Callable[[Sequence[Any]], list[Any]]]:
+    """Return `sql` wrapped so that texts come as bytes, and the function that makes its rows what they were.
+
+    For texts that are not valid in their encoding: the driver cannot hand them out otherwise.
+    """
+    names = [f"c{number}" for number in range(width)]
+    picked = (
+        f"typeof({name}) = 'text', CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END"
+        for name in names
+    )
+
+    def decode(row: Sequence[Any]) -> list[Any]:
+        pairs = zip(row[::2], row[1::2], strict=True)
+        return [value.decode(encoding, "surrogateescape") if text else value for text, value in pairs]
+
+    return f"WITH _q({', '.join(names)}) AS (\n{sql}\n) SELECT {', '.join(picked)} FROM _q", decode
