@@ -9,18 +9,18 @@ from dragoman.dialect import Call, Capability, Dialect, Validator
 from dragoman.errors import InvalidSql, UnsafeSql, WriteDenied
 from dragoman.model import Database, Relation
 from dragoman.sql import Statement
-from dragoman.sql.calls import FunctionCall
+from dragoman.sql.calls import FunctionCall, verbs
 
-_QUERY_WORDS = frozenset({"select", "values", "with", "table", "from"})
+_QUERY_WORDS = frozenset({"select", "values", "with", "from"})
 # What begins a statement that is no query, in any of the SQLs we know. The first word tells what was meant even where
 # no parser of ours reads the rest.
 _OTHER_WORDS = frozenset(
     "abort alter analyse analyze attach backup begin cache call checkpoint checksum clear close cluster comment commit"
     " copy create deallocate declare delete deny desc describe detach discard do drop dump end exec execute explain"
     " export fetch flush grant handler import insert install kill listen load lock merge move msck notify optimize"
-    " pragma prepare purge reassign refresh reindex release rename repair replace reset resignal restore revoke rollback"
-    " savepoint security set show shutdown signal start summarize truncate uncache undrop unlisten unload unlock"
-    " update upsert use vacuum".split()
+    " pragma prepare purge reassign refresh reindex release rename repair replace reset resignal restore revoke"
+    " rollback savepoint security set show shutdown signal start summarize truncate uncache undrop unlisten unload"
+    " unlock update upsert use vacuum".split()
 )
 _READ_ONLY = "Only queries are run here: SELECT, VALUES, and WITH in front of them."
 _TOOLS = {
@@ -68,19 +68,23 @@ class ReadOnly(Validator):
         self._check_relations(query.relations())
 
     def _check_kind(self, statement: Statement) -> None:
-        """Refuse what does not begin as a query, by its first word, whether or not it parses."""
-        first = next((token for token in statement.tokens if token.text != "("), None)
-        word = first.text.lower() if first else ""
-        if word in _QUERY_WORDS:
-            return
-        if word in _OTHER_WORDS and first:
-            raise WriteDenied(
-                f"{word.upper()} is not a query.", suggestion=_TOOLS.get(word, _READ_ONLY), offset=first.start
+        """Refuse what does not begin as a query, by its words, whether or not it parses."""
+        for verb in verbs(statement.tokens):
+            word = verb.text.lower()
+            if word in _OTHER_WORDS:
+                raise WriteDenied(
+                    f"{word.upper()} is not a query.", suggestion=_TOOLS.get(word, _READ_ONLY), offset=verb.start
+                )
+        first = next(verbs(statement.tokens), None)
+        if first is None or first.text.lower() not in _QUERY_WORDS:
+            raise InvalidSql(
+                "The statement does not begin as a query.",
+                suggestion=_READ_ONLY,
+                offset=first.start if first else None,
             )
-        raise InvalidSql("The statement is not a query.", suggestion=_READ_ONLY, offset=first.start if first else None)
 
     def _check_effects(self, statement: Statement) -> None:
-        effect = next(iter(statement.effects()), None)
+        effect = statement.effect()
         if effect:
             raise WriteDenied(
                 f"The statement holds {effect.what}, which is not part of a query.",

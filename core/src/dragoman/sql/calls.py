@@ -1,9 +1,10 @@
-"""Which functions a statement calls, read from its tokens alone: a name directly before an opening parenthesis."""
+"""What the tokens of a statement tell by themselves: where statements begin, and which functions are called."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from dragoman.sql.text import Token
 
@@ -72,3 +73,28 @@ def written_calls(tokens: Sequence[Token]) -> list[FunctionCall]:
         if dotted or not (token.kind == "word" and (token.text.lower() in SYNTAX or _is_type(tokens, index))):
             calls.append(_qualified(tokens, index))
     return calls
+
+
+_WRITES = frozenset({"delete", "insert", "merge", "replace", "update"})
+
+
+def verbs(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Yield the words statements begin with: the whole one, what follows its WITH clause, and writes in parentheses."""
+    first = next((index for index, token in enumerate(tokens) if token.text != "("), None)
+    if first is None:
+        return
+    yield tokens[first]
+    if tokens[first].text.lower() == "with":
+        yield from _after_with(tokens[first:])
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if before.text == "(" and token.text.lower() in _WRITES and after.kind in {"word", "name", "string"}:
+            yield token
+
+
+def _after_with(tokens: Sequence[Token]) -> Iterator[Token]:
+    depth = 0
+    for token, after in pairwise(tokens):
+        depth += {"open": 1, "close": -1}.get(token.kind, 0)
+        if depth == 0 and token.kind == "close" and after.kind == "word" and after.text.lower() != "as":
+            yield after
+            return

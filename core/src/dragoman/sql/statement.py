@@ -85,8 +85,8 @@ class Statement:
 
         return relations(self.tree)
 
-    def effects(self) -> tuple[Effect, ...]:
-        """What makes it more than a query: writes, locks, INTO, commands. Raises `InvalidSql`."""
-        from dragoman.sql.tree import effects
+    def effect(self) -> Effect | None:
+        """The first thing that makes it more than a query: a write, a lock, INTO, a command. Raises `InvalidSql`."""
+        from dragoman.sql.tree import effect
 
-        return tuple(effects(self.tree))
+        return effect(self.tree)

@@ -29,7 +29,12 @@ INVISIBLE = (
     "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
     "\U000e0000-\U0010ffff"
 )
-_NOT_IN_NAMES = "\x00-#%-/:-@\\[-^`{-\x7f" + INVISIBLE
+# Characters that look like SQL's punctuation or stand for it elsewhere: to a lexer they are letters of a name.
+LOOKALIKES = (
+    "\xab\xb4\xbb\u037e\u2010-\u2027\u2030-\u205e\u2212\u2215-\u2217\u2223\u3001-\u3003\u3008-\u3011\u3014-\u301f"
+    "\ufe10-\ufe1f\ufe30-\ufe6f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+)
+_NOT_IN_NAMES = "\x00-#%-/:-@\\[-^`{-\x7f" + INVISIBLE + LOOKALIKES
 _NAME_START = f"[^{_NOT_IN_NAMES}$0-9]"
 _NAME_PART = f"[^{_NOT_IN_NAMES}$]"
 
@@ -63,6 +68,10 @@ _REFUSALS = {
     "named": _Refusal("Named parameters are not accepted", "Write ? (or ?1, ?2) and pass the values in params."),
     "invisible": _Refusal(
         "An invisible or unusual white space character stands outside quotes", "Use ordinary spaces and line breaks."
+    ),
+    "lookalike": _Refusal(
+        "A character that only looks like SQL punctuation stands outside quotes",
+        "Use the ASCII character, or quote it.",
     ),
     "backslash": _Refusal("A backslash stands outside quotes", "Remove it, or quote the text it belongs to."),
     "brace": _Refusal("A brace stands outside quotes", "Remove it, or quote the text it belongs to."),
@@ -122,6 +131,7 @@ def _pieces(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
         yield "at", r"(?<![-+*/<>=~!@#%^&|?])@(?![-+*/<>=~!@#%^&|?])"
     yield "mark", r"[,.=<>+\-*/%&|~!:^?]" if lexicon.parameters == "?" else r"[,.=<>+\-*/%&|~!:^?@#]"
     yield "invisible", f"[{INVISIBLE}]"
+    yield "lookalike", f"[{LOOKALIKES}]"
     yield "backslash", r"\\"
     yield "brace", "[{}]"
     yield "unterminated", "['\"`\\[]"

@@ -105,14 +105,50 @@ def alias_offsets(tree: exp.Expr) -> frozenset[int]:
 
 def relations(tree: exp.Expr) -> tuple[Relation, ...]:
     """Return the relations a tree names, as written, once each, without those its WITH clauses define."""
-    found = (_relation(node) for node in tree.find_all(exp.Table, exp.In))
-    return tuple(dict.fromkeys(relation for relation in found if relation))
+    found: dict[Relation, None] = {}
+    waiting: list[tuple[exp.Expr, _Names]] = [(tree, frozenset())]
+    while waiting:
+        node, defined = waiting.pop()
+        relation = _relation(node, defined) if isinstance(node, (exp.Table, exp.In)) else None
+        if relation:
+            found[relation] = None
+        waiting += _children(node, defined)
+    return tuple(found)
 
 
-def _relation(node: exp.Expr) -> Relation | None:
+_Name = tuple[str, bool]
+_Names = frozenset[_Name]
+
+
+def _children(node: exp.Expr, defined: _Names) -> Iterator[tuple[exp.Expr, _Names]]:
+    """Yield what stands directly below a node, last first, with the WITH names that are visible there."""
+    clause = node.args.get("with_")
+    everywhere, within = defined, list[tuple[exp.Expr, _Names]]()
+    if isinstance(clause, exp.With):
+        everywhere |= _defined(clause.expressions)
+        within = list(_members(clause, everywhere if clause.args.get("recursive") else defined))
+    for child in node.iter_expressions(reverse=True):
+        yield from reversed(within) if child is clause else ((child, everywhere),)
+
+
+def _members(clause: exp.With, defined: _Names) -> Iterator[tuple[exp.Expr, _Names]]:
+    # Without RECURSIVE a member sees those before it: its own name there means a relation of that name.
+    for member in clause.expressions:
+        yield member, defined
+        defined |= _defined([member])
+
+
+def _defined(members: list[exp.Expr]) -> _Names:
+    aliases = (member.args.get("alias") for member in members)
+    return frozenset(_folded(alias.this) for alias in aliases if alias is not None and alias.this)
+
+
+def _relation(node: exp.Expr, defined: _Names) -> Relation | None:
     if isinstance(node, exp.In):
         # SQLite's `a IN t` reads the table t.
         column = node.args.get("field")
+        if isinstance(column, exp.Literal) and column.is_string:
+            return Relation(column.name)
         if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
             return None
         name, schema, catalog = column.this, column.table, column.db
@@ -123,36 +159,15 @@ def _relation(node: exp.Expr) -> Relation | None:
             return Relation(".".join(part.name for part in name.flatten()), schema or None, catalog or None)
         if not isinstance(name, exp.Identifier):
             return None
-    if not schema and _is_defined(node, _folded(name)):
+    if not schema and _folded(name) in defined:
         return None
     return Relation(name.name, schema or None, catalog or None)
 
 
-def _folded(name: exp.Expr) -> tuple[str, bool]:
+def _folded(name: exp.Expr) -> _Name:
     """What two spellings of one WITH name share. Wrongly told apart, a name counts as a relation, which is safe."""
-    quoted = bool(name.args.get("quoted"))
-    return (name.name, True) if quoted and name.name != name.name.lower() else (name.name.lower(), False)
-
-
-def _is_defined(node: exp.Expr, name: tuple[str, bool]) -> bool:
-    """Whether a WITH clause around `node` defines `name` at that place."""
-    child, parent = node, node.parent
-    while parent is not None:
-        clause = parent.args.get("with_")
-        if isinstance(clause, exp.With) and child is not clause and name in _defined(clause.expressions):
-            return True
-        if isinstance(parent, exp.With):
-            members = parent.expressions
-            position = next(i for i, member in enumerate(members) if member is child)
-            visible = members if parent.args.get("recursive") else members[:position]
-            if name in _defined(visible):
-                return True
-        child, parent = parent, parent.parent
-    return False
-
-
-def _defined(members: list[exp.Expr]) -> set[tuple[str, bool]]:
-    return {_folded(alias.this) for member in members if (alias := member.args.get("alias")) is not None and alias.this}
+    quoted = bool(name.args.get("quoted")) and name.name != name.name.lower()
+    return (name.name, True) if quoted else (name.name.lower(), False)
 
 
 # Queries and everything else
@@ -186,15 +201,16 @@ def is_query(tree: exp.Expr | None) -> bool:
     return isinstance(tree, _QUERIES)
 
 
-def effects(tree: exp.Expr) -> Iterator[Effect]:
-    """Yield what makes a tree more than a query, wherever it stands in it."""
+def effect(tree: exp.Expr) -> Effect | None:
+    """Return the first thing that makes a tree more than a query, wherever it stands in it."""
     if not is_query(tree):
-        yield Effect(_words(tree), offset_of(tree))
+        return Effect(_words(tree), offset_of(tree))
     for node in tree.walk():
         if isinstance(node, _STATEMENTS):
-            yield Effect(_words(node), offset_of(node))
-        elif isinstance(node, exp.CTE) and not is_query(node.this):
-            yield Effect("a WITH member that is no query", offset_of(node))
+            return Effect(_words(node), offset_of(node))
+        if isinstance(node, exp.CTE) and not is_query(node.this):
+            return Effect(f"{_words(node.this)} within WITH", offset_of(node))
+    return None
 
 
 def _words(node: exp.Expr) -> str:
