@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-
 from dragoman import CONTRACT, ColumnNotFound, Database, Dialect, InvalidSql, Request, TableNotFound, WriteDenied
 from dragoman.sqlalchemy import SQLAlchemyExecutor
 

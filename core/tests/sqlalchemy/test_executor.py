@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from dragoman import (
     ColumnNotFound,
     ConnectionFailed,
@@ -111,7 +110,7 @@ async def test_a_write_is_rolled_back_even_where_the_engine_lets_it_pass(executo
 
 async def test_the_deadline_ends_the_work_in_the_database(executor):
     started = time.monotonic()
-    with pytest.raises(QueryTimeout, match="0.3 seconds"):
+    with pytest.raises(QueryTimeout, match=r"0\.3 seconds"):
         await ask(executor, ENDLESS, timeout=0.3)
     assert time.monotonic() - started < SECONDS
     assert await idle()

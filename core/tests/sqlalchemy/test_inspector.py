@@ -1,14 +1,13 @@
 """The base inspector on SQLite: everything SQLAlchemy's reflection tells, in bulk."""
 
 import pytest
-
 from dragoman import Constraint, ForeignKey, Index, Relation, Scope, TableColumn
 from dragoman.sqlalchemy import SQLAlchemyInspector
 
 
 @pytest.fixture
 def inspector(executor):
-    return SQLAlchemyInspector(executor.database, executor)
+    return SQLAlchemyInspector(executor)
 
 
 async def tables(inspector, **scope):

@@ -4,6 +4,8 @@ The only importer of sqlalchemy. Needs the extra `dragoman[sqlalchemy]`.
 """
 
 from dragoman.sqlalchemy.executor import SQLAlchemyExecutor
+from dragoman.sqlalchemy.functions import STANDARD_FUNCTIONS
+from dragoman.sqlalchemy.information_schema import InformationSchemaInspector
 from dragoman.sqlalchemy.inspector import SQLAlchemyInspector
 
-__all__ = ["SQLAlchemyExecutor", "SQLAlchemyInspector"]
+__all__ = ["STANDARD_FUNCTIONS", "InformationSchemaInspector", "SQLAlchemyExecutor", "SQLAlchemyInspector"]

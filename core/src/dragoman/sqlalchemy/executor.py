@@ -77,10 +77,6 @@ class SQLAlchemyExecutor(Executor):
             with self._translated():
                 return await opened.run(work)
 
-    async def fetch(self, statement: str) -> list[tuple[Any, ...]]:
-        """Return all rows of one trusted statement."""
-        return await self.run(lambda connection: _rows(connection.exec_driver_sql(statement).fetchall()))
-
     async def aclose(self) -> None:
         if self._engine is not None:
             engine, self._engine = self._engine, None

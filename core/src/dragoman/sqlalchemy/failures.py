@@ -123,8 +123,8 @@ def _by_class(error: exc.DBAPIError) -> Failure:
 
 
 def _shown(message: str, hidden: Sequence[str]) -> str:
-    """The driver's own words up to the first empty line, without what must not be shown."""
-    shown = message.split("\n\n")[0].strip()
+    """The driver's own first line, without what must not be shown."""
+    shown = message.strip().partition("\n")[0]
     for text in sorted(hidden, key=len, reverse=True):
         shown = shown.replace(text, "***")
     return shown[:MAX_MESSAGE]

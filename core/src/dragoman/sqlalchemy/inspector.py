@@ -13,7 +13,6 @@ from sqlalchemy.exc import CompileError, DBAPIError
 from dragoman.dialect import Inspector
 from dragoman.model import (
     Constraint,
-    Database,
     ForeignKey,
     Index,
     Inspection,
@@ -48,13 +47,15 @@ _FACTS: Final = (
 class SQLAlchemyInspector(Inspector):
     """Tells what the driver's reflection tells. A fact the driver does not reflect is left out, with a notice.
 
-    A driver with poor reflection is better served by an `Inspector` of its own over `executor.fetch`: two or three
-    queries of the engine's catalog.
+    `executor` is the inspector's own, closed with it: the one a plugin's hook is handed may be wrapped by a policy.
+    For a driver with poor reflection see `InformationSchemaInspector`.
     """
 
-    def __init__(self, database: Database, executor: SQLAlchemyExecutor) -> None:
-        self.database = database
+    def __init__(self, executor: SQLAlchemyExecutor) -> None:
         self.executor = executor
+
+    async def aclose(self) -> None:
+        await self.executor.aclose()
 
     def is_system(self, schema: str) -> bool:
         """Whether a schema is the engine's own, to be shown only when asked for."""

@@ -1,0 +1,159 @@
+"""An inspector over the standard's information_schema, for any executor of an engine that has one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, ClassVar, Final
+
+from dragoman.dialect import Executor, Inspector
+from dragoman.errors import InvalidSql, NotFound
+from dragoman.model import (
+    Constraint,
+    Database,
+    Encoded,
+    ForeignKey,
+    Inspection,
+    Limits,
+    Relation,
+    RelationType,
+    Request,
+    Schema,
+    Scope,
+    Table,
+    TableColumn,
+)
+
+Row = Sequence[Any]
+Keys = dict[Relation, tuple[list[Constraint], list[ForeignKey]]]
+SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "pg_catalog"})
+_TYPES: Final[dict[str, RelationType]] = {"VIEW": "view", "FOREIGN": "foreign table", "FOREIGN TABLE": "foreign table"}
+_COLUMNS: Final = """
+SELECT c.table_schema, c.table_name, t.table_type, {table_comment}, c.column_name, c.data_type, c.numeric_precision,
+       c.numeric_scale, c.is_nullable, c.column_default, {column_comment}
+FROM information_schema.columns AS c
+JOIN information_schema.tables AS t
+  ON t.table_catalog = c.table_catalog AND t.table_schema = c.table_schema AND t.table_name = c.table_name
+{where}
+ORDER BY c.table_schema, c.table_name, c.ordinal_position"""
+_KEYS: Final = """
+SELECT c.table_schema, c.table_name, t.constraint_name, t.constraint_type, c.column_name, u.table_schema, u.table_name,
+       u.column_name, r.update_rule, r.delete_rule
+FROM information_schema.key_column_usage AS c
+JOIN information_schema.table_constraints AS t
+  ON t.constraint_schema = c.constraint_schema AND t.constraint_name = c.constraint_name AND t.table_name = c.table_name
+LEFT JOIN information_schema.referential_constraints AS r
+  ON r.constraint_schema = c.constraint_schema AND r.constraint_name = c.constraint_name
+LEFT JOIN information_schema.key_column_usage AS u
+  ON u.constraint_schema = r.unique_constraint_schema AND u.constraint_name = r.unique_constraint_name
+  AND u.ordinal_position = c.position_in_unique_constraint
+{where}
+ORDER BY c.table_schema, c.table_name, t.constraint_name, c.ordinal_position"""
+
+
+class InformationSchemaInspector(Inspector):
+    """Tells relations, columns and keys in two queries, whatever their number, through the database's own executor.
+
+    A subclass may name what the engine adds: `version_query`; `catalog`, an SQL expression of the catalog to stay in;
+    `table_comment` and `column_comment`, further columns of `tables` and `columns`.
+    """
+
+    version_query: ClassVar[str] = "SELECT version()"
+    catalog: ClassVar[str | None] = None
+    table_comment: ClassVar[str | None] = None
+    column_comment: ClassVar[str | None] = None
+
+    def __init__(self, database: Database, executor: Executor) -> None:
+        self.database = database
+        self.executor = executor
+
+    async def fetch(self, statement: str) -> list[Row]:
+        """Return all rows of one trusted statement."""
+        rows: list[Row] = []
+        limits = Limits(max_rows=sys.maxsize, max_bytes=sys.maxsize, timeout=self.database.timeout)
+        async with self.executor.open(Request(statement=statement, limits=limits)) as stream:
+            async for batch in stream.batches:
+                rows += map(json.loads, batch.rows) if isinstance(batch, Encoded) else map(tuple, batch)
+        return rows
+
+    async def version(self) -> str:
+        return str((await self.fetch(self.version_query))[0][0])
+
+    async def schemas(self) -> Sequence[Schema]:
+        query = "SELECT schema_name, schema_owner FROM information_schema.schemata"
+        where = f" WHERE catalog_name = {self.catalog}" if self.catalog else ""
+        return [
+            Schema(name=name, owner=owner, system=name.lower() in SYSTEM_SCHEMAS)
+            for name, owner in await self.fetch(query + where)
+        ]
+
+    async def tables(self, scope: Scope) -> Inspection:
+        where = f"WHERE c.table_catalog = {self.catalog}" if self.catalog else ""
+        query = _COLUMNS.format(
+            where=where,
+            table_comment=f"t.{self.table_comment}" if self.table_comment else "NULL",
+            column_comment=f"c.{self.column_comment}" if self.column_comment else "NULL",
+        )
+        columns = await self.fetch(query)
+        notices: list[str] = []
+        try:
+            keys = _keys(await self.fetch(_KEYS.format(where=where)))
+        except (InvalidSql, NotFound):
+            keys = Keys()
+            notices.append("The engine's information_schema does not tell keys.")
+        tables = (
+            _table(Relation(name, schema), list(rows), keys)
+            for (schema, name), rows in groupby(columns, key=itemgetter(0, 1))
+        )
+        return Inspection(tuple(table for table in tables if table.relation in scope), tuple(notices))
+
+
+def _table(relation: Relation, rows: Sequence[Row], keys: Keys) -> Table:
+    constraints, foreign_keys = keys.get(relation, ([], []))
+    return Table(
+        relation=relation,
+        type=_TYPES.get(rows[0][2], "table"),
+        comment=rows[0][3],
+        columns=tuple(_column(*row[4:]) for row in rows),
+        constraints=tuple(constraints),
+        foreign_keys=tuple(foreign_keys),
+        system=(relation.schema or "").lower() in SYSTEM_SCHEMAS,
+    )
+
+
+def _column(
+    name: str, type_: str, precision: int | None, scale: int | None, nullable: str, default: Any, comment: str | None
+) -> TableColumn:
+    spelled = type_.lower()
+    if spelled in {"numeric", "decimal"} and precision is not None:
+        spelled += f"({precision},{scale or 0})"
+    default = None if default is None else str(default)
+    return TableColumn(name=name, type=spelled, nullable=nullable != "NO", default=default, comment=comment)
+
+
+def _keys(rows: Sequence[Row]) -> Keys:
+    keys = Keys()
+    for (schema, table, name, type_), group in groupby(rows, key=itemgetter(0, 1, 2, 3)):
+        relation = Relation(table, schema)
+        constraints, foreign_keys = keys.setdefault(relation, ([], []))
+        parts = list(group)
+        columns = tuple(part[4] for part in parts)
+        _, _, _, _, _, other_schema, other_table, _, on_update, on_delete = parts[0]
+        if type_ in {"PRIMARY KEY", "UNIQUE"}:
+            constraints.append(Constraint(type=type_, name=name, columns=columns))
+        elif type_ == "FOREIGN KEY" and other_table is not None:
+            foreign_keys.append(
+                ForeignKey(
+                    relation=relation,
+                    columns=columns,
+                    references=Relation(other_table, other_schema),
+                    referenced_columns=tuple(part[7] for part in parts),
+                    name=name,
+                    on_update=None if on_update == "NO ACTION" else on_update,
+                    on_delete=None if on_delete == "NO ACTION" else on_delete,
+                )
+            )
+    return keys
