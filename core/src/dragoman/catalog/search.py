@@ -6,7 +6,7 @@ import difflib
 import heapq
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -18,13 +18,17 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _NAME, _COMMENT, _OWNER = 1.0, 0.5, 0.3
 
 
+Rank = tuple[float, bool, int, str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A relation or, with `column`, one of its columns."""
+    """A relation or, with `column`, one of its columns. `rank`: smaller is better, comparable between databases."""
 
     table: Table
     kind: MatchKind
     column: TableColumn | None = None
+    rank: Rank = (0.0, False, 0, "", "")
 
     @property
     def comment(self) -> str | None:
@@ -92,8 +96,8 @@ class Index:
         per_word = [self._weights(word) for word in wanted]
         scores = {number: self._score(number, per_word) for weights in per_word for number in weights}
         fitting = ((score, self._match(number)) for number, score in scores.items())
-        ranked = [(_rank(score, match, wanted), match) for score, match in fitting if match.kind in kinds]
-        return [match for _, match in heapq.nsmallest(limit, ranked, key=lambda pair: pair[0])]
+        ranked = [replace(match, rank=_rank(score, match, wanted)) for score, match in fitting if match.kind in kinds]
+        return heapq.nsmallest(limit, ranked, key=lambda match: match.rank)
 
     def _score(self, number: int, per_word: Sequence[dict[int, float]]) -> float:
         """Add what each word says about an entry; words the entry lacks count a little when its relation has them."""
@@ -116,7 +120,7 @@ class Index:
         return found
 
 
-def _rank(score: float, match: Match, wanted: tuple[str, ...]) -> tuple[float, bool, int, str, str]:
+def _rank(score: float, match: Match, wanted: tuple[str, ...]) -> Rank:
     """Order by score, the exact name first; then relations before columns, shorter names before longer ones."""
     own = _name_words(match.name)
     exact = 1.0 if own == wanted else 0.0

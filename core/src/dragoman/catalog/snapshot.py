@@ -196,7 +196,8 @@ def _in_schema(schema: str, table: Table) -> bool:
 
 
 def _did_you_mean(names: Sequence[str]) -> str:
-    return f"Did you mean {' or '.join(names)}?" if names else ""
+    shown_names = (name if name.startswith(('"', "`", "[")) else f'"{name}"' for name in names)
+    return f"Did you mean {' or '.join(shown_names)}?" if names else ""
 
 
 def _ambiguous(written: str, candidates: Sequence[str]) -> ParameterError:

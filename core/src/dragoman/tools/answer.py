@@ -1,0 +1,89 @@
+"""What a tool call comes back as: the same object as text and as structure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import DragomanError
+from dragoman.model import Result
+
+_encoder = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of a tool call. `text` is minified JSON; empty when only the structured half is wanted.
+
+    `meta` is not shown to models. An error carries everything in its text and has no structured half.
+    """
+
+    text: str
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+    is_error: bool = False
+    body: bytes | None = None
+
+    @cached_property
+    def structured(self) -> dict[str, Any] | None:
+        """The answer as an object; None when only text is wanted. Decoded when first asked for."""
+        decoded: dict[str, Any] | None = None if self.body is None else msgspec.json.decode(self.body)
+        return decoded
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a handler made, before the face's format is known. `facts` may hold `msgspec.Raw` JSON."""
+
+    facts: dict[str, Any]
+    meta: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def answer(body: Body, result_format: str) -> Answer:
+    """Return an answer in one of the formats `both`, `structured` and `text`."""
+    encoded = _encoder.encode(body.facts)
+    text = "" if result_format == "structured" else encoded.decode()
+    return Answer(text, body.meta, body=None if result_format == "text" else encoded)
+
+
+def failure(tool: str, error: DragomanError) -> Answer:
+    """Return the answer of a call that failed."""
+    return Answer(_encoder.encode(_unicode({"error": error.as_dict(), "tool_name": tool})).decode(), is_error=True)
+
+
+def size(value: Any) -> int:
+    """Return how many bytes a value takes as minified JSON."""
+    return len(_encoder.encode(value))
+
+
+def result_body(result: Result) -> Body:
+    """Return a result as agents get it; rows are passed on as they were encoded, never decoded here."""
+    facts: dict[str, Any] = {
+        "columns": [column.name for column in result.columns],
+        "types": [column.type for column in result.columns],
+        "rows": msgspec.Raw(result.rows_json),
+        "row_count": result.row_count,
+    }
+    if result.truncated is not None:
+        cut = result.truncated
+        facts["truncated"] = {"reason": cut.reason, "limit": cut.limit, "hint": cut.hint}
+    if result.notices:
+        facts["notices"] = list(result.notices)
+    if result.sql is not None:
+        facts["sql"] = result.sql
+    return Body(facts, {"dragoman/elapsed_ms": result.elapsed_ms, "dragoman/query_hash": result.query_hash})
+
+
+def _unicode(value: Any) -> Any:
+    """Return a JSON value without lone surrogates: a database's own words may quote any text that was sent."""
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {_unicode(key): _unicode(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        case list() | tuple():
+            return [_unicode(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return value

@@ -1,0 +1,177 @@
+"""The tools that tell what a database holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from dragoman.catalog import Namespace, compact, full, kind_of, said, summary
+from dragoman.errors import NotFound, ParameterError, ResultTooLarge
+from dragoman.model import Table
+from dragoman.tools.answer import Body, size
+from dragoman.tools.context import Budget, ToolCall
+
+NARROWER = "Narrow it with schema_name or name_pattern, or raise limit."
+
+
+async def list_schemas(call: ToolCall) -> Body:
+    """Answer the schemas with the number of tables, views not counted."""
+    snapshot = await call.database.catalog.snapshot()
+    system = {(schema.name, schema.catalog): schema for schema in snapshot.known_schemas}
+    rows: list[dict[str, Any]] = []
+    for key, tables in snapshot.schemas.items():
+        schema = system.get((key.name or "", key.catalog))
+        if schema is not None and schema.system and not call["include_system"]:
+            continue
+        rows.append(
+            said(
+                {
+                    "name": snapshot.namespace.join(key.catalog, key.name),
+                    "owner": schema and schema.owner,
+                    "description": schema and schema.comment,
+                    "table_count": sum(kind_of(table) == "table" for table in tables),
+                }
+            )
+        )
+    shown = call.budget().fitting(rows)
+    return Body(
+        {"schemas": shown, **_omitted(len(rows) - len(shown), "Name a schema with schema_name in list_tables.")}
+    )
+
+
+async def list_tables(call: ToolCall) -> Body:
+    """Answer the relations of one or all schemas, compact or full, and exactly how many were left out."""
+    tables = await _listed(call)
+    catalog = call.database.catalog
+    snapshot = await catalog.snapshot()
+    few = tables[: call["limit"]]
+    notices = {"notices": list(snapshot.notices)} if snapshot.notices else {}
+    budget = Budget(call.database.config.max_bytes - 400 - size(notices))
+    if call["detail"] == "full":
+        rows = budget.fitting(summary(table, catalog.namespace) for table in few)
+        omitted = _omitted(len(tables) - len(rows), NARROWER)
+        return Body({"tables": rows, "total_count": len(tables), **omitted, **notices})
+    names, shown = by_schema(few, catalog.namespace, budget)
+    return Body({**names, **_omitted(len(tables) - shown, NARROWER), **notices})
+
+
+async def _listed(call: ToolCall) -> list[Table]:
+    catalog = call.database.catalog
+    key = None if call["schema_name"] is None else await catalog.find_schema(call["schema_name"])
+    snapshot = await catalog.snapshot()
+    tables: Sequence[Table] = snapshot.visible if key is None else snapshot.schemas.get(key, [])
+    wanted = None if call["name_pattern"] is None else _like(call["name_pattern"])
+    return [
+        table
+        for table in tables
+        if (call["include_views"] or kind_of(table) != "view")
+        and (wanted is None or wanted.fullmatch(table.relation.name))
+    ]
+
+
+def by_schema(tables: Sequence[Table], namespace: Namespace, budget: Budget) -> tuple[dict[str, Any], int]:
+    """Return names as `{"tables": {schema: [...]}, "views": ...}`, as many as the budget has room for, and how many."""
+    groups: dict[str, dict[str, list[str]]] = {"tables": {}, "views": {}}
+    shown = 0
+    for table in tables:
+        group = groups[f"{kind_of(table)}s"]
+        schema = namespace.schema_name(table.relation)
+        name = namespace.dialect.quote(table.relation.name)
+        if (schema not in group and not budget.take({schema: []})) or not budget.take(name):
+            break
+        group.setdefault(schema, []).append(name)
+        shown += 1
+    return {"tables": groups["tables"], **({"views": groups["views"]} if groups["views"] else {})}, shown
+
+
+def _like(pattern: str) -> re.Pattern[str]:
+    """Return a LIKE pattern as a regular expression: without case, a backslash takes what follows as it is."""
+    parts: list[str] = []
+    for match in re.finditer(r"\\(.)|(%)|(_)|(.)|\\", pattern, re.DOTALL):
+        escaped, many, one, plain = match.groups()
+        parts.append(".*" if many else "." if one else re.escape(escaped or plain or "\\"))
+    collapsed = re.sub(r"(?:\.\*)+", ".*", "".join(parts))
+    return re.compile(collapsed, re.IGNORECASE | re.DOTALL)
+
+
+async def describe_table(call: ToolCall) -> Body:
+    """Answer one table or several; of several, those found, with `not_found` and what they may have meant."""
+    found, missing = await _found(call)
+    budget = call.budget()
+    facts: dict[str, Any] = _compact(call, found, budget) if call["detail"] == "compact" else _full(call, found, budget)
+    if missing:
+        facts["not_found"] = list(missing)
+        facts["notices"] = [f"{name}: {error.suggestion}" for name, error in missing.items()]
+    return Body(facts)
+
+
+async def _found(call: ToolCall) -> tuple[list[Table], dict[str, NotFound]]:
+    asked: str | list[str] = call["table_name"]
+    names = [asked] if isinstance(asked, str) else asked
+    if not names:
+        raise ParameterError("table_name is an empty list.", suggestion="Name at least one table.")
+    found: dict[Any, Table] = {}
+    missing: dict[str, NotFound] = {}
+    for name in names:
+        try:
+            table = await call.database.catalog.find(name, call["schema_name"])
+            found[table.relation] = table
+        except NotFound as error:
+            missing[name] = error
+    if missing and not found:
+        raise next(iter(missing.values()))
+    return list(found.values()), missing
+
+
+def _compact(call: ToolCall, tables: Sequence[Table], budget: Budget) -> dict[str, Any]:
+    namespace = call.database.catalog.namespace
+    shown: dict[str, list[str]] = {}
+    left_out = 0
+    for number, table in enumerate(tables):
+        lines = compact(
+            table, namespace, indexes=bool(call["include_indexes"]), constraints=bool(call["include_constraints"])
+        )
+        name = namespace.name(table.relation)
+        if budget.take({name: lines}):
+            shown[name] = lines
+        elif number == 0:
+            budget.take({name: []})
+            shown[name] = budget.fitting(lines)
+            left_out = len(lines) - len(shown[name])
+            break
+        else:
+            break
+    return {"tables": shown, **_cut(len(tables) - len(shown), left_out, "omitted_lines")}
+
+
+def _full(call: ToolCall, tables: Sequence[Table], budget: Budget) -> dict[str, Any]:
+    namespace = call.database.catalog.namespace
+    indexes, constraints = call["include_indexes"] is not False, call["include_constraints"] is not False
+    objects = (full(table, namespace, indexes=indexes, constraints=constraints) for table in tables)
+    shown = budget.fitting(objects)
+    if shown:
+        return {"tables": shown, **_cut(len(tables) - len(shown), 0, "omitted_columns")}
+    first = full(tables[0], namespace, indexes=False, constraints=False)
+    columns = first.pop("columns", [])
+    if not budget.take(first):
+        raise ResultTooLarge("Not even the table's name fits max_bytes.", suggestion="Raise max_bytes.")
+    first["columns"] = budget.fitting(columns)
+    return {"tables": [first], **_cut(len(tables) - 1, len(columns) - len(first["columns"]), "omitted_columns")}
+
+
+def _cut(tables: int, parts: int, what: str) -> dict[str, Any]:
+    hint = "Describe fewer tables at once." if not parts else "Find the other columns with search_catalog."
+    return {
+        **({what: parts} if parts else {}),
+        **({"omitted": tables} if tables else {}),
+        **_hint(tables or parts, hint),
+    }
+
+
+def _omitted(count: int, hint: str) -> dict[str, Any]:
+    return {**({"omitted": count} if count else {}), **_hint(count, hint)}
+
+
+def _hint(count: int, hint: str) -> dict[str, Any]:
+    return {"hint": hint} if count else {}

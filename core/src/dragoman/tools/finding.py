@@ -1,0 +1,198 @@
+"""The tools that find things: databases, names, keys, join paths."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from dragoman.catalog import Match, MatchKind, Snapshot, said
+from dragoman.catalog.full import foreign_key, step
+from dragoman.errors import DragomanError
+from dragoman.gateway.opened import OpenDatabase
+from dragoman.model import Database
+from dragoman.tools.answer import Body
+from dragoman.tools.context import ENVELOPE, Budget, ToolCall
+from dragoman.tools.describing import by_schema
+
+PROBE = 1.0
+"""Seconds a database has to say that it is there."""
+PATIENCE = 5.0
+"""Seconds the catalog of one database among several has to load before a search goes on without it."""
+SHOWN_SCHEMAS = 20
+KINDS: tuple[MatchKind, ...] = ("table", "view", "column")
+
+
+async def list_databases(call: ToolCall) -> Body:
+    """Answer every configured database and whether it answers; those not known to be ready are asked, all at once."""
+    rows = await asyncio.gather(*(_database(call, name) for name in call.gateway.names))
+    budget = _common_budget(list(call.gateway.configuration.databases.values()))
+    shown = budget.fitting(rows)
+    if len(shown) < len(rows):
+        shown += budget.fitting({"name": row["name"]} for row in rows[len(shown) :])
+    left_out = len(rows) - len(shown)
+    return Body({"databases": shown, **({"omitted": left_out} if left_out else {})})
+
+
+async def _database(call: ToolCall, name: str) -> dict[str, Any]:
+    config = call.gateway.configuration.databases[name]
+    facts = {"name": name, "dialect": config.dialect, "description": config.description}
+    try:
+        opened = call.gateway.database(name)
+        status = await opened.status(wait=PROBE)
+    except DragomanError as error:
+        return {**said(facts), "status": "unreachable", "error": error.message, "schemas": list(config.schemas)}
+    schemas = await _schemas(opened) if status.state == "ready" else list(config.schemas)
+    facts |= {"version": status.version, "status": status.state, "error": status.error}
+    told = {**said(facts), "placeholder": opened.dialect.placeholder, "schemas": schemas[:SHOWN_SCHEMAS]}
+    return {**told, **said({"omitted_schemas": len(schemas[SHOWN_SCHEMAS:]) or None})}
+
+
+async def _schemas(opened: OpenDatabase) -> list[str]:
+    """Return the visible schemas, or those configured when the catalog takes its time to load."""
+    try:
+        async with asyncio.timeout(PROBE):
+            schemas = await opened.catalog.schemas()
+    except (TimeoutError, DragomanError):
+        return list(opened.config.schemas)
+    join = opened.catalog.namespace.join
+    return [join(schema.catalog, schema.name) for schema in schemas if not schema.system]
+
+
+async def search_catalog(call: ToolCall) -> Body:
+    """Answer what fits best in one or all databases; with an empty query, the names of all relations."""
+    names = [call.gateway.database(call["database"]).config.name] if call["database"] else list(call.gateway.names)
+    loaded, notices = await _loaded(call, names)
+    budget = _common_budget([call.gateway.configuration.databases[name] for name in names])
+    notices = budget.fitting(notices)
+    told = {"notices": notices} if notices else {}
+    if call["query"].strip():
+        return Body({"results": budget.fitting(await _ranked(call, loaded)), **told})
+    return Body({**_everything(loaded, _kinds(call), budget), **told})
+
+
+async def _loaded(call: ToolCall, names: Sequence[str]) -> tuple[list[tuple[str, Snapshot]], list[str]]:
+    """Return the catalogs that could be read, and why the others could not. The only one asked must answer."""
+    if len(names) == 1:
+        snapshot = await call.gateway.database(names[0]).catalog.snapshot()
+        return [(names[0], snapshot)], list(snapshot.notices)
+    loaded: list[tuple[str, Snapshot]] = []
+    notices: list[str] = []
+    answers = [asyncio.create_task(_snapshot(call, name)) for name in names]
+    try:
+        for number, (name, answer) in enumerate(zip(names, answers, strict=True)):
+            known = await answer
+            await call.report(number + 1, len(names), name)
+            if isinstance(known, str):
+                notices.append(f"{name} was not searched: {known}")
+            else:
+                loaded.append((name, known))
+                notices += [f"{name}: {notice}" for notice in known.notices]
+    finally:
+        for answer in answers:
+            answer.cancel()
+    return loaded, notices
+
+
+async def _snapshot(call: ToolCall, name: str) -> Snapshot | str:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await call.gateway.database(name).catalog.snapshot()
+    except TimeoutError:
+        return "its catalog is still loading; try again in a moment."
+    except DragomanError as error:
+        return error.message
+
+
+def _kinds(call: ToolCall) -> tuple[MatchKind, ...]:
+    asked = call["kinds"]
+    return tuple(kind for kind in KINDS if not asked or kind == asked or (isinstance(asked, list) and kind in asked))
+
+
+async def _ranked(call: ToolCall, loaded: Sequence[tuple[str, Snapshot]]) -> list[dict[str, Any]]:
+    found: list[tuple[Match, str, Snapshot]] = []
+    for name, snapshot in loaded:
+        matches, _ = await call.gateway.database(name).catalog.search(call["query"], _kinds(call), call["limit"])
+        found += [(match, name, snapshot) for match in matches]
+    found.sort(key=lambda one: one[0].rank)
+    return [_result(*one) for one in found[: call["limit"]]]
+
+
+def _result(match: Match, database: str, snapshot: Snapshot) -> dict[str, Any]:
+    quote = snapshot.dialect.quote
+    return said(
+        {
+            "database": database,
+            "schema_name": snapshot.namespace.schema_name(match.table.relation),
+            "table": quote(match.table.relation.name),
+            "column": None if match.column is None else quote(match.column.name),
+            "kind": match.kind,
+            "description": match.comment,
+        }
+    )
+
+
+def _everything(loaded: Sequence[tuple[str, Snapshot]], kinds: Sequence[MatchKind], budget: Budget) -> dict[str, Any]:
+    """Return the names of all relations by database and schema, tables and views together."""
+    relations: dict[str, dict[str, list[str]]] = {}
+    left_out = 0
+    for name, snapshot in loaded:
+        wanted = [table for table in snapshot.visible if _wanted(kinds, table.type.endswith("view"))]
+        shown = 0
+        if budget.take({name: {}}):
+            groups, shown = by_schema(wanted, snapshot.namespace, budget)
+            relations[name] = _joined(groups)
+        left_out += len(wanted) - shown
+    hint = {"omitted": left_out, "hint": "Search for a word, or list_tables of one schema."} if left_out else {}
+    return {"relations": relations, **hint}
+
+
+def _wanted(kinds: Sequence[MatchKind], view: bool) -> bool:
+    return ("view" if view else "table") in kinds or tuple(kinds) == ("column",)
+
+
+def _joined(groups: dict[str, dict[str, list[str]]]) -> dict[str, list[str]]:
+    joined: dict[str, list[str]] = {}
+    for group in groups.values():
+        for schema, names in group.items():
+            joined.setdefault(schema, []).extend(names)
+    return {schema: sorted(names) for schema, names in joined.items()}
+
+
+async def get_foreign_keys(call: ToolCall) -> Body:
+    """Answer the keys that leave a table and those that come to it."""
+    catalog = call.database.catalog
+    table = await catalog.find(call["table_name"], call["schema_name"])
+    outgoing, incoming = await catalog.foreign_keys(table, call["direction"])
+    budget = call.budget()
+    answer = {
+        "outgoing": budget.fitting(foreign_key(key, catalog.namespace) for key in outgoing),
+        "incoming": budget.fitting(foreign_key(key, catalog.namespace) for key in incoming),
+    }
+    left_out = len(outgoing) + len(incoming) - len(answer["outgoing"]) - len(answer["incoming"])
+    hint = {"omitted": left_out, "hint": "Ask for one direction."} if left_out else {}
+    return Body({**answer, **hint})
+
+
+async def find_join_path(call: ToolCall) -> Body:
+    """Answer the shortest ways to join two tables, each with a SELECT that runs."""
+    catalog = call.database.catalog
+    source = await catalog.find(call["from_table"], call["from_schema"])
+    target = await catalog.find(call["to_table"], call["to_schema"])
+    paths = await catalog.join_paths(source, target, call["max_depth"])
+    objects = (
+        {
+            "depth": len(path),
+            "steps": [step(taken, catalog.namespace) for taken in path],
+            "sql": catalog.join_sql(path),
+        }
+        for path in paths
+    )
+    shown = call.budget().fitting(objects)
+    left_out = len(paths) - len(shown)
+    return Body({"paths": shown, **({"omitted": left_out} if left_out else {})})
+
+
+def _common_budget(configs: Sequence[Database]) -> Budget:
+    """Return what an answer about several databases may take: what the strictest of them allows."""
+    return Budget(min(config.max_bytes for config in configs) - ENVELOPE)

@@ -1,0 +1,88 @@
+"""The tools that run SQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.errors import ResultTooLarge
+from dragoman.model import ExplainOptions, Plan
+from dragoman.tools.answer import Body, result_body, size
+from dragoman.tools.context import ENVELOPE, ToolCall
+
+CUT = "\n..."
+
+
+async def execute_query(call: ToolCall) -> Body:
+    """Answer the rows of one query."""
+    milliseconds: int | None = call["timeout_ms"]
+    result = await call.gateway.query(
+        call.name,
+        call["sql"],
+        call["params"],
+        limit=call["limit"],
+        timeout=None if milliseconds is None else milliseconds / 1000,
+        from_dialect=call["from_dialect"],
+        principal=call.principal,
+    )
+    return result_body(result)
+
+
+async def get_sample_rows(call: ToolCall) -> Body:
+    """Answer a few rows of a table."""
+    result = await call.gateway.sample(
+        call.name,
+        call["table_name"],
+        schema=call["schema_name"],
+        limit=call["limit"],
+        columns=call["columns"],
+        where=call["where_clause"],
+        randomize=call["randomize"],
+        principal=call.principal,
+    )
+    return result_body(result)
+
+
+async def explain_query(call: ToolCall) -> Body:
+    """Answer the plan of a query, with what it costs and what is wrong with it."""
+    options = ExplainOptions(
+        format=call["format"], analyze=call["analyze"], verbose=call["verbose"], buffers=call["buffers"]
+    )
+    plan = await call.gateway.explain(
+        call.name,
+        call["sql"],
+        call["params"],
+        options=options,
+        from_dialect=call["from_dialect"],
+        principal=call.principal,
+    )
+    return Body(_plan_facts(plan, call.database.config.max_bytes))
+
+
+def _plan_facts(plan: Plan, max_bytes: int) -> dict[str, Any]:
+    numbers = {
+        "estimated_cost": plan.estimated_cost,
+        "estimated_rows": plan.estimated_rows,
+        "actual_time_ms": plan.actual_time_ms,
+    }
+    facts: dict[str, Any] = {"format": plan.format, "warnings": list(plan.warnings)}
+    facts |= {key: value for key, value in numbers.items() if value is not None}
+    notices = list(plan.notices)
+    if plan.sql is not None:
+        facts["sql"] = plan.sql
+    room = max_bytes - size(facts) - size(notices) - ENVELOPE
+    shown, cut = _bounded(plan.plan, room)
+    if cut:
+        notices.append(f"The plan was cut to fit {max_bytes} bytes.")
+    return {"plan": shown, **facts, **({"notices": notices} if notices else {})}
+
+
+def _bounded(plan: Any, room: int) -> tuple[Any, bool]:
+    """Return the plan, or as much of a text as fits. Raises `ResultTooLarge` for JSON, which cannot be cut."""
+    if size(plan) <= room:
+        return plan, False
+    if not isinstance(plan, str):
+        raise ResultTooLarge("The plan is too large as JSON.", suggestion='Ask for format "text".')
+    text = plan.encode()[: max(room - len(CUT), 0)].decode(errors="ignore")
+    while size(text) > room:
+        text = text[: len(text) * 9 // 10]
+    return text + CUT, True

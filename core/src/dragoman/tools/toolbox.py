@@ -1,0 +1,116 @@
+"""`Toolbox`: the one door through which every tool call goes, whatever the protocol."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from dragoman.errors import DragomanError, InternalError
+from dragoman.gateway import Gateway
+from dragoman.model import Principal
+from dragoman.tools import describing, finding, querying
+from dragoman.tools.answer import Answer, Body, answer, failure
+from dragoman.tools.arguments import check
+from dragoman.tools.context import Handler, Progress, ToolCall
+from dragoman.tools.registry import Spec, Tool, chosen, instructions
+
+_log = logging.getLogger(__name__)
+LOCAL = Principal()
+ResultFormat = Literal["both", "structured", "text"]
+
+HANDLERS: dict[str, Handler] = {
+    "list_databases": finding.list_databases,
+    "search_catalog": finding.search_catalog,
+    "describe_table": describing.describe_table,
+    "execute_query": querying.execute_query,
+    "list_schemas": describing.list_schemas,
+    "list_tables": describing.list_tables,
+    "get_sample_rows": querying.get_sample_rows,
+    "get_foreign_keys": finding.get_foreign_keys,
+    "find_join_path": finding.find_join_path,
+    "explain_query": querying.explain_query,
+}
+
+
+class UnknownTool(LookupError):
+    """There is no such tool, which is a matter of the protocol and not of any database."""
+
+
+class Toolbox:
+    """The tools of a gateway.
+
+    `profile`: minimal, standard, full or a list of tool names. `result_format`: which halves of an answer are made.
+    Raises `ConfigurationError` for a profile or tool that is not there.
+    """
+
+    def __init__(
+        self, gateway: Gateway, *, profile: str | Sequence[str] = "standard", result_format: ResultFormat = "both"
+    ) -> None:
+        self._gateway = gateway
+        self._format = result_format
+        self._specs = {spec.name: spec for spec in chosen(profile)}
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools as clients list them."""
+        names, default = self._gateway.names, self._gateway.default
+        structured = self._format != "text"
+        return tuple(spec.tool(names, default, structured=structured) for spec in self._specs.values())
+
+    @property
+    def instructions(self) -> str:
+        """What a model is told of the server before any call."""
+        databases = self._gateway.configuration.databases
+        return instructions(list(self._specs.values()), [(name, config.dialect) for name, config in databases.items()])
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        progress: Progress | None = None,
+        principal: Principal = LOCAL,
+    ) -> Answer:
+        """Answer a call; what goes wrong is an answer too. Raises only `UnknownTool` and cancellation.
+
+        `progress` is awaited with (done, total, message) by tools that ask several databases.
+        """
+        spec = self._specs.get(name)
+        if spec is None:
+            raise UnknownTool(name)
+        try:
+            async with self._gateway.call(name, principal, self._named(arguments)) as record:
+                made = answer(await self._answered(spec, arguments, progress, principal), self._format)
+                record.bytes = record.bytes or len(made.body or made.text)
+                return made
+        except DragomanError as error:
+            return failure(name, error)
+        except Exception:
+            reference = secrets.token_hex(4)
+            _log.exception("internal error %s in tool %s", reference, name)
+            return failure(
+                name,
+                InternalError(
+                    f"The gateway failed; the reference is {reference}.",
+                    suggestion="Try another way, and give the reference to who runs the server.",
+                ),
+            )
+
+    async def _answered(
+        self, spec: Spec, arguments: Mapping[str, Any] | None, progress: Progress | None, principal: Principal
+    ) -> Body:
+        checked = check(arguments, spec.taken(self._gateway.default))
+        named = checked.get("database")
+        opened = self._gateway.database(named) if spec.reach == "one" else None
+        call = ToolCall(gateway=self._gateway, arguments=checked, principal=principal, progress=progress, opened=opened)
+        body = await HANDLERS[spec.name](call)
+        if opened is not None and named is None and len(self._gateway.names) > 1:
+            body.facts["database"] = opened.config.name
+        return body
+
+    def _named(self, arguments: Mapping[str, Any] | None) -> str | None:
+        """Return the database a call names, for the log; only names that are configured."""
+        named = arguments.get("database") if isinstance(arguments, Mapping) else None
+        return named if isinstance(named, str) and named in self._gateway.names else None
