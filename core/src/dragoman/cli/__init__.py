@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.metadata
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -38,6 +39,8 @@ examples:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the program; ends by `SystemExit`: 0 done, 1 refused or failed, 2 usage or configuration, 130 interrupted."""
     given = list(sys.argv[1:] if argv is None else argv)
+    # Until a command says where logs go, they go nowhere: errors are told in words.
+    logging.getLogger("dragoman").addHandler(logging.NullHandler())
     try:
         sys.exit(_run(given))
     except DragomanError as error:

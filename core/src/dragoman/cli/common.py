@@ -86,12 +86,12 @@ def _kinds(kind: type[DragomanError]) -> Iterator[type[DragomanError]]:
         yield from _kinds(narrower)
 
 
-def quiet_logs(configuration: Configuration) -> None:
-    """Log to stderr; only warnings unless the configuration asks for more, since people read this."""
+def log_if_asked(configuration: Configuration) -> None:
+    """Log to stderr when the configuration asks for it; people are told errors in words, without tracebacks."""
     from dragoman.cli.logs import log_to_stderr
 
-    server = configuration.server
-    log_to_stderr(server.log_format, server.log_level if "server.log_level" in configuration.sources else "warning")
+    if "server.log_level" in configuration.sources:
+        log_to_stderr(configuration.server.log_format, configuration.server.log_level)
 
 
 def warn(message: str) -> None:

@@ -69,15 +69,16 @@ def as_toml(shown: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _line(key: str, value: Any, source: str | None) -> str:
-    return f"{key} = {_toml(value)}" + (f"  # {source}" if source else "")
+    return f"{key} = {to_toml(value)}" + (f"  # {source}" if source else "")
 
 
-def _toml(value: Any) -> str:
+def to_toml(value: Any) -> str:
+    """Return a JSON value as TOML, on one line."""
     if is_mapping(value):
-        pairs = [f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items() if each is not None]
+        pairs = [f"{json.dumps(key)} = {to_toml(each)}" for key, each in value.items() if each is not None]
         return "{ " + ", ".join(pairs) + " }"
     if is_list(value):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(to_toml, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from dragoman.cli.common import add_json_argument, add_source_arguments, answered, configured, quiet_logs, run_async
+from dragoman.cli.common import add_json_argument, add_source_arguments, answered, configured, log_if_asked, run_async
 from dragoman.config import Configuration
 
 EXAMPLES = """\
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.output import print_table
 
     configuration = configured(arguments)
-    quiet_logs(configuration)
+    log_if_asked(configuration)
     text = run_async(_ask(configuration))
     if arguments.json:
         print(text)

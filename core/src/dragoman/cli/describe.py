@@ -12,8 +12,8 @@ from dragoman.cli.common import (
     add_source_arguments,
     answered,
     configured,
+    log_if_asked,
     named_or_url,
-    quiet_logs,
     run_async,
     warn,
 )
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the tables of a database, or the columns, keys, indexes and checks of one."""
     database = named_or_url(arguments)
     configuration = configured(arguments)
-    quiet_logs(configuration)
+    log_if_asked(configuration)
     text = run_async(_ask(configuration, database, arguments))
     if arguments.json:
         print(text)

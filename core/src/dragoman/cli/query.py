@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.common import add_source_arguments, configured, named_or_url, quiet_logs, run_async, warn
+from dragoman.cli.common import add_source_arguments, configured, log_if_asked, named_or_url, run_async, warn
 from dragoman.config import Configuration
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the query and print its result."""
     database = named_or_url(arguments)
     configuration = configured(arguments)
-    quiet_logs(configuration)
+    log_if_asked(configuration)
     _print(run_async(_query(configuration, database, arguments)), arguments.format)
     return 0
 

@@ -1,0 +1,128 @@
+"""`dragoman demo`: demo databases, the real server, a real MCP client, and what it sees."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.cli.client_config import snippet
+from dragoman.cli.common import add_source_arguments, run_async, warn
+from dragoman.cli.config import to_toml
+from dragoman.config import Configuration, load
+from dragoman.config.readers import is_collection, is_mapping
+from dragoman.errors import DialectError
+from dragoman.model import Database, Secret
+
+if TYPE_CHECKING:
+    from dragoman.cli.stage import Stage
+
+EXAMPLES = """\
+examples:
+  dragoman demo
+  dragoman demo --serve
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("--serve", action="store_true", help="keep the server up on HTTP instead of showing the tour")
+    add_source_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Build the databases, then show the tour or serve them."""
+    from dragoman.cli.stage import Stage
+
+    stage = Stage()
+    folder = Path(tempfile.mkdtemp(prefix="dragoman-demo-")).resolve()
+    with stage.working("Building the demo databases"):
+        databases = build(folder)
+        config = write_configuration(folder, databases)
+    stage.opening(databases, folder)
+    configuration = load(config, overrides={"server": {"transport": "http" if arguments.serve else "stdio"}})
+    if arguments.serve:
+        _serve(stage, configuration)
+    else:
+        run_async(_show_tour(stage, config))
+        stage.closing(snippet("generic", configuration), snippet("claude-code", configuration))
+    return 0
+
+
+def _serve(stage: Stage, configuration: Configuration) -> None:
+    from dragoman import mcp
+    from dragoman.cli.logs import log_to_stderr
+
+    server = configuration.server
+    log_to_stderr("text", server.log_level)
+    stage.serving(f"http://{server.host}:{server.port}/mcp", snippet("generic", configuration))
+    asyncio.run(mcp.serve(configuration))
+
+
+async def _show_tour(stage: Stage, config: Path) -> None:
+    from dragoman.mcp.tour import take_tour
+
+    async with aclosing(take_tour(["serve", "--config", str(config)])) as steps:
+        with stage.working("Starting the server and connecting a client"):
+            first = await anext(steps)
+        stage.step(first)
+        async for step in steps:
+            stage.step(step)
+
+
+def build(folder: Path) -> list[Database]:
+    """Have every installed dialect build its demo databases. Raises `DialectError` when there are none."""
+    from dragoman.plugins import Plugins
+
+    plugins = Plugins.discover()
+    databases: dict[str, Database] = {}
+    asked: list[Any] = []
+    for name in plugins.names:
+        try:
+            plugin = plugins.load(name)
+        except DialectError as error:
+            warn(error.message)
+            continue
+        if plugin not in asked:
+            asked.append(plugin)
+            databases |= {database.name: database for database in plugin.demo(folder)}
+    if not databases:
+        raise DialectError(
+            "No installed dialect has a demo database.", suggestion="Install one: `pip install dragoman-sqlite`."
+        )
+    return list(databases.values())
+
+
+def write_configuration(folder: Path, databases: Iterable[Database]) -> Path:
+    """Write the file that configures these databases, readable by its owner only, and return its path."""
+    path = folder / "dragoman.toml"
+    lines = [line for database in databases for line in _section(database)]
+    path.touch(mode=0o600)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def _section(database: Database) -> Iterator[str]:
+    yield f"[databases.{database.name}]"
+    for field in dataclasses.fields(database):
+        value = getattr(database, field.name)
+        if value and field.name not in ("name", "folder") and value != field.default:
+            yield f"{field.name} = {to_toml(_plain(value))}"
+    yield ""
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as JSON values, as a file would have it."""
+    if isinstance(value, Secret):
+        return value.reveal()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {name: _plain(each) for name, each in dataclasses.asdict(value).items() if each}
+    if is_mapping(value):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if is_collection(value) else value

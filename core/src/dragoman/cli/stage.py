@@ -1,0 +1,138 @@
+"""How the demo looks: panels and colours in a terminal, the same words as plain text without one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.box import ROUNDED, SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from dragoman.cli.output import text_of, visible
+from dragoman.model import Database
+
+if TYPE_CHECKING:
+    from dragoman.mcp.tour import Step
+
+_PLAIN_WIDTH = 110
+
+
+class Stage:
+    """Prints the demo to stdout."""
+
+    def __init__(self) -> None:
+        self._terminal = Console().is_terminal
+        self._console = Console() if self._terminal else Console(width=_PLAIN_WIDTH, no_color=True)
+        self._steps = 0
+
+    def working(self, what: str) -> AbstractContextManager[object]:
+        """Show that something takes its time."""
+        return self._console.status(f"{what} ...") if self._terminal else nullcontext()
+
+    def opening(self, databases: Sequence[Database], folder: Path) -> None:
+        """Introduce the demo."""
+        self._console.print(Text("dragoman", style="bold magenta") + Text(": one MCP server, many databases"))
+        names = ", ".join(f"{database.name} ({database.dialect})" for database in databases)
+        self._console.print(f"Demo databases: {names}", highlight=False)
+        print(f"They are in {folder}\n")
+
+    def step(self, step: Step) -> None:
+        """Show one call and its answer."""
+        self._steps += 1
+        shown = Group(*self._call(step), Text(), *self._answer(step))
+        title, timing = f"{self._steps}. {step.title}", f"{step.elapsed_ms:.0f} ms"
+        if self._terminal:
+            colour = "red" if step.is_error else "cyan"
+            panel = Panel(shown, title=f"[bold]{title}", title_align="left", subtitle=timing, border_style=colour)
+            panel.box, panel.subtitle_align = ROUNDED, "right"
+            self._console.print(panel)
+        else:
+            self._console.print(f"{title} ({timing})", markup=False)
+            self._console.print(Padding(shown, (0, 0, 1, 2)))
+
+    def closing(self, generic: str, claude_code: str) -> None:
+        """Say how to go on: what to paste into a client."""
+        self._console.print("Connect your own client. Paste this into its MCP configuration:", style="bold")
+        print(generic)
+        self._console.print("\nor, for Claude Code, run:", style="bold")
+        print(claude_code)
+
+    def serving(self, address: str, snippet: str) -> None:
+        """Say where the server listens."""
+        self._console.print(f"Serving on {address} until Ctrl-C. Paste this into a client:", style="bold")
+        print(snippet, flush=True)
+
+    def _call(self, step: Step) -> Iterable[RenderableType]:
+        given = ", ".join(f"{key}={text_of_argument(value)}" for key, value in step.arguments.items() if key != "sql")
+        yield Text(f"{step.tool}({given})", style="bold")
+        if "sql" in step.arguments:
+            yield self._sql(step.arguments["sql"])
+
+    def _answer(self, step: Step) -> Iterable[RenderableType]:
+        if step.is_error:
+            yield from _refusal(step.answer["error"])
+            return
+        match step.tool:
+            case "list_databases":
+                columns = ("name", "dialect", "version", "status", "description")
+                yield self._table(
+                    columns, [[each.get(key, "") for key in columns] for each in step.answer["databases"]]
+                )
+            case "describe_table":
+                for table, lines in step.answer["tables"].items():
+                    yield Text(table, style="bold")
+                    yield from (Text(f"  {visible(line)}") for line in lines)
+            case "find_join_path":
+                yield from self._path(step.answer["paths"][0])
+            case "search_catalog":
+                yield self._objects(("database", "table", "column", "kind"), step.answer["results"][:6])
+            case _:
+                yield from self._result(step.answer)
+
+    def _path(self, path: dict[str, Any]) -> Iterable[RenderableType]:
+        steps = path["steps"]
+        yield Text(" -> ".join([steps[0]["from_table"], *(step["to_table"] for step in steps)]), style="green")
+        yield self._sql(path["sql"])
+
+    def _result(self, answer: dict[str, Any]) -> Iterable[RenderableType]:
+        yield self._table(answer["columns"], answer["rows"])
+        if "sql" in answer:
+            yield Text("ran as:", style="dim")
+            yield self._sql(answer["sql"])
+        for notice in answer.get("notices", []):
+            yield Text(f"notice: {visible(notice)}", style="yellow")
+        if cut := answer.get("truncated"):
+            yield Text(f"truncated: {json.dumps(cut, ensure_ascii=False)}", style="yellow")
+
+    def _sql(self, text: str) -> RenderableType:
+        return Syntax(text, "sql", background_color="default", word_wrap=True) if self._terminal else Text(text)
+
+    def _objects(self, columns: Sequence[str], objects: Sequence[dict[str, Any]]) -> RenderableType:
+        return self._table(columns, [[each.get(column, "") for column in columns] for each in objects])
+
+    def _table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> RenderableType:
+        table = Table(box=SIMPLE_HEAD if self._terminal else None, header_style="bold", pad_edge=False)
+        for name in columns:
+            table.add_column(Text(visible(name)), overflow="fold")
+        for row in rows:
+            table.add_row(*(Text("NULL" if value is None else visible(text_of(value))) for value in row))
+        return table
+
+
+def text_of_argument(value: Any) -> str:
+    """Return an argument as JSON."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _refusal(error: dict[str, Any]) -> Iterable[RenderableType]:
+    yield Text(f"{error['code']}: {error['message']}", style="red")
+    if suggestion := error.get("suggestion"):
+        yield Text(suggestion)
