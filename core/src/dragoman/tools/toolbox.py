@@ -53,6 +53,11 @@ class Toolbox:
         self._specs = {spec.name: spec for spec in chosen(profile)}
 
     @property
+    def gateway(self) -> Gateway:
+        """The gateway that answers."""
+        return self._gateway
+
+    @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools as clients list them."""
         names, default = self._gateway.names, self._gateway.default
