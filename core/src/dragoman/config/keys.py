@@ -8,7 +8,7 @@ from dragoman.config.readers import Reader
 SERVER: dict[str, Reader] = {
     "transport": readers.choice("stdio", "http"),
     "host": readers.text,
-    "port": readers.whole(1, 65535),
+    "port": readers.whole(0, 65535),
     "tools": readers.tools,
     "result_format": readers.choice("both", "structured", "text"),
     "log_level": readers.choice("debug", "info", "warning", "error"),
