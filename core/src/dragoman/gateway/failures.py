@@ -17,8 +17,14 @@ async def explained(error: DragomanError, statement: Statement, catalog: Catalog
     if near:
         names = " or ".join(f'"{name}"' for name in near[:SHOWN])
         error.suggestion = f"Did you mean {names}? {error.suggestion}".strip()
-    elif error.offset is not None:
-        error.context = {**error.context, "position": caret(statement.text, error.offset)}
+        return error
+    return located(error, statement.text)
+
+
+def located(error: DragomanError, text: str) -> DragomanError:
+    """Return `error` with the line of `text` it is about and a caret below, when it says where; the same object."""
+    if error.offset is not None:
+        error.context = {**error.context, "position": caret(text, error.offset)}
     return error
 
 

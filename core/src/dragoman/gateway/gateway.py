@@ -3,51 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from dragoman.config import Configuration, load
-from dragoman.dialect import Capability
-from dragoman.errors import (
-    ColumnNotFound,
-    ConfigurationError,
-    DragomanError,
-    ParameterError,
-    TableNotFound,
-    UnknownDatabase,
-    Unsupported,
-)
+from dragoman.dialect import Capability, Dialect
+from dragoman.errors import ConfigurationError, ParameterError, UnknownDatabase, Unsupported
 from dragoman.gateway.calls import CallRecord, Calls
-from dragoman.gateway.failures import explained
 from dragoman.gateway.opened import OpenDatabase
+from dragoman.gateway.queries import Ask, Query
 from dragoman.gateway.sampling import sample_sql
-from dragoman.gateway.tasks import GRACE, late, to_its_end
-from dragoman.model import Database, ExplainOptions, Plan, Principal, Request, Result, RowStream
+from dragoman.model import Database, ExplainOptions, Plan, Principal, Result, RowStream
 from dragoman.plugins import Plugins
-from dragoman.results import Collected, collect
-from dragoman.sql import Statement
 
-_log = logging.getLogger(__name__)
-T = TypeVar("T")
 Source = Configuration | Sequence[Database] | str | Path | None
 LOCAL = Principal()
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A judged statement on its way: what is sent, in whose name, within which limits, and what to tell about it."""
-
-    opened: OpenDatabase
-    statement: Statement
-    request: Request
-    notices: tuple[str, ...]
-    sql: str | None
+PLAIN = ExplainOptions()
 
 
 class Gateway:
@@ -74,7 +50,7 @@ class Gateway:
         try:
             yield gateway
         finally:
-            await gateway._aclose()
+            await asyncio.gather(*(opened.aclose() for opened in gateway._opened.values()))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -128,24 +104,32 @@ class Gateway:
         tool: str = "execute_query",
     ) -> Result:
         """Run one query and return its rows, exact and within the limits (`limit` rows, `timeout` seconds)."""
+        ask = Ask(
+            sql=sql,
+            params=params,
+            limit=limit,
+            timeout=timeout,
+            max_bytes=max_bytes,
+            from_dialect=from_dialect,
+            principal=principal,
+            tool=tool,
+        )
         began = time.perf_counter()
         async with self.call(tool, principal, database) as record:
-            prepared = await self._prepare(
-                database, sql, params, limit, timeout, max_bytes, from_dialect, principal, tool
-            )
-            record.hash = prepared.statement.hash
-            collected = await _run(prepared, _collected(prepared))
-            record.rows, record.bytes = collected.row_count, len(collected.rows_json)
-            return Result(
-                columns=collected.columns,
-                rows_json=collected.rows_json,
-                row_count=collected.row_count,
-                truncated=collected.truncated,
-                notices=(*prepared.notices, *collected.notices),
-                sql=prepared.sql,
-                elapsed_ms=(time.perf_counter() - began) * 1000,
-                query_hash=prepared.statement.hash,
-            )
+            query = await Query.prepare(self.database(database), ask)
+            record.hash = query.statement.hash
+            rows = await query.rows()
+            record.rows, record.bytes = rows.row_count, len(rows.rows_json)
+        return Result(
+            columns=rows.columns,
+            rows_json=rows.rows_json,
+            row_count=rows.row_count,
+            truncated=rows.truncated,
+            notices=(*query.notices, *rows.notices),
+            sql=query.sql,
+            elapsed_ms=(time.perf_counter() - began) * 1000,
+            query_hash=query.statement.hash,
+        )
 
     @asynccontextmanager
     async def stream(
@@ -162,23 +146,24 @@ class Gateway:
     ) -> AsyncGenerator[RowStream]:
         """Run one judged query and hand out its rows as they come, until the deadline; leaving ends it.
 
-        Batches are rows, or `Encoded` ones; `dragoman.encode` makes them all so. The reader does the bounding.
+        Batches are rows, or `Encoded` ones; `dragoman.encode` makes them all so. The executor may stop a little beyond
+        the limits: the reader does the exact bounding.
         """
-        prepared = await self._prepare(
-            database, sql, params, limit, timeout, max_bytes, from_dialect, principal, "stream"
+        ask = Ask(
+            sql=sql,
+            params=params,
+            limit=limit,
+            timeout=timeout,
+            max_bytes=max_bytes,
+            from_dialect=from_dialect,
+            principal=principal,
+            tool="stream",
         )
-        seconds = prepared.request.limits.timeout
-        try:
-            async with (
-                asyncio.timeout(seconds + GRACE),
-                prepared.opened.executor.open(prepared.request) as stream,
-            ):
-                stream.notices[:0] = prepared.notices
+        async with self.call("stream", principal, database) as record:
+            query = await Query.prepare(self.database(database), ask)
+            record.hash = query.statement.hash
+            async with query.stream() as stream:
                 yield stream
-        except DragomanError as error:
-            raise await _explained(error, prepared) from None
-        except TimeoutError:
-            raise late(seconds) from None
 
     async def explain(
         self,
@@ -186,23 +171,23 @@ class Gateway:
         sql: str,
         params: Sequence[Any] = (),
         *,
-        options: ExplainOptions = ExplainOptions(),  # noqa: B008  (frozen)
+        options: ExplainOptions = PLAIN,
         timeout: float | None = None,
         from_dialect: str | None = None,
         principal: Principal = LOCAL,
     ) -> Plan:
         """Return the plan of a query; `options.analyze` runs it, inside the same read-only envelope."""
-        async with self.call("explain_query", principal, database) as record:
+        tool = "explain_query"
+        ask = Ask(sql=sql, params=params, timeout=timeout, from_dialect=from_dialect, principal=principal, tool=tool)
+        async with self.call(tool, principal, database) as record:
             opened = self.database(database)
-            _check_explain(opened, options)
-            prepared = await self._prepare(
-                database, sql, params, None, timeout, None, from_dialect, principal, "explain_query"
-            )
-            record.hash = prepared.statement.hash
-            asked = replace(options, format="json") if options.format == "yaml" else options
-            plan = await _run(prepared, opened.executor.explain(prepared.request, asked))
-            notices = (*prepared.notices, *plan.notices)
-            return replace(_in_format(plan, options), notices=notices, sql=prepared.sql)
+            _check_explain(opened.dialect, options)
+            query = await Query.prepare(opened, ask)
+            record.hash = query.statement.hash
+            # YAML is JSON in another dress, so that no dialect needs to know it.
+            plan = await query.plan(replace(options, format="json") if options.format == "yaml" else options)
+        plan = _as_yaml(plan) if options.format == "yaml" else plan
+        return replace(plan, notices=(*query.notices, *plan.notices), sql=query.sql)
 
     async def sample(
         self,
@@ -221,101 +206,9 @@ class Gateway:
         found = await opened.catalog.find(table, schema)
         sql = sample_sql(found, opened.dialect, columns=columns, where=where, randomize=randomize)
         result = await self.query(database, sql, limit=limit, principal=principal, tool="get_sample_rows")
-        whole = result.truncated is not None and result.truncated.reason == "rows"
-        return replace(result, truncated=None) if whole else result
-
-    async def _prepare(
-        self,
-        database: str | None,
-        sql: str,
-        params: Sequence[Any],
-        limit: int | None,
-        timeout: float | None,
-        max_bytes: int | None,
-        from_dialect: str | None,
-        principal: Principal,
-        tool: str,
-    ) -> _Prepared:
-        """Translate, judge and bound a statement; nothing has run when it returns."""
-        opened = self.database(database)
-        limits, notices = opened.limits(limit, timeout, max_bytes)
-        translated: str | None = None
-        if from_dialect is not None:
-            translated, params, told = opened.translate(sql, params, from_dialect)
-            notices += told
-        statement = await opened.judge.judge(translated or sql, tool, principal)
-        request = Request(statement=statement.text, parameters=tuple(params), limits=limits, principal=principal)
-        prepared = _Prepared(opened, statement, request, notices, translated)
-        if translated is not None:
-            await self._check_translation(prepared)
-        return prepared
-
-    async def _check_translation(self, prepared: _Prepared) -> None:
-        """Have the target database compile a translation before it runs: sqlglot proposes, the database decides."""
-        if Capability.DESCRIBE not in prepared.opened.dialect.capabilities:
-            return
-        try:
-            async with self._failing(prepared):
-                await to_its_end(prepared.opened.executor.prepare(prepared.request), prepared.request.limits.timeout)
-        except (TableNotFound, ColumnNotFound, ParameterError):
-            raise
-        except DragomanError as error:
-            raise Unsupported(
-                f"The translation does not run on {prepared.opened.dialect.name}: {error.message}",
-                suggestion=f"Write the query in {prepared.opened.dialect.name}'s own SQL.",
-                context={"sql": prepared.statement.text},
-            ) from None
-
-    @asynccontextmanager
-    async def _failing(self, prepared: _Prepared) -> AsyncGenerator[None]:
-        """Give errors of the database what helps to mend them, and keep a driver's own from getting out."""
-        try:
-            yield
-        except DragomanError as error:
-            prepared.opened.noticed(error)
-            raise await explained(error, prepared.statement, prepared.opened.catalog) from None
-
-    async def _aclose(self) -> None:
-        await asyncio.gather(*(opened.aclose() for opened in self._opened.values()))
-
-
-async def _collected(prepared: _Prepared) -> Collected:
-    async with prepared.opened.executor.open(prepared.request) as stream:
-        return await collect(stream, prepared.request.limits)
-
-
-async def _run(prepared: _Prepared, work: Coroutine[Any, Any, T]) -> T:
-    """Await what the executor does; its errors come out with what helps, and a driver's own do not get out."""
-    try:
-        return await to_its_end(work, prepared.request.limits.timeout)
-    except DragomanError as error:
-        raise await _explained(error, prepared) from None
-    except Exception as error:
-        _log.exception("the executor of database %s leaked an exception", prepared.opened.config.name)
-        raise DialectError(
-            f"The plugin of the dialect {prepared.opened.dialect.name!r} failed with {type(error).__name__}.",
-            suggestion="Report it to the plugin's authors; the log has the details.",
-        ) from None
-
-
-async def _explained(error: DragomanError, prepared: _Prepared) -> DragomanError:
-    prepared.opened.noticed(error)
-    return await explained(error, prepared.statement, prepared.opened.catalog)
-
-
-async def _check_translation(prepared: _Prepared) -> None:
-    """Have the target database compile a translation before it runs: sqlglot proposes, the database decides."""
-    dialect = prepared.opened.dialect
-    if Capability.DESCRIBE not in dialect.capabilities:
-        return
-    try:
-        await _run(prepared, prepared.opened.executor.prepare(prepared.request))
-    except (InvalidSql, Unsupported) as error:
-        raise Unsupported(
-            f"The translation does not run on {dialect.name}: {error.message}",
-            suggestion=f"Write the query in {dialect.name}'s own SQL.",
-            context={"sql": prepared.statement.text},
-        ) from None
+        # More rows than a sample has is no news.
+        by_rows = result.truncated is not None and result.truncated.reason == "rows"
+        return replace(result, truncated=None) if by_rows else result
 
 
 def _configuration(source: Source) -> Configuration:
@@ -329,17 +222,14 @@ def _configuration(source: Source) -> Configuration:
     return Configuration(databases=databases)
 
 
-def _check_explain(opened: OpenDatabase, options: ExplainOptions) -> None:
-    capabilities = opened.dialect.capabilities
-    if Capability.EXPLAIN not in capabilities:
-        raise Unsupported(f"{opened.dialect.name} cannot explain queries.", suggestion="Run it with a small limit.")
-    if options.analyze and Capability.ANALYZE not in capabilities:
-        raise Unsupported(f"{opened.dialect.name} cannot measure a plan.", suggestion="Leave analyze out.")
+def _check_explain(dialect: Dialect, options: ExplainOptions) -> None:
+    if Capability.EXPLAIN not in dialect.capabilities:
+        raise Unsupported(f"{dialect.name} cannot explain queries.", suggestion="Run it with a small limit.")
+    if options.analyze and Capability.ANALYZE not in dialect.capabilities:
+        raise Unsupported(f"{dialect.name} cannot measure a plan.", suggestion="Leave analyze out.")
 
 
-def _in_format(plan: Plan, options: ExplainOptions) -> Plan:
-    if options.format != "yaml":
-        return plan
+def _as_yaml(plan: Plan) -> Plan:
     import yaml  # only for who wants it
 
     return replace(plan, plan=yaml.safe_dump(plan.plan, sort_keys=False, allow_unicode=True), format="yaml")

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from dragoman.catalog import Catalog
 from dragoman.dialect import Call, Dialect, Resolution, Validator
-from dragoman.errors import NotFound
+from dragoman.errors import DragomanError, NotFound
+from dragoman.gateway.failures import located
 from dragoman.model import Database, Principal, Relation
 from dragoman.sql import Statement
 
@@ -34,13 +35,20 @@ class Judge:
         if key in self._passed:
             self._passed.move_to_end(key)
             return self._passed[key]
+        try:
+            statement = await self._checked(sql, tool, principal)
+        except DragomanError as error:
+            raise located(error, sql) from None
+        self._passed[key] = statement
+        if len(self._passed) > REMEMBERED:
+            self._passed.popitem(last=False)
+        return statement
+
+    async def _checked(self, sql: str, tool: str, principal: Principal) -> Statement:
         statement = Statement.parse(sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
         call = Call(principal=principal, tool=tool, database=self._database, resolve=lambda: self._resolve(statement))
         for validator in self._validators:
             await validator.check(statement, call)
-        self._passed[key] = statement
-        if len(self._passed) > REMEMBERED:
-            self._passed.popitem(last=False)
         return statement
 
     async def _resolve(self, statement: Statement) -> Resolution:

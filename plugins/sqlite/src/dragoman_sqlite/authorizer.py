@@ -1,5 +1,8 @@
 """The engine's own wall: SQLite asks before it compiles each access, and what is not allowed is denied."""
 
+# pyright: reportUnknownMemberType=false
+# (apsw's stubs name a type that Python 3.11 does not have)
+
 from __future__ import annotations
 
 from collections.abc import Iterable

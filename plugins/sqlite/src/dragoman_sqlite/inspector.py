@@ -139,8 +139,8 @@ async def _columns(connection: aiosqlite.Connection, facts: Facts) -> list[Any]:
 
 async def _row_estimates(connection: aiosqlite.Connection, facts: Facts) -> dict[str, int]:
     """What ANALYZE counted, else the span of rowids, which is the count when nothing was deleted."""
-    counted = await _counted(connection)
-    plain = [name for name, kind, without_rowid, _ in facts.tables if kind == "table" and not without_rowid]
+    counted: dict[str, int] = await _counted(connection)
+    plain: list[str] = [name for name, kind, without_rowid, _ in facts.tables if kind == "table" and not without_rowid]
     spans = await _spans(connection, [name for name in plain if name not in counted and not name.startswith("sqlite_")])
     pages, size = (await _rows(connection, "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"))[0]
     possible = pages * size // SMALLEST_ROW

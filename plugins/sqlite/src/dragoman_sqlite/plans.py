@@ -1,5 +1,8 @@
 """EXPLAIN QUERY PLAN, and what to watch out for in it."""
 
+# pyright: reportUnknownMemberType=false
+# (apsw's stubs name a type that Python 3.11 does not have)
+
 from __future__ import annotations
 
 import re

@@ -115,10 +115,11 @@ class _Builder:
         stored = {name.lower(): name for name in primary_keys}
         groups = _grouped(keys, lambda row: row[0])
         for position, rows in enumerate(groups):
-            _, written, _, _, on_update, on_delete = rows[0]
+            written: str = rows[0][1]
+            on_update, on_delete = rows[0][4:]
             target = stored.get(written.lower(), written)
-            columns = tuple(row[2] for row in rows)
-            referenced = tuple(row[3] for row in rows)
+            columns: tuple[str, ...] = tuple(row[2] for row in rows)
+            referenced: tuple[str, ...] = tuple(row[3] for row in rows)
             yield ForeignKey(
                 relation=self._relation,
                 columns=columns,
