@@ -349,7 +349,7 @@ def test_a_problem_names_file_key_and_remedy(configure: Load, content: str, key:
 
 
 def test_all_problems_are_told_at_once(configure: Load) -> None:
-    content = "[server]\nport = 0\nhots = 'x'\n" + one("max_rows = 'x'\n[databases.b]\nurl = 'nonsense'")
+    content = "[server]\nport = -1\nhots = 'x'\n" + one("max_rows = 'x'\n[databases.b]\nurl = 'nonsense'")
     keys = {"server.port", "server.hots", "databases.a.max_rows", "databases.b.url"}
     assert {each["key"] for each in problems(configure, content)} == keys
 

@@ -29,9 +29,7 @@ PRINCIPAL = "dragoman.principal"
 
 # What the tools are depends on the configuration, which never changes while a server runs.
 _CACHE = CacheHint(ttl_ms=60_000, scope="private")
-_ANNOTATIONS = types.ToolAnnotations(
-    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-)
+_ANNOTATIONS = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
 Context = ServerRequestContext[Any, Any]
 
