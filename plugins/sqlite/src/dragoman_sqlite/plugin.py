@@ -10,6 +10,7 @@ from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Ins
 from dragoman_sqlite.executor import SQLiteExecutor
 from dragoman_sqlite.inspector import SQLiteInspector
 from dragoman_sqlite.options import Options
+from dragoman_sqlite.reserved import RESERVED
 from dragoman_sqlite.rules import LEXICON, RULES
 
 CAPABILITIES = frozenset(
@@ -41,6 +42,7 @@ class SQLitePlugin(DialectPlugin):
         rules=RULES,
         options=Options,
         folding="insensitive",
+        reserved=RESERVED,
         default_schema="main",
     )
 
