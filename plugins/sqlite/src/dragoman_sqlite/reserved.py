@@ -1,10 +1,10 @@
-"""Words that SQLite does not take as names without quotes; its other keywords it does. Tried on SQLite 3.54."""
+"""Words that need quotes as names: those SQLite 3.54 refuses without, and those that begin a join or an operator."""
 
 RESERVED = frozenset(
-    (
-        "add all alter and as autoincrement between case cast check collate commit constraint create default deferrable "
-        "delete distinct drop else escape except exists foreign from group having if in index insert intersect into is "
-        "isnull join limit not nothing notnull null on or order primary raise recursive references returning select set "
-        "table then to transaction union unique update using values when where "
-    ).split()
+    "add all alter and as autoincrement between case cast check collate commit constraint create cross "
+    "default deferrable delete distinct drop else escape except exists for foreign from full glob group "
+    "having if in index inner insert intersect into is isnull join left like limit match natural not "
+    "nothing notnull null on or order outer primary raise recursive references regexp returning right "
+    "rollback select set table then to transaction union unique update using values when where window "
+    "with".split()
 )
