@@ -313,7 +313,8 @@ def _same_name(name: str, databases: Mapping[str, Any]) -> str:
 
 
 def _error(problems: Sequence[Problem]) -> ConfigurationError:
-    message = str(problems[0])
-    if len(problems) > 1:
-        message = f"The configuration has {len(problems)} problems:\n" + "\n".join(f"- {each}" for each in problems)
-    return ConfigurationError(message, context={"problems": [dataclasses.asdict(each) for each in problems]})
+    context = {"problems": [dataclasses.asdict(each) for each in problems]}
+    if len(problems) == 1:
+        return ConfigurationError(problems[0].told, suggestion=problems[0].remedy, context=context)
+    lines = [f"- {each.told} {each.remedy}".rstrip() for each in problems]
+    return ConfigurationError("\n".join([f"The configuration has {len(lines)} problems:", *lines]), context=context)

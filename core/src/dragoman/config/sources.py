@@ -29,8 +29,10 @@ class Problem:
     message: str
     remedy: str = ""
 
-    def __str__(self) -> str:
-        return " ".join(part for part in (f"{self.file}: {self.key}: {self.message}.", self.remedy) if part)
+    @property
+    def told(self) -> str:
+        """The problem in a sentence, without its remedy."""
+        return f"{self.file}: {self.key}: {self.message}."
 
 
 @dataclass(frozen=True, slots=True)

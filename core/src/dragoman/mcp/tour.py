@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.errors import InternalError
+from dragoman.errors import DragomanError, InternalError
 
 # Words of Postgres that say the same as `count(*)` and `LIMIT 5`.
 _ELSEWHERE = ("count(*)::integer", "FETCH FIRST 5 ROWS ONLY")
@@ -59,10 +59,20 @@ async def take_tour(arguments: Sequence[str]) -> AsyncGenerator[Step, None]:
     from mcp.client.stdio import StdioServerParameters
 
     server = StdioServerParameters(command=sys.executable, args=["-m", "dragoman", *arguments])
-    async with Client(server) as client:
-        guide = _Guide(client)
-        async for step in guide.steps():
-            yield step
+    try:
+        async with Client(server) as client:
+            async for step in _Guide(client).steps():
+                yield step
+    except ExceptionGroup as group:
+        raise _cause(group) from None
+
+
+def _cause(group: ExceptionGroup) -> DragomanError:
+    """Return what went wrong, out of the client's task groups."""
+    leaf: Exception = group
+    while isinstance(leaf, ExceptionGroup):
+        leaf = leaf.exceptions[0]
+    return leaf if isinstance(leaf, DragomanError) else InternalError(f"The client lost the server: {leaf}")
 
 
 class _Guide:

@@ -1,0 +1,230 @@
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from dragoman.cli import COMMANDS
+from dragoman.config import STARTER, load
+
+from .conftest import Dragoman
+
+# Help
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples_and_takes_config_and_url(dragoman: Dragoman, command: str) -> None:
+    outcome = dragoman(command, "-h")
+    assert outcome.code == 0
+    assert f"dragoman {command}" in outcome.out.split("examples:")[1]
+    help_text = outcome.out if command != "config" else dragoman(command, "show", "-h").out
+    assert "--config" in help_text
+    assert "--url" in help_text
+
+
+def test_the_program_lists_its_commands(dragoman: Dragoman) -> None:
+    outcome = dragoman("-h")
+    assert all(command in outcome.out for command in COMMANDS)
+
+
+def test_python_m_dragoman_is_the_same_program() -> None:
+    result = subprocess.run([sys.executable, "-m", "dragoman", "--version"], capture_output=True, text=True, check=True)
+    assert result.stdout.startswith("dragoman ")
+
+
+# databases, describe, dialects
+
+
+@pytest.mark.usefixtures("configured")
+def test_databases_tells_what_list_databases_tells(dragoman: Dragoman) -> None:
+    human = dragoman("databases", "--url", "gone=sqlite:///gone.db")
+    assert human.code == 0
+    assert "A small shop" in human.out
+    assert "unreachable" in human.out
+    answer = json.loads(dragoman("databases", "--json").out)
+    assert [(each["name"], each["dialect"], each["status"]) for each in answer["databases"]] == [
+        ("shop", "sqlite", "ready")
+    ]
+
+
+@pytest.mark.usefixtures("configured")
+def test_describe_lists_tables_and_describes_one(dragoman: Dragoman) -> None:
+    listed = dragoman("describe", "shop")
+    assert listed.out.split() == ["main", "customers", "orders", "main", "(views)", "big_orders"]
+    table = dragoman("describe", "shop", "orders").out
+    assert "  customer_id integer -> customers.id\n" in table
+    assert "  INDEX orders_customer (customer_id)\n" in table
+    assert "  CHECK " in table
+
+
+@pytest.mark.usefixtures("configured")
+def test_describe_gives_the_tools_own_answer_as_json(dragoman: Dragoman) -> None:
+    compact = json.loads(dragoman("describe", "shop", "orders", "--json").out)
+    assert compact["tables"]["orders"][0] == "id integer PK"
+    full = json.loads(dragoman("describe", "shop", "orders", "--full").out)
+    assert full["tables"][0]["columns"][0]["name"] == "id"
+
+
+@pytest.mark.usefixtures("configured")
+def test_describe_of_an_unknown_table_names_the_near_ones(dragoman: Dragoman) -> None:
+    outcome = dragoman("describe", "shop", "ordres")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err.startswith("TABLE_NOT_FOUND")
+    assert "orders" in outcome.err
+
+
+def test_dialects_lists_what_is_installed(dragoman: Dragoman) -> None:
+    installed = {each["name"]: each for each in json.loads(dragoman("dialects", "--json").out)}
+    sqlite = installed["sqlite"]
+    assert sqlite.keys() == {"name", "distribution", "version", "driver", "capabilities", "status", "error"}
+    assert (sqlite["distribution"], sqlite["status"], sqlite["error"]) == ("dragoman-sqlite", "ok", "")
+    assert "sqlite" in dragoman("dialects").out
+
+
+# config
+
+
+def test_config_init_writes_a_starter_once(dragoman: Dragoman, folder: Path) -> None:
+    assert dragoman("config", "init", "--stdout").out == STARTER
+    assert dragoman("config", "init").code == 0
+    path = folder / "dragoman.toml"
+    assert path.read_text() == STARTER
+    path.write_text("mine")
+    again = dragoman("config", "init")
+    assert (again.code, path.read_text()) == (2, "mine")
+    assert "--force" in again.err
+    assert dragoman("config", "init", "--force").code == 0
+    assert path.read_text() == STARTER
+
+
+def test_config_show_prints_a_file_that_loads_with_secrets_masked(
+    dragoman: Dragoman, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "dragoman.toml").write_text(
+        '[databases.a]\nurl = "x://u:${PW}@h/d"\noptions = { n = 1, api_token = "${PW}" }\n'
+        '[[databases.a.keys]]\ntable = "t"\ncolumns = ["c"]\n'
+    )
+    monkeypatch.setenv("PW", "hunter2")
+    monkeypatch.setenv("DRAGOMAN_SERVER__PORT", "81")
+    human, as_json = dragoman("config", "show").out, dragoman("config", "show", "--json").out
+    assert "port = 81  # environment" in human
+    assert 'url = "x://u:***@h/d"  # dragoman.toml' in human
+    assert "hunter2" not in human + as_json
+    assert json.loads(as_json)["databases"]["a"]["options"] == {"n": 1, "api_token": "***"}
+    import tomllib
+
+    assert tomllib.loads(human)["databases"]["a"]["keys"] == [
+        {"table": "t", "columns": ["c"], "referenced_columns": []}
+    ]
+
+
+def test_config_check_tells_every_problem(dragoman: Dragoman, folder: Path) -> None:
+    (folder / "dragoman.toml").write_text("[server]\nprot = 1\nport = 70000\n[databases.a]\nurl = 'sqlite:///a.db'\n")
+    outcome = dragoman("config", "check")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.splitlines() == [
+        "dragoman.toml: server.prot: unknown key. Did you mean port?",
+        "dragoman.toml: server.port: expected a whole number from 0 to 65535.",
+    ]
+    problems = json.loads(dragoman("config", "check", "--json").out)["problems"]
+    assert [problem["key"] for problem in problems] == ["server.prot", "server.port"]
+
+
+@pytest.mark.parametrize(
+    ("database", "words"),
+    [("url = 'nosuch://h/d'", "nosuch"), ("url = 'sqlite:///a.db?nosuch=1'", "nosuch")],
+)
+def test_config_check_asks_the_plugins_too(dragoman: Dragoman, folder: Path, database: str, words: str) -> None:
+    (folder / "dragoman.toml").write_text(f"[databases.a]\n{database}\n")
+    outcome = dragoman("config", "check")
+    assert outcome.code == 2
+    assert outcome.err.startswith("dragoman.toml: databases.a: ")
+    assert words in outcome.err
+
+
+@pytest.mark.usefixtures("configured")
+def test_config_check_of_a_good_file_says_so(dragoman: Dragoman) -> None:
+    outcome = dragoman("config", "check")
+    assert (outcome.code, outcome.out) == (0, "no problems found\n")
+
+
+# client-config
+
+
+@pytest.mark.parametrize(
+    ("client", "key"), [("claude-desktop", "mcpServers"), ("cursor", "mcpServers"), ("vscode", "servers")]
+)
+def test_a_snippet_starts_the_program_with_absolute_paths(
+    dragoman: Dragoman, configured: Path, client: str, key: str
+) -> None:
+    entry = json.loads(dragoman("client-config", client).out)[key]["dragoman"]
+    assert entry["command"] == sys.executable
+    assert entry["args"] == ["-m", "dragoman", "serve", "--config", str(configured)]
+    assert json.loads(dragoman("client-config").out) == json.loads(dragoman("client-config", "generic").out)
+
+
+@pytest.mark.usefixtures("configured")
+def test_claude_code_gets_a_command(dragoman: Dragoman) -> None:
+    words = shlex.split(dragoman("client-config", "claude-code").out)
+    assert words[:5] == ["claude", "mcp", "add", "dragoman", "--"]
+    assert words[5:9] == [sys.executable, "-m", "dragoman", "serve"]
+
+
+@pytest.mark.parametrize("url", ["my=sqlite:///shop.db", "sqlite:///shop.db?busy_timeout=1"])
+def test_a_url_of_a_relative_file_is_made_absolute(dragoman: Dragoman, folder: Path, url: str) -> None:
+    entry = json.loads(dragoman("client-config", "--url", url).out)["mcpServers"]["dragoman"]
+    given = entry["args"][3]
+    assert given == url.replace("/shop.db", f"/{folder}/shop.db")
+    (database,) = load(urls=[given], environ={}, folder=Path("/")).databases.values()
+    assert database.database == str(folder / "shop.db")
+
+
+def test_variables_are_left_to_fill_in_and_never_printed(
+    dragoman: Dragoman, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "dragoman.toml").write_text('[databases.a]\nurl = "sqlite:///shop.db"\npassword = "${PW}"\n')
+    monkeypatch.setenv("PW", "hunter2")
+    outcome = dragoman("client-config")
+    assert json.loads(outcome.out)["mcpServers"]["dragoman"]["env"] == {"PW": "<PW>"}
+    assert "hunter2" not in outcome.out + outcome.err
+    assert "PW" in outcome.err
+
+
+def test_an_http_server_is_told_by_its_address(dragoman: Dragoman, folder: Path) -> None:
+    (folder / "dragoman.toml").write_text(
+        '[server]\ntransport = "http"\nport = 81\ntoken = "x"\n[databases.a]\nurl = "sqlite:///shop.db"\n'
+    )
+    entry = json.loads(dragoman("client-config", "vscode").out)["servers"]["dragoman"]
+    assert (entry["type"], entry["url"]) == ("http", "http://127.0.0.1:81/mcp")
+    assert entry["headers"] == {"Authorization": "Bearer <token>"}
+    assert "--transport http dragoman http://127.0.0.1:81/mcp" in dragoman("client-config", "claude-code").out
+    desktop = json.loads(dragoman("client-config", "claude-desktop").out)["mcpServers"]["dragoman"]
+    assert desktop["args"][-2:] == ["--transport", "stdio"]
+
+
+# serve
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--transport", "http", "--host", "0.0.0.0"], "--allow-unauthenticated"),
+        (["--port", "81"], "--transport http"),
+        (["--tools", "standrd"], "standard"),
+        (["--port", "x", "--transport", "http"], "server.port"),
+        (["sqlite:///other.db", "sqlite:///other.db"], "NAME=URL"),
+    ],
+)
+@pytest.mark.usefixtures("configured")
+def test_serve_refuses_what_cannot_be_meant(dragoman: Dragoman, argv: list[str], words: str) -> None:
+    outcome = dragoman("serve", *argv)
+    assert outcome.code == 2
+    assert outcome.err.startswith("CONFIGURATION_ERROR")
+    assert words in outcome.err
+
+
+def test_serve_without_any_database_says_how_to_name_one(dragoman: Dragoman) -> None:
+    outcome = dragoman("serve")
+    assert outcome.code == 2
+    assert "dragoman serve sqlite:///shop.db" in outcome.err

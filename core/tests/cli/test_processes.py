@@ -1,0 +1,89 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
+
+
+def dragoman(*argv: str, **options: object) -> subprocess.Popen[str]:
+    """Start a command as a process of its own."""
+    command = [sys.executable, "-m", "dragoman", *argv]
+    return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def children(pid: int) -> set[int]:
+    """Return the processes below `pid`."""
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
+    direct = {child for child, parent in pairs if parent == pid}
+    return direct.union(*(children(child) for child in direct))
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("folder")
+def test_a_signal_ends_the_query_and_its_worker(number: signal.Signals) -> None:
+    process = dragoman("query", "sqlite:///shop.db", ENDLESS, "--timeout", "25")
+    with process:
+        deadline = time.monotonic() + 20
+        while not (workers := children(process.pid)) and time.monotonic() < deadline:
+            assert process.poll() is None
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    assert workers
+    while any(map(alive, workers)):
+        assert time.monotonic() < deadline
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_reader_that_leaves_is_no_traceback() -> None:
+    process = dragoman("query", "sqlite:///shop.db", "SELECT hex(zeroblob(1000000))", "--format", "csv")
+    assert process.stdout
+    assert process.stderr
+    with process:
+        process.stdout.close()
+        assert "Traceback" not in process.stderr.read()
+    assert process.returncode == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_serve_answers_over_stdio_and_ends_with_its_input() -> None:
+    request = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+    }
+    process = dragoman("serve", "sqlite:///shop.db")
+    out, err = process.communicate(json.dumps(request) + "\n", timeout=60)
+    assert process.returncode == 0, err
+    assert json.loads(out)["result"]["serverInfo"]["name"] == "dragoman"
+
+
+@pytest.mark.usefixtures("folder")
+def test_logs_are_json_lines_on_stderr_when_asked_for(folder: Path) -> None:
+    environ = {**os.environ, "DRAGOMAN_SERVER__LOG_LEVEL": "info"}
+    process = dragoman("query", "sqlite:///shop.db", "SELECT 'hunter2' AS x", "--json", env=environ)
+    out, err = process.communicate(timeout=60)
+    assert json.loads(out)["rows"] == [["hunter2"]]
+    lines = [json.loads(line) for line in err.splitlines()]
+    call = next(line["call"] for line in lines if line["message"] == "call")
+    assert (call["tool"], call["database"], call["outcome"]) == ("execute_query", "shop", "ok")
+    assert "hunter2" not in err
