@@ -14,7 +14,7 @@ from dragoman.model import Table, TableColumn
 
 MatchKind = Literal["table", "view", "column"]
 
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _NAME, _COMMENT, _OWNER = 1.0, 0.5, 0.3
 
 

@@ -73,7 +73,7 @@ def result_body(result: Result) -> Body:
         facts["notices"] = list(result.notices)
     if result.sql is not None:
         facts["sql"] = result.sql
-    return Body(facts, {"dragoman/elapsed_ms": result.elapsed_ms, "dragoman/query_hash": result.query_hash})
+    return Body(facts, {"dragoman/elapsed_ms": round(result.elapsed_ms, 2), "dragoman/query_hash": result.query_hash})
 
 
 def _unicode(value: Any) -> Any:

@@ -97,10 +97,9 @@ def _unknown(name: str, known: Iterable[str]) -> ParameterError:
 def _value(argument: Argument, value: Any) -> Any:
     if value is None:
         if argument.required:
-            choices = f": one of {', '.join(argument.choices)}" if argument.choices else ""
             raise ParameterError(
                 f"The argument {argument.name} is missing.",
-                suggestion=f"Send {argument.name}, {_WORDS[argument.type]}{choices}.",
+                suggestion=f"Send {argument.name}, {_WORDS[argument.type]}.",
             )
         return argument.default
     if argument.type == "integer" and isinstance(value, float) and value.is_integer():

@@ -10,7 +10,7 @@ from dragoman.catalog import Namespace, compact, full, kind_of, said, summary
 from dragoman.errors import NotFound, ParameterError, ResultTooLarge
 from dragoman.model import Table
 from dragoman.tools.answer import Body, size
-from dragoman.tools.context import Budget, ToolCall
+from dragoman.tools.context import ENVELOPE, Budget, ToolCall
 
 NARROWER = "Narrow it with schema_name or name_pattern, or raise limit."
 
@@ -18,10 +18,10 @@ NARROWER = "Narrow it with schema_name or name_pattern, or raise limit."
 async def list_schemas(call: ToolCall) -> Body:
     """Answer the schemas with the number of tables, views not counted."""
     snapshot = await call.database.catalog.snapshot()
-    system = {(schema.name, schema.catalog): schema for schema in snapshot.known_schemas}
+    known = {(schema.name, schema.catalog): schema for schema in snapshot.known_schemas}
     rows: list[dict[str, Any]] = []
     for key, tables in snapshot.schemas.items():
-        schema = system.get((key.name or "", key.catalog))
+        schema = known.get((key.name or "", key.catalog))
         if schema is not None and schema.system and not call["include_system"]:
             continue
         rows.append(
@@ -30,7 +30,7 @@ async def list_schemas(call: ToolCall) -> Body:
                     "name": snapshot.namespace.join(key.catalog, key.name),
                     "owner": schema and schema.owner,
                     "description": schema and schema.comment,
-                    "table_count": sum(kind_of(table) == "table" for table in tables),
+                    "table_count": _count(tables, system=schema is not None and schema.system),
                 }
             )
         )
@@ -40,6 +40,10 @@ async def list_schemas(call: ToolCall) -> Body:
     )
 
 
+def _count(tables: Sequence[Table], *, system: bool) -> int:
+    return sum(kind_of(table) == "table" and table.system <= system for table in tables)
+
+
 async def list_tables(call: ToolCall) -> Body:
     """Answer the relations of one or all schemas, compact or full, and exactly how many were left out."""
     tables = await _listed(call)
@@ -47,7 +51,7 @@ async def list_tables(call: ToolCall) -> Body:
     snapshot = await catalog.snapshot()
     few = tables[: call["limit"]]
     notices = {"notices": list(snapshot.notices)} if snapshot.notices else {}
-    budget = Budget(call.database.config.max_bytes - 400 - size(notices))
+    budget = Budget(call.database.config.max_bytes - ENVELOPE - size(notices))
     if call["detail"] == "full":
         rows = budget.fitting(summary(table, catalog.namespace) for table in few)
         omitted = _omitted(len(tables) - len(rows), NARROWER)

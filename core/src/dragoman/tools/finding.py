@@ -195,4 +195,4 @@ async def find_join_path(call: ToolCall) -> Body:
 
 def _common_budget(configs: Sequence[Database]) -> Budget:
     """Return what an answer about several databases may take: what the strictest of them allows."""
-    return Budget(min(config.max_bytes for config in configs) - ENVELOPE)
+    return Budget(min((config.max_bytes for config in configs), default=100_000) - ENVELOPE)

@@ -45,23 +45,26 @@ class Spec:
     answers: dict[str, str]
     always: tuple[str, ...]
 
-    def taken(self, default: str | None) -> tuple[Argument, ...]:
-        """Return all arguments of a call, the database's included."""
-        if self.reach == "none":
-            return self.arguments
-        needed = self.reach == "one" and default is None
-        return (Argument(name="database", required=needed), *self.arguments)
+    @property
+    def taken(self) -> tuple[Argument, ...]:
+        """All arguments of a call. Whether a missing database can be guessed is the gateway's to say."""
+        return self.arguments if self.reach == "none" else (Argument(name="database"), *self.arguments)
 
     def tool(self, databases: Sequence[str], default: str | None, *, structured: bool) -> Tool:
         """Return the descriptor for these databases. One database alone is not shown: naming it says nothing."""
-        shown = self.taken(default) if len(databases) != 1 else self.arguments
-        properties = {argument.name: argument.schema for argument in shown}
-        if "database" in properties and 1 < len(databases) <= MAX_NAMED:
-            properties["database"] = {"enum": list(databases)}
+        properties = {argument.name: argument.schema for argument in self.arguments}
+        required = [argument.name for argument in self.arguments if argument.required]
+        if self.reach != "none" and len(databases) != 1:
+            named = {"enum": list(databases)} if len(databases) <= MAX_NAMED else {"type": "string"}
+            properties = {"database": named, **properties}
+            required = ["database", *required] if self.reach == "one" and default is None else required
         schema: dict[str, Any] = {"type": "object", "properties": properties}
-        if required := [argument.name for argument in shown if argument.required]:
+        if required:
             schema["required"] = required
-        return Tool(self.name, self.title, self.description, schema, self._output() if structured else None)
+        description = self.description
+        if len(databases) > MAX_NAMED and "database" in properties:
+            description += " Databases: see list_databases."
+        return Tool(self.name, self.title, description, schema, self._output() if structured else None)
 
     def _output(self) -> dict[str, Any]:
         """Return a shallow schema: clients check it value by value, and deep ones took a second for 10,000 rows."""

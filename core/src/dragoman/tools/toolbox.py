@@ -106,7 +106,7 @@ class Toolbox:
     async def _answered(
         self, spec: Spec, arguments: Mapping[str, Any] | None, progress: Progress | None, principal: Principal
     ) -> Body:
-        checked = check(arguments, spec.taken(self._gateway.default))
+        checked = check(arguments, spec.taken)
         named = checked.get("database")
         opened = self._gateway.database(named) if spec.reach == "one" else None
         call = ToolCall(gateway=self._gateway, arguments=checked, principal=principal, progress=progress, opened=opened)
