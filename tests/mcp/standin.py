@@ -39,7 +39,11 @@ class Nothing:
 
 
 class StandIn:
-    tools = (Tool("echo", output_schema=ANY), Tool("wait"), Tool("fail"), Tool("crash"), Tool("count"), Tool("big"))
+    tools = (
+        Tool("echo", output_schema=ANY),
+        *(Tool(name) for name in ("wait", "fail", "crash", "count", "big")),
+        *(Tool(name) for name in ("test_simple_text", "test_error_handling", "test_tool_with_progress")),
+    )
     instructions = "A stand-in."
     gateway = Nothing()
 
@@ -80,6 +84,14 @@ class StandIn:
 
     async def big(self, arguments: dict, progress: Any, principal: Principal) -> Answer:
         return Answer("x" * arguments["bytes"], None)
+
+    # What the official conformance suite calls.
+
+    async def test_simple_text(self, arguments: dict, progress: Any, principal: Principal) -> Answer:
+        return Answer("This is a simple text response for testing.", None)
+
+    test_error_handling = fail
+    test_tool_with_progress = count
 
 
 async def main(arguments: list[str]) -> None:

@@ -110,13 +110,22 @@ def rows(answer: dict[str, Any]) -> Any:
     return answer["result"]["structuredContent"]["rows"]
 
 
-async def test_a_cancelled_query_ends_in_the_database(stdio: Any) -> None:
-    await stdio.send(call(1, "execute_query", sql=ENDLESS))
-    await until(lambda: busy(stdio.process.pid), 10)
-    await stdio.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
-    await stdio.logged("CANCELLED")
-    await idle(stdio.process.pid)
-    assert rows(await stdio.call(2, "execute_query", sql=COUNT)) == [[3]]
+@pytest.mark.parametrize("modern", [False, True])
+async def test_a_cancelled_query_ends_in_the_database(serve: Serve, modern: bool) -> None:
+    envelope = {"_meta": MODERN} if modern else {}
+    async with serve() as peer:
+        if not modern:
+            await peer.handshake()
+        endless, count = call(1, "execute_query", sql=ENDLESS), call(2, "execute_query", sql=COUNT)
+        endless["params"] |= envelope
+        count["params"] |= envelope
+        await peer.send(endless)
+        await until(lambda: busy(peer.process.pid), 10)
+        await peer.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1} | envelope})
+        await peer.logged("CANCELLED")
+        await idle(peer.process.pid)
+        await peer.send(count)
+        assert rows(await peer.receive()) == [[3]]
 
 
 async def test_a_query_past_its_deadline_ends_in_the_database(stdio: Any) -> None:
@@ -220,6 +229,24 @@ async def test_a_profile_says_which_tools_there_are(serve: Serve, profile: str, 
         assert sorted(tool["name"] for tool in listed) == sorted(tools)
         missing = await peer.call(2, "explain_query", sql=COUNT)
         assert missing["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize(("profile", "shown", "whole"), [("minimal", 1150, 2500), ("standard", 3000, 6500)])
+async def test_the_list_of_tools_stays_small_on_the_wire(
+    serve: Serve, tmp_path: Path, profile: str, shown: int, whole: int
+) -> None:
+    sqlite3.connect(tmp_path / "crm.db").close()
+    async with serve(f"sqlite:///{tmp_path / 'crm.db'}", "--tools", profile) as peer:
+        instructions = (await peer.handshake())["result"]["instructions"]
+        tools = (await peer.request(1, "tools/list"))["result"]["tools"]
+    seen = [{key: tool[key] for key in ("name", "description", "inputSchema")} for tool in tools]
+    assert len(minified(seen)) <= shown
+    assert len(minified(tools)) <= whole
+    assert len(instructions.encode()) <= 190
+
+
+def minified(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 async def test_each_call_is_one_line_in_the_log_without_values(stdio: Any) -> None:
