@@ -55,8 +55,10 @@ class Stage:
             panel.box, panel.subtitle_align = ROUNDED, "right"
             self._console.print(panel)
         else:
-            self._console.print(f"{title} ({timing})", markup=False)
-            self._console.print(Padding(shown, (0, 0, 1, 2)))
+            with self._console.capture() as captured:
+                self._console.print(Padding(shown, (0, 0, 1, 2)))
+            lines = [line.rstrip() for line in captured.get().splitlines()]
+            print("\n".join([f"{title} ({timing})", *lines]))
 
     def closing(self, generic: str, claude_code: str) -> None:
         """Say how to go on: what to paste into a client."""

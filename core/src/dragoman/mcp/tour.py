@@ -1,6 +1,7 @@
 """A short tour of a running server, taken by a real MCP client over stdio: what an agent sees, call by call.
 
 Nothing here knows the databases: tables, keys and queries are chosen from what the server tells, as an agent would.
+Names arrive written as in SQL, so they can stand in a query as they are.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.errors import DragomanError, InternalError
+
+_NAMING = ("name", "title", "label")
 
 # Words of Postgres that say the same as `count(*)` and `LIMIT 5`.
 _ELSEWHERE = ("count(*)::integer", "FETCH FIRST 5 ROWS ONLY")
@@ -105,13 +108,13 @@ class _Guide:
             "execute_query",
             fails=True,
             database=main.database,
-            sql=f"DELETE FROM {_quoted(link.table)}",
+            sql=f"DELETE FROM {link.table}",
         )
         yield await self._call(
             "A huge result is cut, exactly, and the answer says how to get the rest",
             "execute_query",
             database=main.database,
-            sql=f"SELECT a.* FROM {_quoted(link.table)} AS a CROSS JOIN {_quoted(link.table)} AS b",
+            sql=f"SELECT a.* FROM {link.table} AS a CROSS JOIN {link.table} AS b",
             limit=3,
         )
         other = next((schema for schema in schemas if schema is not main), None)
@@ -149,16 +152,19 @@ def _links(table: dict[str, Any], tables: dict[str, dict[str, Any]]) -> list[_Li
 
 
 def _label(table: dict[str, Any]) -> str:
-    """Return the column that tells people which row it is: the first text, else the first column."""
-    columns = table["columns"]
-    texts = [each for each in columns if any(word in each["data_type"].lower() for word in ("char", "text"))]
-    return str((texts or columns)[0]["name"])
+    """Return the column that tells people which row it is: a name or title, else the first."""
+    names = [str(column["name"]) for column in table["columns"]]
+    return next((name for word in _NAMING for name in names if word in name.lower()), names[0])
 
 
 def _central(schema: _Schema) -> _Link:
-    """Return a link of the table with most of them."""
+    """Return a link of the table with most of them, to rows that have names if possible."""
     tables = [link.table for link in schema.links]
-    return max(schema.links, key=lambda link: tables.count(link.table))
+
+    def rank(link: _Link) -> tuple[bool, int]:
+        return any(word in link.label.lower() for word in _NAMING), tables.count(link.table)
+
+    return max(schema.links, key=rank)
 
 
 def _far_apart(schema: _Schema) -> tuple[str, str]:
@@ -172,12 +178,7 @@ def _far_apart(schema: _Schema) -> tuple[str, str]:
 
 def _question(link: _Link, count: str = "count(*)", first: str = "LIMIT 5") -> str:
     return (
-        f"SELECT p.{_quoted(link.label)} AS {_quoted(link.target)}, {count} AS {_quoted(link.table)}\n"
-        f"FROM {_quoted(link.table)} AS c\n"
-        f"JOIN {_quoted(link.target)} AS p ON p.{_quoted(link.target_column)} = c.{_quoted(link.column)}\n"
+        f"SELECT p.{link.label} AS {link.target}, {count} AS {link.table}\n"
+        f"FROM {link.table} AS c JOIN {link.target} AS p ON p.{link.target_column} = c.{link.column}\n"
         f"GROUP BY 1 ORDER BY 2 DESC, 1 {first}"
     )
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
