@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from dragoman.dialect import Call, Capability, Dialect, Validator
 from dragoman.errors import InvalidSql, UnsafeSql, WriteDenied
 from dragoman.model import Database, Relation
 from dragoman.sql import Statement
-from dragoman.sql.calls import FunctionCall, verbs
+from dragoman.sql.calls import FunctionCall, verbs, written_calls
+
+if TYPE_CHECKING:
+    from dragoman.sql.tree import Effect
 
 _QUERY_WORDS = frozenset({"select", "values", "with", "from"})
 # What begins a statement that is no query, in any of the SQLs we know. The first word tells what was meant even where
@@ -63,7 +67,13 @@ class ReadOnly(Validator):
         prefix = next((found for p in rules.prefixes if (found := p.match(statement.text, start))), None)
         query = statement.after(prefix.end()) if prefix else statement
         self._check_kind(query)
-        self._check_effects(query)
+        try:
+            effect = query.effect()
+        except InvalidSql:
+            # Where the tree cannot tell, the tokens still do: a refused function is the better reason.
+            self._check_functions(written_calls(query.tokens))
+            raise
+        self._check_effect(effect)
         self._check_functions(query.calls)
         self._check_relations(query.relations())
 
@@ -83,8 +93,7 @@ class ReadOnly(Validator):
                 offset=first.start if first else None,
             )
 
-    def _check_effects(self, statement: Statement) -> None:
-        effect = statement.effect()
+    def _check_effect(self, effect: Effect | None) -> None:
         if effect:
             raise WriteDenied(
                 f"The statement holds {effect.what}, which is not part of a query.",

@@ -50,6 +50,17 @@ def _is_type(tokens: Sequence[Token], index: int) -> bool:
     return before >= 0 and tokens[before].kind == "word" and tokens[before].text.lower() == "as"
 
 
+def type_tails(tokens: Sequence[Token]) -> list[Token]:
+    """Return the words after the first of types written as several words: PRECISION in CAST(a AS DOUBLE PRECISION)."""
+    return [
+        token
+        for index, token in enumerate(tokens)
+        if token.text.lower() in _TYPE_WORDS
+        and tokens[index - 1].text.lower() in _TYPE_WORDS
+        and _is_type(tokens, index)
+    ]
+
+
 def _qualified(tokens: Sequence[Token], index: int) -> FunctionCall:
     """The call whose last name stands at `index`, with the names and dots before it."""
     parts, first = [unquote(tokens[index])], index

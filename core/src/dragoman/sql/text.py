@@ -112,12 +112,12 @@ def _pieces(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
         tag = rf"(?P<tag>(?:{_NAME_START}{_NAME_PART}*+)?)"
         yield "string_dollar", rf"\${tag}\$[\s\S]*?\$(?P=tag)\$"
     yield "word", _word(lexicon)
-    number = r"(?:0[xX][0-9a-fA-F_]++|0[oObB][0-7_]++|(?:\d[\d_]*+(?:\.[\d_]*+)?+|\.\d[\d_]*+)(?:[eE][+-]?\d[\d_]*+)?+)"
+    number = r"(?>0[xX][0-9a-fA-F_]++|0[oObB][0-7_]++|(?:\d[\d_]*+(?:\.[\d_]*+)?+|\.\d[\d_]*+)(?:[eE][+-]?\d[\d_]*+)?+)"
     yield (
         "junk",
         rf"(?:{number}|\$\d+|\?\d+)(?={_NAME_START}|\$)"
         if lexicon.parameters == "?"
-        else (rf"(?:{number}|\$\d+)(?={_NAME_START}|\$)"),
+        else (rf"(?>{number}|\$\d+)(?={_NAME_START}|\$)"),
     )
     yield "number", number
     yield "parameter", r"\?\d*+|\$\d++" if lexicon.parameters == "?" else r"\$\d++"

@@ -13,7 +13,8 @@ from sqlglot.errors import ParseError
 
 from dragoman.errors import InvalidSql
 from dragoman.model import Relation
-from dragoman.sql.calls import FunctionCall
+from dragoman.sql.calls import FunctionCall, type_tails, verbs
+from dragoman.sql.text import Token
 
 if TYPE_CHECKING:
     from dragoman.sql.statement import Statement
@@ -25,7 +26,17 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 def parse(statement: Statement) -> exp.Expr:
     """Return the tree of `statement`. Raises `InvalidSql`, whatever sqlglot stumbles over."""
     try:
-        trees = sqlglot.parse(_without_numbers(statement), read=statement.sqlglot)
+        return _parsed(statement, numberless(statement))
+    except InvalidSql:
+        plainer = _plainer(statement)
+        if plainer == numberless(statement):
+            raise
+        return _parsed(statement, plainer)
+
+
+def _parsed(statement: Statement, text: str) -> exp.Expr:
+    try:
+        trees = sqlglot.parse(text, read=statement.sqlglot)
     except ParseError as error:
         raise _invalid(statement, error) from None
     except RecursionError:
@@ -39,14 +50,27 @@ def parse(statement: Statement) -> exp.Expr:
     return trees[0]
 
 
-def _without_numbers(statement: Statement) -> str:
+def numberless(statement: Statement) -> str:
     """The text with `?2` written as `? `, since sqlglot knows parameters without numbers only. Offsets stay."""
-    text = statement.text
-    if "?" not in text:
-        return text
-    for token in statement.tokens:
-        if token.kind == "parameter" and token.text[0] == "?" and len(token.text) > 1:
-            text = text[: token.start] + "?".ljust(len(token.text)) + text[token.end :]
+    numbered = (token for token in statement.tokens if token.kind == "parameter" and token.text[0] == "?")
+    return _replaced(statement.text, [(token, "?") for token in numbered]) if "?" in statement.text else statement.text
+
+
+def _plainer(statement: Statement) -> str:
+    """The text in words sqlglot knows, for what it cannot read otherwise. Relations and calls stay, and so do offsets.
+
+    `WITH ... VALUES (1), (2)` becomes a SELECT of the same rows, `a LIKE b ESCAPE c` another expression of the three,
+    `CAST(a AS DOUBLE PRECISION)` a cast to one word.
+    """
+    changes = [(verb, "SELECT") for verb in verbs(statement.tokens) if verb.text.lower() == "values"]
+    changes += [(token, "||") for token in statement.tokens if token.text.lower() == "escape"]
+    changes += [(token, "") for token in type_tails(statement.tokens)]
+    return _replaced(numberless(statement), changes)
+
+
+def _replaced(text: str, changes: list[tuple[Token, str]]) -> str:
+    for token, new in changes:
+        text = text[: token.start] + new.ljust(len(token.text)) + text[token.end :]
     return text
 
 

@@ -14,8 +14,8 @@ def _names(text: str) -> frozenset[str]:
 # grow large: the length limit and the killable worker bound them.
 SCALAR = _names(
     "abs char coalesce concat concat_ws format glob hex if ifnull iif instr length like likelihood likely lower ltrim"
-    " max min nullif octet_length printf quote randomblob replace round rtrim sign soundex substr substring subtype trim"
-    " typeof unhex unicode unistr unistr_quote unlikely upper zeroblob"
+    " max min nullif octet_length printf quote randomblob replace round rtrim sign soundex substr substring subtype"
+    " trim typeof unhex unicode unistr unistr_quote unlikely upper zeroblob"
 )
 # They tell of the library or the connection, and change nothing. What a connection wrote is always nothing here.
 SESSION = _names(

@@ -1,0 +1,162 @@
+import contextlib
+import re
+import time
+
+import pytest
+from dragoman import (
+    Call,
+    Capability,
+    Database,
+    Dialect,
+    DragomanError,
+    Lexicon,
+    Principal,
+    Relation,
+    Resolution,
+    Rules,
+    Statement,
+    UnsafeSql,
+    WriteDenied,
+)
+from dragoman.validators import ReadOnly, check_text
+from hypothesis import given
+from hypothesis import strategies as st
+
+DIALECT = Dialect(
+    name="plain",
+    contract=1,
+    sqlglot="",
+    lexicon=Lexicon(),
+    default_schema="main",
+    rules=Rules(
+        functions=frozenset({"abs", "count"}),
+        table_functions=frozenset({"series"}),
+        statements=(re.compile(r"show\s+tables", re.IGNORECASE),),
+        prefixes=(re.compile(r"explain\s+", re.IGNORECASE),),
+        refused_relations=(re.compile(r"(?:main\.)?secret"),),
+    ),
+)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def database(**settings: object) -> Database:
+    return Database(name="shop", dialect="plain", **settings)  # type: ignore[arg-type]
+
+
+def statement(text: str) -> Statement:
+    return Statement.parse(text, sqlglot="", lexicon=DIALECT.lexicon)
+
+
+async def check(text: str, target: Database, relations: tuple[Relation, ...] = ()) -> None:
+    async def resolve() -> Resolution:
+        return Resolution(relations)
+
+    call = Call(principal=Principal(), tool="execute_query", database=target, resolve=resolve)
+    await ReadOnly(DIALECT, target).check(statement(text), call)
+
+
+REFUSED = [
+    ("select abs(1), harm(2)", UnsafeSql, 15, "harm"),
+    ("explain select harm(1)", UnsafeSql, 15, "harm"),
+    ("explain delete from t", WriteDenied, 8, "DELETE"),
+    ("with a as (select 1) delete from t", WriteDenied, 21, "DELETE"),
+    ("select * from secret", UnsafeSql, None, "secret"),
+    ("select * from main.secret", UnsafeSql, None, "main.secret"),
+    ("select other.abs(1)", UnsafeSql, 13, "other.abs"),
+    ("show columns", WriteDenied, 0, "SHOW"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "offset", "named"), REFUSED)
+def test_a_refusal_says_what_where_and_what_to_do(text: str, kind: type[DragomanError], offset: int | None, named: str):
+    with pytest.raises(kind, match=re.escape(named)) as refusal:
+        check_text(DIALECT, text)
+    assert refusal.value.offset == offset
+    assert refusal.value.suggestion
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "show  TABLES",
+        "explain select abs(1)",
+        "select main.abs(1)",
+        "select * from series(1) as t(a)",
+        "select 1 as secret",
+    ],
+)
+def test_what_the_rules_list_passes(text: str):
+    check_text(DIALECT, text)
+
+
+async def test_the_operator_can_allow_functions_and_relations():
+    text = "select app.harm(1) from secret"
+    with pytest.raises(UnsafeSql, match=r"app\.harm"):
+        await check(text, database(allow_relations=("secret",)))
+    with pytest.raises(UnsafeSql, match="secret"):
+        await check(text, database(allow_functions=frozenset({"App.Harm"})))
+    await check(text, database(allow_functions=frozenset({"App.Harm"}), allow_relations=frozenset({"Secret"})))
+
+
+async def test_only_the_configured_schemas_may_be_queried():
+    target = database(schemas=("main", "sales"))
+    await check("select * from a, sales.b", target, (Relation("a"), Relation("b", "sales")))
+    with pytest.raises(UnsafeSql, match=r"hr\.b.*not open"):
+        await check("select * from b", target, (Relation("b", "hr"),))
+
+
+async def test_a_name_that_resolves_to_nothing_counts_as_one_of_the_default_schema():
+    with pytest.raises(UnsafeSql, match="not open"):
+        await check("select * from a", database(schemas=("sales",)), (Relation("a"),))
+
+
+def test_a_dialect_with_its_own_grammar_judges_for_itself():
+    own = Dialect(name="own", contract=1, sqlglot="", capabilities=frozenset({Capability.GRAMMAR}))
+    check_text(own, "select harm(1)")
+    with pytest.raises(UnsafeSql, match="More than one"):
+        check_text(own, "select 1; select 2")
+
+
+WORDS = (
+    "select from where with as ( ) , . ; ' \" -- /* */ a b 1 * = and insert delete into values abs harm union in case when"
+    " end cast over ? null not"
+)
+TEXTS = st.one_of(st.text(max_size=200), st.lists(st.sampled_from(WORDS.split()), max_size=60).map(" ".join))
+
+
+@given(TEXTS)
+def test_judging_never_raises_anything_of_ours_unknown(text: str):
+    try:
+        check_text(DIALECT, text)
+    except DragomanError as error:
+        failure = error
+    else:
+        return
+    assert failure.code != "INTERNAL_ERROR"
+    assert failure.suggestion
+
+
+LONG = [
+    "select " + "a in b or " * 6000 + "1",
+    "select " + "abs(" * 39 + "1" + ")" * 39 + " + 1" * 15000,
+    "with " + ", ".join(f"a{n} as (select 1)" for n in range(3000)) + " select 1",
+    "select 1" + " union select * from a" * 2800,
+    "select " + "a." * 30000 + "a(1)",
+    "select " + "not " * 16000 + "1",
+    "select " + "case when " * 6000 + "1",
+    "select " + "'" * 65001,
+    "select " + "/* " * 20000,
+    "select " + "a, " * 20000 + "a",
+]
+
+
+@pytest.mark.parametrize("text", LONG, ids=lambda text: text[:20])
+def test_judging_ends_soon_whatever_the_text(text: str):
+    begun = time.monotonic()
+    with contextlib.suppress(DragomanError):
+        check_text(DIALECT, text)
+    assert time.monotonic() - begun < 10
