@@ -45,7 +45,7 @@ def snippet(client: str, configuration: Configuration, urls: Sequence[str] = ())
 
 def _command(configuration: Configuration, urls: Sequence[str]) -> dict[str, Any]:
     """Return the program to start, with absolute paths: a client runs it from a folder of its own."""
-    arguments = ["-m", "dragoman", "serve", *map(_absolute, urls)]
+    arguments = ["-m", "dragoman", "serve", *map(absolute, urls)]
     if configuration.source:
         arguments += ["--config", str(configuration.source.resolve())]
     if configuration.server.transport != "stdio":
@@ -56,7 +56,7 @@ def _command(configuration: Configuration, urls: Sequence[str]) -> dict[str, Any
     return entry
 
 
-def _absolute(url: str) -> str:
+def absolute(url: str) -> str:
     """Return the URL of a file that is there with an absolute path, any other as it is."""
     database = parse_named(url)
     file = Path(database.database or "")

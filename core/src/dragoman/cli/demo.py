@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import dataclasses
+import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.client_config import snippet
+from dragoman.cli.client_config import absolute, snippet
 from dragoman.cli.common import add_source_arguments, run_async, warn
 from dragoman.cli.config import to_toml
 from dragoman.config import Configuration, load
@@ -26,6 +27,7 @@ EXAMPLES = """\
 examples:
   dragoman demo
   dragoman demo --serve
+  dragoman demo --config dragoman.toml
 """
 
 
@@ -33,42 +35,69 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
     parser.add_argument("--serve", action="store_true", help="keep the server up on HTTP instead of showing the tour")
+    parser.add_argument("--port", help="where HTTP listens (8080)")
     add_source_arguments(parser)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scene:
+    """What is shown: a configuration file, databases beside it, the folder and the environment the server starts in."""
+
+    config: Path
+    urls: tuple[str, ...]
+    folder: Path
+    environ: dict[str, str]
+
+    @property
+    def server(self) -> list[str]:
+        """The arguments of the server that serves it."""
+        return ["serve", *self.urls, "--config", str(self.config)]
+
+
 def run(arguments: argparse.Namespace) -> int:
-    """Build the databases, then show the tour or serve them."""
+    """Show the tour, or serve, the demo databases or those of `--config`."""
     from dragoman.cli.stage import Stage
 
     stage = Stage()
-    folder = Path(tempfile.mkdtemp(prefix="dragoman-demo-")).resolve()
     with stage.working("Building the demo databases"):
-        databases = build(folder)
-        config = write_configuration(folder, databases)
-    stage.opening(databases, folder)
-    configuration = load(config, overrides={"server": {"transport": "http" if arguments.serve else "stdio"}})
+        scene = _own_scene(arguments) if arguments.config else _demo_scene(arguments)
+    server = {"transport": "http" if arguments.serve else "stdio", "port": arguments.port}
+    given = {key: value for key, value in server.items() if value}
+    configuration = load(
+        scene.config, urls=scene.urls, environ=scene.environ, folder=scene.folder, overrides={"server": given}
+    )
+    stage.opening(configuration.databases.values(), scene.folder)
     if arguments.serve:
         _serve(stage, configuration)
     else:
-        run_async(_show_tour(stage, config))
-        stage.closing(snippet("generic", configuration), snippet("claude-code", configuration))
+        run_async(_show_tour(stage, scene))
+        stage.closing(*(snippet(client, configuration, scene.urls) for client in ("generic", "claude-code")))
     return 0
+
+
+def _own_scene(arguments: argparse.Namespace) -> Scene:
+    return Scene(Path(arguments.config).resolve(), tuple(map(absolute, arguments.urls)), Path.cwd(), dict(os.environ))
+
+
+def _demo_scene(arguments: argparse.Namespace) -> Scene:
+    """Build the demo where nothing of the user's own configuration reaches it."""
+    folder = Path(tempfile.mkdtemp(prefix="dragoman-demo-")).resolve()
+    return Scene(write_configuration(folder, build(folder)), tuple(map(absolute, arguments.urls)), folder, {})
 
 
 def _serve(stage: Stage, configuration: Configuration) -> None:
     from dragoman import mcp
     from dragoman.cli.logs import log_to_stderr
 
-    server = configuration.server
-    log_to_stderr("text", server.log_level)
-    stage.serving(f"http://{server.host}:{server.port}/mcp", snippet("generic", configuration))
+    log_to_stderr("text", "info")
+    stage.serving(snippet("generic", configuration))
     asyncio.run(mcp.serve(configuration))
 
 
-async def _show_tour(stage: Stage, config: Path) -> None:
+async def _show_tour(stage: Stage, scene: Scene) -> None:
     from dragoman.mcp.tour import take_tour
 
-    async with aclosing(take_tour(["serve", "--config", str(config)])) as steps:
+    async with aclosing(take_tour(scene.server, scene.folder, scene.environ)) as steps:
         with stage.working("Starting the server and connecting a client"):
             first = await anext(steps)
         stage.step(first)

@@ -37,12 +37,12 @@ class Stage:
         """Show that something takes its time."""
         return self._console.status(f"{what} ...") if self._terminal else nullcontext()
 
-    def opening(self, databases: Sequence[Database], folder: Path) -> None:
+    def opening(self, databases: Iterable[Database], folder: Path) -> None:
         """Introduce the demo."""
         self._console.print(Text("dragoman", style="bold magenta") + Text(": one MCP server, many databases"))
         names = ", ".join(f"{database.name} ({database.dialect})" for database in databases)
-        self._console.print(f"Demo databases: {names}", highlight=False)
-        print(f"They are in {folder}\n")
+        self._console.print(f"Databases: {names}", highlight=False)
+        print(f"Folder: {folder}\n")
 
     def step(self, step: Step) -> None:
         """Show one call and its answer."""
@@ -67,9 +67,9 @@ class Stage:
         self._console.print("\nor, for Claude Code, run:", style="bold")
         print(claude_code)
 
-    def serving(self, address: str, snippet: str) -> None:
-        """Say where the server listens."""
-        self._console.print(f"Serving on {address} until Ctrl-C. Paste this into a client:", style="bold")
+    def serving(self, snippet: str) -> None:
+        """Say how to connect to the server that starts now."""
+        self._console.print("Serving on HTTP until Ctrl-C. Paste this into a client:", style="bold")
         print(snippet, flush=True)
 
     def _call(self, step: Step) -> Iterable[RenderableType]:
@@ -121,7 +121,7 @@ class Stage:
         return self._table(columns, [[each.get(column, "") for column in columns] for each in objects])
 
     def _table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> RenderableType:
-        table = Table(box=SIMPLE_HEAD if self._terminal else None, header_style="bold", pad_edge=False)
+        table = Table(box=SIMPLE_HEAD if self._terminal else None, header_style="bold", pad_edge=False, show_edge=False)
         for name in columns:
             table.add_column(Text(visible(name)), overflow="fold")
         for row in rows:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
 
 from dragoman.errors import DragomanError, InternalError
 
+_REFUSAL = "A write is refused"
 _NAMING = ("name", "title", "label")
 
 # Words of Postgres that say the same as `count(*)` and `LIMIT 5`.
@@ -44,24 +46,16 @@ class _Link:
     label: str
 
 
-@dataclass(slots=True)
-class _Schema:
-    """What the client has learned of one database."""
-
-    database: str
-    dialect: str
-    links: list[_Link] = field(default_factory=list[_Link])
-
-
-async def take_tour(arguments: Sequence[str]) -> AsyncGenerator[Step, None]:
-    """Start `python -m dragoman` with these arguments, connect a client over stdio and yield what it sees.
+async def take_tour(arguments: Sequence[str], folder: Path, environ: Mapping[str, str]) -> AsyncGenerator[Step, None]:
+    """Start `python -m dragoman` with these arguments there, connect a client over stdio and yield what it sees.
 
     Raises `InternalError` when a call ends otherwise than it must: an error, or a write that was let through.
     """
     from mcp.client import Client
     from mcp.client.stdio import StdioServerParameters
 
-    server = StdioServerParameters(command=sys.executable, args=["-m", "dragoman", *arguments])
+    program = ["-m", "dragoman", *arguments]
+    server = StdioServerParameters(command=sys.executable, args=program, cwd=folder, env=dict(environ))
     try:
         async with Client(server) as client:
             async for step in _Guide(client).steps():
@@ -70,12 +64,11 @@ async def take_tour(arguments: Sequence[str]) -> AsyncGenerator[Step, None]:
         raise _cause(group) from None
 
 
-def _cause(group: ExceptionGroup) -> DragomanError:
+def _cause(error: Exception) -> DragomanError:
     """Return what went wrong, out of the client's task groups."""
-    leaf: Exception = group
-    while isinstance(leaf, ExceptionGroup):
-        leaf = leaf.exceptions[0]
-    return leaf if isinstance(leaf, DragomanError) else InternalError(f"The client lost the server: {leaf}")
+    if isinstance(error, ExceptionGroup):
+        return _cause(cast("ExceptionGroup[Exception]", error).exceptions[0])
+    return error if isinstance(error, DragomanError) else InternalError(f"The client lost the server: {error}")
 
 
 class _Guide:
@@ -86,59 +79,51 @@ class _Guide:
         """Yield the steps in their order."""
         databases = await self._call("Which databases are there?", "list_databases")
         yield databases
-        listed = databases.answer["databases"]
-        schemas = [await self._learn(each["name"], each["dialect"]) for each in listed]
-        main = max(schemas, key=lambda schema: len(schema.links))
-        link = _central(main)
-        yield await self._call("What is in a table?", "describe_table", database=main.database, table_name=link.table)
-        start, end = _far_apart(main)
-        yield await self._call(
-            "How do two tables join?", "find_join_path", database=main.database, from_table=start, to_table=end
-        )
-        yield await self._call("A question", "execute_query", database=main.database, sql=_question(link))
-        yield await self._call(
-            "The same question in another SQL: the server translates it, and says so",
-            "execute_query",
-            database=main.database,
-            sql=_question(link, *_ELSEWHERE),
-            from_dialect="postgres",
-        )
-        yield await self._call(
-            "A write is refused",
-            "execute_query",
-            fails=True,
-            database=main.database,
-            sql=f"DELETE FROM {link.table}",
-        )
-        yield await self._call(
-            "A huge result is cut, exactly, and the answer says how to get the rest",
-            "execute_query",
-            database=main.database,
-            sql=f"SELECT a.* FROM {link.table} AS a CROSS JOIN {link.table} AS b",
-            limit=3,
-        )
-        other = next((schema for schema in schemas if schema is not main), None)
-        if other:
-            yield await self._call("Where else is it? All databases at once", "search_catalog", query=link.target)
+        ready = [each["name"] for each in databases.answer["databases"] if each["status"] == "ready"]
+        links = {name: await self._links(name) for name in ready}
+        main = max(ready, key=lambda name: len(links[name]), default=None)
+        if main is None or not links[main]:
+            return
+        for title, tool, arguments in _script(links[main]):
+            yield await self._call(title, tool, database=main, **arguments)
+        if len(ready) > 1:
+            target = _central(links[main]).target
+            yield await self._call("Where else is it? All databases at once", "search_catalog", query=target)
 
-    async def _call(self, title: str, tool: str, *, fails: bool = False, **arguments: Any) -> Step:
+    async def _call(self, title: str, tool: str, **arguments: Any) -> Step:
         started = time.perf_counter()
         result = await self._client.call_tool(tool, arguments)
         elapsed = (time.perf_counter() - started) * 1000
         answer: dict[str, Any] = json.loads(result.content[0].text)
-        if bool(result.is_error) != fails:
+        refused = bool(result.is_error)
+        if refused != (title == _REFUSAL):
             raise InternalError(f"The tour's call of {tool} ended unexpectedly: {json.dumps(answer)[:500]}")
-        return Step(title, tool, arguments, answer, fails, elapsed)
+        return Step(title, tool, arguments, answer, refused, elapsed)
 
-    async def _learn(self, database: str, dialect: str) -> _Schema:
+    async def _links(self, database: str) -> list[_Link]:
         listed = await self._call("", "list_tables", database=database)
         names = [name for tables in listed.answer["tables"].values() for name in tables]
+        if not names:
+            return []
         described = await self._call("", "describe_table", database=database, table_name=names, detail="full")
         tables: dict[str, dict[str, Any]] = {table["name"]: table for table in described.answer["tables"]}
-        schema = _Schema(database, dialect)
-        for table in tables.values():
-            schema.links += _links(table, tables)
-        return schema
+        return [link for table in tables.values() for link in _links(table, tables)]
+
+
+def _script(links: Sequence[_Link]) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return what is shown of one database: titles, tools and their arguments."""
+    link = _central(links)
+    start, end = _far_apart(links)
+    many = f"SELECT a.* FROM {link.table} AS a CROSS JOIN {link.table} AS b"
+    elsewhere = {"sql": _question(link, *_ELSEWHERE), "from_dialect": "postgres"}
+    return [
+        ("What is in a table?", "describe_table", {"table_name": link.table}),
+        ("How do two tables join?", "find_join_path", {"from_table": start, "to_table": end}),
+        ("A question", "execute_query", {"sql": _question(link)}),
+        ("The same question in another SQL: translated, and the answer says so", "execute_query", elsewhere),
+        (_REFUSAL, "execute_query", {"sql": f"DELETE FROM {link.table}"}),
+        ("A huge result is cut, and the answer says how to get more", "execute_query", {"sql": many, "limit": 3}),
+    ]
 
 
 def _links(table: dict[str, Any], tables: dict[str, dict[str, Any]]) -> list[_Link]:
@@ -157,23 +142,23 @@ def _label(table: dict[str, Any]) -> str:
     return next((name for word in _NAMING for name in names if word in name.lower()), names[0])
 
 
-def _central(schema: _Schema) -> _Link:
+def _central(links: Sequence[_Link]) -> _Link:
     """Return a link of the table with most of them, to rows that have names if possible."""
-    tables = [link.table for link in schema.links]
+    tables = [link.table for link in links]
 
     def rank(link: _Link) -> tuple[bool, int]:
         return any(word in link.label.lower() for word in _NAMING), tables.count(link.table)
 
-    return max(schema.links, key=rank)
+    return max(links, key=rank)
 
 
-def _far_apart(schema: _Schema) -> tuple[str, str]:
+def _far_apart(links: Sequence[_Link]) -> tuple[str, str]:
     """Return two tables that need a third one between them, if there are any."""
-    for first in schema.links:
-        for second in schema.links:
+    for first in links:
+        for second in links:
             if second.table == first.target and second.target != first.table:
                 return first.table, second.target
-    return schema.links[0].table, schema.links[0].target
+    return links[0].table, links[0].target
 
 
 def _question(link: _Link, count: str = "count(*)", first: str = "LIMIT 5") -> str:
