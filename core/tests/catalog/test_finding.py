@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from dragoman import Dialect, ParameterError, Relation, SchemaNotFound, Table, TableNotFound
+from dragoman import Dialect, ParameterError, QueryTimeout, Relation, SchemaNotFound, Table, TableNotFound
 
 NAMES = (
     "orders",
@@ -159,6 +159,17 @@ async def test_callers_share_one_load_and_a_cancelled_one_spoils_nothing(build, 
     assert len((await second).tables) == len(NAMES)
     with pytest.raises(asyncio.CancelledError):
         await first
+    assert len(known.scopes) == 1
+
+
+async def test_a_load_that_takes_too_long_goes_on_without_the_caller(build, facts, make_table):
+    known = facts(*_tables(make_table))
+    known.gate.clear()
+    catalog = build(known, timeout=0.01)
+    with pytest.raises(QueryTimeout):
+        await catalog.snapshot()
+    known.gate.set()
+    assert len((await catalog.snapshot()).tables) == len(NAMES)
     assert len(known.scopes) == 1
 
 

@@ -16,7 +16,7 @@ from dragoman.catalog.names import Namespace, Part, parse_name
 from dragoman.catalog.search import Match, MatchKind
 from dragoman.catalog.snapshot import SchemaKey, Snapshot
 from dragoman.dialect import Capability, Dialect, Inspector
-from dragoman.errors import NotFound, PathNotFound, SchemaNotFound
+from dragoman.errors import NotFound, PathNotFound, QueryTimeout, SchemaNotFound
 from dragoman.model import Database, ForeignKey, Relation, Schema, Scope, Table
 
 Direction = Literal["outgoing", "incoming", "both"]
@@ -153,7 +153,14 @@ class Catalog:
         return last is None or self._cost < _CHEAP or self._clock() - last > self._cost * _PATIENCE
 
     async def _read(self, scope: Scope) -> Snapshot:
-        await self._flights.run(scope, lambda: self._take(scope))
+        try:
+            async with asyncio.timeout(self._database.timeout):
+                await self._flights.run(scope, lambda: self._take(scope))
+        except TimeoutError:
+            raise QueryTimeout(
+                f"The catalog of {self._database.name} was not read within {self._database.timeout:g} seconds.",
+                suggestion="It goes on loading: try again in a moment.",
+            ) from None
         assert self._snapshot is not None  # _take sets it or raises
         return self._snapshot
 

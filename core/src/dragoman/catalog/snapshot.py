@@ -165,7 +165,6 @@ class Snapshot:
             f"There is no table {shown(name)}{where}.",
             suggestion=_did_you_mean(found) or "Use list_tables or search_catalog to see what there is.",
             identifier=name,
-            context={"similar_tables": found} if len(found) > 1 else None,
         )
 
     def _missing_schema(self, written: str) -> SchemaNotFound:

@@ -57,6 +57,11 @@ class Argument:
         return {} if self.type == "string" and not self.required else dict(_SCHEMAS[self.type])
 
 
+def words_of(kind: TypeName) -> str:
+    """Return a type in words."""
+    return _WORDS[kind]
+
+
 def check(given: Any, declared: Sequence[Argument]) -> dict[str, Any]:
     """Return the arguments of a call with defaults filled in. Raises `ParameterError`, naming the remedy."""
     arguments = _object(given)
@@ -99,7 +104,7 @@ def _value(argument: Argument, value: Any) -> Any:
         if argument.required:
             raise ParameterError(
                 f"The argument {argument.name} is missing.",
-                suggestion=f"Send {argument.name}, {_WORDS[argument.type]}.",
+                suggestion=f"Send {argument.name}, {words_of(argument.type)}.",
             )
         return argument.default
     if argument.type == "integer" and isinstance(value, float) and value.is_integer():
@@ -137,8 +142,8 @@ def _is_list(value: Any) -> TypeGuard[list[Any]]:
 
 def _wrong_type(argument: Argument, value: Any) -> ParameterError:
     quoted = argument.type in ("integer", "boolean") and isinstance(value, str)
-    remedy = f"Send {argument.name} without quotes." if quoted else f"Send {_WORDS[argument.type]}."
-    return ParameterError(f"{argument.name} must be {_WORDS[argument.type]}, not {_kind(value)}.", suggestion=remedy)
+    remedy = f"Send {argument.name} without quotes." if quoted else f"Send {words_of(argument.type)}."
+    return ParameterError(f"{argument.name} must be {words_of(argument.type)}, not {_kind(value)}.", suggestion=remedy)
 
 
 def _kind(value: Any) -> str:

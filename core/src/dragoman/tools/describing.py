@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -115,17 +116,21 @@ async def _found(call: ToolCall) -> tuple[list[Table], dict[str, NotFound]]:
     names = [asked] if isinstance(asked, str) else asked
     if not names:
         raise ParameterError("table_name is an empty list.", suggestion="Name at least one table.")
-    found: dict[Any, Table] = {}
-    missing: dict[str, NotFound] = {}
-    for name in names:
-        try:
-            table = await call.database.catalog.find(name, call["schema_name"])
-            found[table.relation] = table
-        except NotFound as error:
-            missing[name] = error
-    if missing and not found:
+    # At once, so that misses share one look at the database.
+    answers = await asyncio.gather(*(_look(call, name) for name in names))
+    pairs = list(zip(names, answers, strict=True))
+    missing = {name: answer for name, answer in pairs if isinstance(answer, NotFound)}
+    found = {answer.relation: answer for answer in answers if isinstance(answer, Table)}
+    if not found:
         raise next(iter(missing.values()))
     return list(found.values()), missing
+
+
+async def _look(call: ToolCall, name: str) -> Table | NotFound:
+    try:
+        return await call.database.catalog.find(name, call["schema_name"])
+    except NotFound as error:
+        return error
 
 
 def _compact(call: ToolCall, tables: Sequence[Table], budget: Budget) -> dict[str, Any]:

@@ -1,0 +1,108 @@
+"""The page about the tools, made from their declarations: `python -m dragoman.tools.reference > docs/tools.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dragoman.tools.arguments import Argument, words_of
+from dragoman.tools.registry import PROFILES, SPECS, Spec
+
+_HEAD = """# Tools
+
+Made from the code by `python -m dragoman.tools.reference`; a test compares the two.
+
+Every tool that asks one database takes `database`. It may be left out when one database is configured or
+`default_database` is set; the answer then says which one answered, if there are several. Table names are written as in
+SQL: plain, quoted or dotted, or exactly as they are stored. Optional arguments may be null. All tools only read.
+
+Answers are JSON objects, the same as text and as structured content, bounded by the database's `max_bytes`: a result's
+rows, or the whole answer of any other tool. What did not fit is counted in `omitted`, with a `hint`. What a caller
+should know stands in `notices`. An error is `{"error": {"code", "message", "suggestion", "context"}, "tool_name"}`.
+
+| profile | tools |
+|---|---|
+"""
+
+_ABOUT = {
+    "list_databases": """Per database: `name`, `dialect`, `version`, `description`, `status` (`ready`, `unknown`,
+`unreachable` with `error`), `placeholder` (`$1` or `?`) and `schemas`. Databases not known to be ready are asked, each
+for a second at most.""",
+    "search_catalog": """Ranks relations and columns by name and comment, over one database or all of them: words in any
+case and number, parts of words, and near spellings. `results` have `database`, `schema_name`, `table`, `column`, `kind`
+and `description`. An empty query answers `relations`, the names of all relations by database and schema. Databases
+that could not be searched are named in `notices`.""",
+    "describe_table": """Takes one name or a list; of a list, names that are not there come back in `not_found`.
+`compact` is a line per column:
+
+    {"tables": {"orders": ["-- Customer orders; ~890000 rows", "id bigint PK", "user_id integer -> users.id",
+                           "status order_status {pending|paid}", "total numeric(12,2) NULL",
+                           "(region, branch) -> sales.branch(region, id)"]}}
+
+`NULL` where nulls are allowed, `PK` (`PK1`, `PK2` in key order), `UNIQUE`, `-> table.column` for a foreign key (without
+the column when it has the same name), values in braces, `GENERATED`, `IDENTITY`, the comment after ` -- `. `full` has
+objects with every fact. Indexes and constraints are part of `full` and left out of `compact`, unless asked
+otherwise.""",
+    "execute_query": """Runs one read-only statement. `params` are bound to `$1`, `$2`, ... or `?`, as `placeholder` of
+the database says. `from_dialect` names the SQL the statement is written in, if it is not the database's; what ran is
+then in `sql`. A `limit` or `timeout_ms` above the configured ceiling is lowered to it. `truncated` says which limit cut
+the rows. Integers beyond 2^53 and decimals are strings; binary is base64.""",
+    "list_schemas": "Per schema: `name`, `owner`, `description`, `table_count` (views not counted).",
+    "list_tables": """`compact`: names by schema, `views` apart. `full`: objects with `type`, `description`,
+`estimated_row_count`, `size_bytes`, `has_primary_key`, `column_count`, and `total_count`. `name_pattern` is a LIKE
+pattern without regard to case.""",
+    "get_sample_rows": """A result as of `execute_query`. `where_clause` is one boolean expression, judged like any
+query.""",
+    "get_foreign_keys": """`outgoing` and `incoming` keys: `constraint_name`, `from_schema`, `from_table`,
+`from_columns`, `to_schema`, `to_table`, `to_columns`, `on_update`, `on_delete`.""",
+    "find_join_path": """Up to five shortest paths over foreign keys, walked in either direction: `depth`, `steps` and
+`sql`, a whole SELECT that runs. Parallel foreign keys make separate paths.""",
+    "explain_query": """`plan`, `format`, `estimated_cost`, `estimated_rows`, `actual_time_ms` and `warnings`, as far as
+the database tells them. `analyze` runs the query, in the same read-only session and limits.""",
+}
+
+
+def page() -> str:
+    """Return the whole page as Markdown."""
+    profiles = "".join(f"| `{name}` | {_profile(tools)} |\n" for name, tools in PROFILES.items())
+    return _HEAD + profiles + "".join("".join(_section(spec)) for spec in SPECS)
+
+
+def _profile(tools: tuple[str, ...]) -> str:
+    return "all of them" if len(tools) == len(SPECS) else ", ".join(f"`{tool}`" for tool in tools)
+
+
+def _section(spec: Spec) -> Iterator[str]:
+    yield f"\n## {spec.name}\n\n{_ABOUT[spec.name]}\n"
+    if spec.taken:
+        yield "\n| argument | type | default |\n|---|---|---|\n"
+        yield from (
+            f"| `{argument.name}` | {_type(argument)} | {_default(spec, argument)} |\n" for argument in spec.taken
+        )
+    keys = ", ".join(f"`{key}`" if key in spec.always else f"`{key}` (when it says something)" for key in spec.answers)
+    yield f"\nAnswers {keys}.\n"
+
+
+def _type(argument: Argument) -> str:
+    text = words_of(argument.type)
+    if argument.choices:
+        text += ": " + ", ".join(f"`{choice}`" for choice in argument.choices)
+    if argument.maximum is not None:
+        text += f", {argument.minimum} to {argument.maximum}"
+    return text
+
+
+def _default(spec: Spec, argument: Argument) -> str:
+    if argument.name == "database":
+        return "all databases" if spec.reach == "any" else "the default database"
+    if argument.required:
+        return "required"
+    return "" if argument.default is None else f"`{_json(argument.default)}`"
+
+
+def _json(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
+
+
+if __name__ == "__main__":
+    print(page(), end="")
