@@ -7,7 +7,7 @@ WIDE = 300
 SCRIPT = (
     "BEGIN;"
     + "".join(
-        f"CREATE TABLE table_with_a_long_name_{number:03} (id INTEGER PRIMARY KEY, hub_id INTEGER REFERENCES hub (id));\n"
+        f"CREATE TABLE table_with_a_long_name_{number:03} (id INTEGER PRIMARY KEY, hub_id INT REFERENCES hub (id));\n"
         for number in range(TABLES)
     )
     + "CREATE TABLE hub (id INTEGER PRIMARY KEY, {}); COMMIT;".format(

@@ -4,8 +4,9 @@ import asyncio
 import json
 
 import pytest
-from dragoman import Database
-from dragoman.tools import UnknownTool
+from dragoman import Database, Gateway
+from dragoman.config import Configuration
+from dragoman.tools import Toolbox, UnknownTool
 from dragoman.tools.toolbox import HANDLERS
 
 COMPACT_ORDERS = [
@@ -286,3 +287,18 @@ async def test_a_cancelled_call_has_no_answer(shop, monkeypatch):
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_errors_quote_no_more_than_a_little_of_what_was_sent(shop, fail):
+    for arguments in ({"database": "x" * 100_000, "sql": "SELECT 1"}, {"sql": "SELECT " + "x" * 60_000}):
+        assert len(json.dumps(await fail(shop, "execute_query", arguments))) < 5000
+
+
+async def test_the_default_database_is_named_in_the_answer(database, scripts, ask):
+    databases = {name: database(name, script) for name, script in scripts.items()}
+    async with Gateway.open(Configuration(databases=databases, default_database="crm")) as gateway:
+        toolbox = Toolbox(gateway)
+        assert await ask(toolbox, "list_tables") == {"tables": {"main": ["leads"]}, "database": "crm"}
+        assert (await ask(toolbox, "execute_query", sql="SELECT 1"))["database"] == "crm"
+        assert "database" not in await ask(toolbox, "list_tables", database="shop")
+        assert all("database" not in tool.input_schema.get("required", ()) for tool in toolbox.tools)

@@ -12,6 +12,8 @@ from dragoman.errors import DragomanError
 from dragoman.model import Result
 
 _encoder = msgspec.json.Encoder()
+MAX_WORDS = 2000
+"""Characters of one text in an error."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ def answer(body: Body, result_format: str) -> Answer:
 
 def failure(tool: str, error: DragomanError) -> Answer:
     """Return the answer of a call that failed."""
-    return Answer(_encoder.encode(_unicode({"error": error.as_dict(), "tool_name": tool})).decode(), is_error=True)
+    return Answer(_encoder.encode(_sendable({"error": error.as_dict(), "tool_name": tool})).decode(), is_error=True)
 
 
 def size(value: Any) -> int:
@@ -76,14 +78,15 @@ def result_body(result: Result) -> Body:
     return Body(facts, {"dragoman/elapsed_ms": round(result.elapsed_ms, 2), "dragoman/query_hash": result.query_hash})
 
 
-def _unicode(value: Any) -> Any:
-    """Return a JSON value without lone surrogates: a database's own words may quote any text that was sent."""
+def _sendable(value: Any) -> Any:
+    """Return an error's facts with every text bounded and in valid Unicode: it may quote anything that was sent."""
     match value:
         case str():
-            return value.encode("utf-8", "backslashreplace").decode()
+            text = value if len(value) <= MAX_WORDS else value[:MAX_WORDS] + "..."
+            return text.encode("utf-8", "backslashreplace").decode()
         case dict():
-            return {_unicode(key): _unicode(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+            return {key: _sendable(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
         case list() | tuple():
-            return [_unicode(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+            return [_sendable(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
         case _:
             return value
