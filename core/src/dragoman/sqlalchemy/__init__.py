@@ -4,8 +4,14 @@ The only importer of sqlalchemy. Needs the extra `dragoman[sqlalchemy]`.
 """
 
 from dragoman.sqlalchemy.executor import SQLAlchemyExecutor
-from dragoman.sqlalchemy.functions import STANDARD_FUNCTIONS
 from dragoman.sqlalchemy.information_schema import InformationSchemaInspector
 from dragoman.sqlalchemy.inspector import SQLAlchemyInspector
+from dragoman.sqlalchemy.standard import STANDARD_FUNCTIONS, STANDARD_RESERVED
 
-__all__ = ["STANDARD_FUNCTIONS", "InformationSchemaInspector", "SQLAlchemyExecutor", "SQLAlchemyInspector"]
+__all__ = [
+    "STANDARD_FUNCTIONS",
+    "STANDARD_RESERVED",
+    "InformationSchemaInspector",
+    "SQLAlchemyExecutor",
+    "SQLAlchemyInspector",
+]

@@ -1,1 +1,33 @@
-"""."""
+"""The conformance kit for dialect plugins: one class to subclass, which says whether the dialect is right.
+
+Needs the extra `dragoman[testing]`. Every failed assertion names the cause and the next step.
+"""
+
+from typing import Any
+
+from dragoman.testing.base import Suite
+from dragoman.testing.bounds import BoundCases
+from dragoman.testing.capabilities import CapabilityCases
+from dragoman.testing.catalog import CatalogCases
+from dragoman.testing.errors import ErrorCases
+from dragoman.testing.gaps import Gap, check_gaps, never, not_implemented, not_yet
+from dragoman.testing.lifecycle import LifecycleCases
+from dragoman.testing.safety import SafetyCases
+from dragoman.testing.values import ValueCases
+from dragoman.testing.work import WorkCases
+
+__all__ = ["DialectConformance", "Gap", "Suite", "never", "not_implemented", "not_yet"]
+
+
+class DialectConformance(
+    CatalogCases, ValueCases, BoundCases, ErrorCases, WorkCases, SafetyCases, CapabilityCases, LifecycleCases
+):
+    """Every case of the contract, over the dialect's real entry point and a live database.
+
+    A subclass gives the class-scoped classmethod fixture `database`, and overrides of `Suite`'s data where its dialect
+    differs. `gaps` names the cases it must fail, each with `never`, `not_yet` or `not_implemented`.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        check_gaps(cls, cls.gaps)

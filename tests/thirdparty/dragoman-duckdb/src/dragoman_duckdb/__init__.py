@@ -4,7 +4,7 @@ from typing import Any
 
 import dragoman
 from dragoman import Capability, Column, Database, Executor, Inspector, Kind, hookimpl
-from dragoman.sqlalchemy import STANDARD_FUNCTIONS, InformationSchemaInspector, SQLAlchemyExecutor
+from dragoman.sqlalchemy import STANDARD_FUNCTIONS, STANDARD_RESERVED, InformationSchemaInspector, SQLAlchemyExecutor
 
 SEALED = {"enable_external_access": "false", "python_enable_replacements": "false", "lock_configuration": "true"}
 
@@ -49,8 +49,9 @@ class DuckDBPlugin(dragoman.DialectPlugin):
                 Capability.NESTED,
             }
         ),
-        rules=dragoman.Rules(functions=STANDARD_FUNCTIONS, table_functions=frozenset({"range", "unnest"})),
+        rules=dragoman.Rules(functions=STANDARD_FUNCTIONS | {"map", "row"}, table_functions=frozenset({"range"})),
         folding="insensitive",
+        reserved=STANDARD_RESERVED,
         default_schema="main",
     )
 

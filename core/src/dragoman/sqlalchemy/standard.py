@@ -1,8 +1,10 @@
-"""The functions nearly every engine has and that do nothing but compute from their arguments."""
+"""What nearly every engine has: words that need quotes as names, and functions that do nothing but compute."""
 
 from __future__ import annotations
 
 from typing import Final
+
+from sqlalchemy.sql.compiler import RESERVED_WORDS
 
 _OF_VALUES = """
     abs acos asin atan atan2 cast ceil ceiling coalesce cos cot degrees exp extract floor greatest if ifnull iif least
@@ -23,6 +25,9 @@ _OF_GROUPS = """
 _OF_WINDOWS = """
     cume_dist dense_rank first_value lag last_value lead nth_value ntile percent_rank rank row_number
 """
+
+STANDARD_RESERVED: Final = frozenset(RESERVED_WORDS)
+"""For `Dialect.reserved`, in lower case; add the engine's own."""
 
 STANDARD_FUNCTIONS: Final = frozenset(f"{_OF_VALUES} {_OF_TEXTS} {_OF_TIMES} {_OF_GROUPS} {_OF_WINDOWS}".split())
 """For `Rules.functions` of a dialect, in lower case. Add the engine's own, each known to touch no file, no network, no

@@ -1,0 +1,191 @@
+"""What every group of cases stands on: the author's data, the gateway under test, and ways to ask it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import anyio
+import pytest
+
+from dragoman.dialect import Capability, Dialect
+from dragoman.errors import DragomanError
+from dragoman.gateway import Gateway
+from dragoman.model import Column, Database, Encoded, Limits, Request, Result, RowStream, Secret
+from dragoman.plugins import Plugins
+from dragoman.results import encode
+from dragoman.testing import sample
+from dragoman.testing.gaps import Gap
+from dragoman.testing.idleness import becomes_idle
+
+PROMPT: Final = 5.0
+"""Seconds within which something that should be immediate must have happened, on a slow machine too."""
+PATIENCE: Final = 60.0
+PLANTED: Final = "planted-secret-4711"
+CROSS_JOIN: Final = ", ".join(f"{sample.TRACK} t{n}" for n in range(16))
+
+OpenDatabase = Any
+
+
+class Suite:
+    """Data a dialect's test class may override, each with a portable default.
+
+    `gaps`: cases this dialect must fail, with the reason. `literals`: how it writes the value of a case of
+    `a_value_is_exact`. `types`: what the sample's columns are. `engine_lacks`: what the engine itself does not have, so
+    that the sample does without. `slow_query`: runs for a minute at least unless it is ended. `failing_query`: passes
+    every check and fails in the engine while it runs. `writes`: what must not happen to the sample.
+    """
+
+    pytestmark = pytest.mark.anyio
+
+    gaps: ClassVar[Mapping[str, Gap]] = {}
+    literals: ClassVar[Mapping[str, str]] = {}
+    types: ClassVar[Mapping[str, str]] = {}
+    engine_lacks: ClassVar[frozenset[Capability]] = frozenset()
+    slow_query: ClassVar[str] = f"SELECT SUM(t0.id + t15.id) AS total FROM {CROSS_JOIN}"
+    failing_query: ClassVar[str] = f"SELECT CAST(title AS INTEGER) AS number FROM {sample.TRACK}"
+    writes: ClassVar[Sequence[str]] = (
+        f"INSERT INTO {sample.GENRE} (id, name) VALUES (9, 'Noise')",
+        f"UPDATE {sample.GENRE} SET name = 'Noise'",
+        f"DELETE FROM {sample.RATING}",
+        "CREATE TABLE kit_new (id INTEGER)",
+        f"DROP TABLE {sample.RATING}",
+    )
+
+    # What the author writes or may override
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def database(cls) -> Database:
+        """The database under test, which holds the sample. Every dialect's class overrides this."""
+        raise NotImplementedError(
+            f"{cls.__name__} needs a class-scoped classmethod fixture `database`: build the sample with cls.fill(...)"
+            " and return the Database to test."
+        )
+
+    @classmethod
+    def unreachable(cls, database: Database) -> Database:
+        """Return a database of this dialect that is not there, with a password that must not show."""
+        gone = dataclasses.replace(database, name="gone", password=Secret(PLANTED), url=None)
+        if database.host is None:
+            return dataclasses.replace(gone, database=f"{PLANTED}/missing")
+        return dataclasses.replace(gone, host="127.0.0.1", port=1)
+
+    async def is_idle(self, gateway: Gateway) -> bool:
+        """Whether the database has ended all work within a few seconds.
+
+        The default watches the processor time of this process and its children, which is right for embedded engines. A
+        dialect with a server asks the server for running statements.
+        """
+        return await becomes_idle(PROMPT)
+
+    # What the kit provides
+
+    @classmethod
+    def statements(cls, dialect: str) -> tuple[str, ...]:
+        """The statements that build the sample in an empty database of this dialect."""
+        known = Plugins.discover().load(dialect).dialect
+        return tuple(sample.statements(known, {**sample.TYPES, **cls.types}, cls.engine_lacks))
+
+    @classmethod
+    def fill(cls, dialect: str, connection: Any) -> None:
+        """Build the sample through any DB-API connection (PEP 249) that may write, and close it."""
+        cursor = connection.cursor()
+        for statement in cls.statements(dialect):
+            cursor.execute(statement)
+        connection.commit()
+        connection.close()
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def anyio_backend(cls) -> str:
+        """The kit runs on asyncio, as drivers do."""
+        return "asyncio"
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def folder(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        """An empty folder for the dialects that need one."""
+        return tmp_path_factory.mktemp("kit")
+
+    @pytest.fixture(autouse=True)
+    def declared_gap(self, request: pytest.FixtureRequest) -> None:
+        """Let a declared gap fail, strictly."""
+        name = request.node.name.removeprefix("test_")
+        gap = self.gaps.get(name) or self.gaps.get(name.partition("[")[0])
+        if gap is not None:
+            request.node.add_marker(pytest.mark.xfail(reason=gap.reason, strict=True))
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    async def gateway(cls, database: Database, anyio_backend: str) -> AsyncGenerator[Gateway]:
+        """The gateway under test, over the real entry point."""
+        async with Gateway.open([database]) as gateway:
+            yield gateway
+
+    @pytest.fixture
+    def opened(self, gateway: Gateway) -> OpenDatabase:
+        """The database under test, without the gateway's checks: its executor and its inspector."""
+        return gateway.database()
+
+    @pytest.fixture
+    def dialect(self, gateway: Gateway) -> Dialect:
+        """The dialect under test."""
+        return gateway.database().dialect
+
+
+async def ask(gateway: Gateway, sql: str, *parameters: Any, **options: Any) -> Result:
+    """Return the answer of the whole gateway."""
+    with anyio.fail_after(PATIENCE):
+        return await gateway.query(None, sql, parameters, **options)
+
+
+async def run(opened: OpenDatabase, sql: str, *parameters: Any, **limits: Any) -> tuple[list[Column], list[list[Any]]]:
+    """Return columns and rows straight from the executor, past every check of ours."""
+    request = Request(statement=sql, parameters=parameters, limits=Limits(**limits))
+    with anyio.fail_after(PATIENCE):
+        async with opened.executor.open(request) as stream:
+            rows = await read(stream)
+        return list(stream.columns), rows
+
+
+async def read(stream: RowStream) -> list[list[Any]]:
+    """Return all rows of a stream as JSON values."""
+    rows: list[list[Any]] = []
+    async for batch in stream.batches:
+        encoded = batch if isinstance(batch, Encoded) else encode(stream.columns, batch)
+        rows += map(json.loads, encoded.rows)
+    return rows
+
+
+async def failure(gateway: Gateway, sql: str, *parameters: Any, **options: Any) -> DragomanError:
+    """Return the error of a statement that must fail; anything but a `DragomanError` is a failure of the case."""
+    try:
+        result = await ask(gateway, sql, *parameters, **options)
+    except DragomanError as error:
+        return error
+    except Exception as error:
+        raise AssertionError(unexpected(error)) from error
+    raise AssertionError(f"{sql!r} must fail and was answered: {result.rows[:3]}")
+
+
+async def direct_failure(opened: OpenDatabase, sql: str, *parameters: Any) -> DragomanError:
+    """As `failure`, straight from the executor."""
+    try:
+        _, rows = await run(opened, sql, *parameters)
+    except DragomanError as error:
+        return error
+    except Exception as error:
+        raise AssertionError(unexpected(error)) from error
+    raise AssertionError(f"{sql!r} must fail in the engine and was answered: {rows[:3]}")
+
+
+def unexpected(error: Exception) -> str:
+    """What to do about an exception that is not ours."""
+    return (
+        f"The plugin let {type(error).__module__}.{type(error).__name__} out. Translate the driver's exceptions into"
+        " DragomanErrors at one place, around every call of the driver."
+    )

@@ -1,0 +1,108 @@
+"""What is declared works; what is not declared is refused cleanly. What needs no tables is checked here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+import anyio
+
+from dragoman.dialect import Capability, Dialect
+from dragoman.errors import DragomanError, TableNotFound, Unsupported
+from dragoman.gateway import Gateway
+from dragoman.model import ExplainOptions, Request
+from dragoman.plugins import Plugins
+from dragoman.sql import Statement
+from dragoman.testing import sample
+from dragoman.testing.base import PROMPT, OpenDatabase, Suite, unexpected
+
+QUERY = f"SELECT t.id, t.title FROM {sample.TRACK} t JOIN {sample.GENRE} g ON g.id = t.genre_id"
+
+
+class CapabilityCases(Suite):
+    """Plans, descriptions, and the dialect's own description of itself."""
+
+    async def test_plans_are_told_as_declared(self, gateway: Gateway, opened: OpenDatabase, dialect: Dialect) -> None:
+        if Capability.EXPLAIN in dialect.capabilities:
+            plan = await gateway.explain(None, QUERY)
+            assert plan.plan, f"Capability.EXPLAIN is declared and the plan is {plan.plan!r}."
+            return
+        await refuses(gateway.explain(None, QUERY), "EXPLAIN")
+        await refuses(opened.executor.explain(Request(statement=QUERY), ExplainOptions()), "EXPLAIN")
+
+    async def test_a_plan_can_be_had_without_running_the_query(self, gateway: Gateway, dialect: Dialect) -> None:
+        if Capability.EXPLAIN not in dialect.capabilities:
+            return
+        with anyio.move_on_after(2 * PROMPT) as scope:
+            await gateway.explain(None, self.slow_query)
+        assert not scope.cancelled_caught, "explain ran the slow query: without `analyze` it must only plan it."
+
+    async def test_measured_plans_are_told_as_declared(
+        self, gateway: Gateway, opened: OpenDatabase, dialect: Dialect
+    ) -> None:
+        options = ExplainOptions(analyze=True)
+        if Capability.ANALYZE in dialect.capabilities:
+            plan = await gateway.explain(None, QUERY, options=options)
+            assert plan.actual_time_ms is not None, "Capability.ANALYZE is declared and actual_time_ms is None."
+            return
+        await refuses(gateway.explain(None, QUERY, options=options), "ANALYZE")
+
+    async def test_columns_can_be_had_without_running_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if Capability.DESCRIBE not in dialect.capabilities:
+            await refuses(opened.executor.describe(Request(statement=QUERY)), "DESCRIBE")
+            return
+        columns = await opened.executor.describe(Request(statement=QUERY))
+        assert [column.name.lower() for column in columns] == ["id", "title"], f"describe told {columns}."
+        with anyio.move_on_after(2 * PROMPT) as scope:
+            await opened.executor.describe(Request(statement=self.slow_query))
+        assert not scope.cancelled_caught, "describe ran the slow query; it must only prepare it."
+        try:
+            await opened.executor.describe(Request(statement="SELECT * FROM kit_trak"))
+        except TableNotFound:
+            return
+        raise AssertionError("describe of a query over an unknown table must be TABLE_NOT_FOUND, as running it is.")
+
+    async def test_an_own_grammar_brings_its_own_validator(self, gateway: Gateway, dialect: Dialect) -> None:
+        if Capability.GRAMMAR not in dialect.capabilities:
+            return
+        validators = gateway.plugins.validators(gateway.database().config)
+        assert validators, "Capability.GRAMMAR is declared, which takes our own judge away, and no validator is given."
+
+    def test_the_dialect_answers_to_its_name(self, gateway: Gateway, dialect: Dialect) -> None:
+        plugins: Plugins = gateway.plugins
+        try:
+            named = plugins.load(dialect.name)
+        except DragomanError as error:
+            raise AssertionError(
+                f"The dialect calls itself {dialect.name!r}, and no entry point of that name is installed: {error}"
+            ) from error
+        assert named.dialect is dialect, (
+            f"The entry point {dialect.name!r} gives another plugin than the one under test."
+        )
+
+    def test_the_dialect_s_sql_is_known(self, dialect: Dialect) -> None:
+        statement = Statement.parse("SELECT 1 AS a", sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
+        assert statement.tree is not None, (
+            f"sqlglot does not know {dialect.sqlglot!r}; set Dialect.sqlglot to its name."
+        )
+
+    def test_quoted_names_come_back_as_they_were(self, dialect: Dialect) -> None:
+        quoted = dialect.quote('a "b" c')
+        assert quoted != 'a "b" c', "Dialect.quote left an odd name unquoted."
+        assert quoted.startswith(dialect.quote_marks[0]), f"Dialect.quote wrote {quoted!r}; check quote_marks."
+        assert quoted.endswith(dialect.quote_marks[1]), f"Dialect.quote wrote {quoted!r}; check quote_marks."
+
+
+async def refuses(work: Awaitable[Any], capability: str) -> None:
+    """What is not declared raises `Unsupported` and nothing else."""
+    try:
+        answer = await work
+    except Unsupported:
+        return
+    except DragomanError as error:
+        raise AssertionError(
+            f"Capability.{capability} is not declared; asking for it gave {error.code} and must give UNSUPPORTED."
+        ) from error
+    except Exception as error:
+        raise AssertionError(unexpected(error)) from error
+    raise AssertionError(f"Capability.{capability} is not declared and works ({answer!r:.100}). Declare it.")

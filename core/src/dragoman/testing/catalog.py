@@ -1,0 +1,164 @@
+"""What the inspector tells of the sample, in bulk."""
+
+from __future__ import annotations
+
+from dragoman.dialect import Capability, Dialect
+from dragoman.gateway import Gateway
+from dragoman.model import Inspection, Scope, Table
+from dragoman.testing import sample
+from dragoman.testing.base import OpenDatabase, Suite, ask
+
+TABLES = {sample.GENRE, sample.TRACK, sample.RATING, sample.LISTING, sample.ODD}
+
+
+async def inspected(opened: OpenDatabase, **scope: frozenset[str]) -> dict[str, Table]:
+    """Return what the inspector tells, by name."""
+    inspection: Inspection = await opened.inspector.tables(Scope(**scope))
+    return {table.relation.name: table for table in inspection.tables if not table.system}
+
+
+class CatalogCases(Suite):
+    """Relations, columns and keys."""
+
+    async def test_the_version_of_the_server_is_told(self, opened: OpenDatabase) -> None:
+        version = await opened.inspector.version()
+        assert any(letter.isdigit() for letter in version), (
+            f"inspector.version() answered {version!r}; return the server's own version."
+        )
+
+    async def test_every_relation_is_told(self, opened: OpenDatabase) -> None:
+        missing = TABLES - (await inspected(opened)).keys()
+        assert not missing, (
+            f"inspector.tables(Scope()) left out {sorted(missing)}; it must tell tables and views alike."
+        )
+
+    async def test_every_relation_s_schema_is_among_the_schemas(self, opened: OpenDatabase) -> None:
+        schemas = {schema.name for schema in await opened.inspector.schemas()}
+        told = {table.relation.schema for table in (await inspected(opened)).values()} - {None}
+        assert told <= schemas, (
+            f"Relations stand in {sorted(map(str, told))}, inspector.schemas() tells {sorted(schemas)}."
+        )
+
+    async def test_a_view_is_told_as_a_view(self, opened: OpenDatabase) -> None:
+        tables = await inspected(opened)
+        kinds = {name: tables[name].type for name in (sample.TRACK, sample.LISTING)}
+        assert kinds == {sample.TRACK: "table", sample.LISTING: "view"}, f"Table.type is {kinds}."
+
+    async def test_columns_are_told_in_their_order(self, opened: OpenDatabase) -> None:
+        tables = await inspected(opened)
+        names = {name: [column.name for column in tables[name].columns] for name in (sample.TRACK, sample.LISTING)}
+        assert names == {sample.TRACK: ["id", "genre_id", "title", "note"], sample.LISTING: ["title", "name"]}, (
+            f"The columns are told as {names}; they must come in the order of the table, for views too."
+        )
+
+    async def test_every_column_has_a_type(self, opened: OpenDatabase) -> None:
+        untyped = [
+            f"{table.relation.name}.{column.name}"
+            for table in (await inspected(opened)).values()
+            for column in table.columns
+            if not column.type and table.type == "table"
+        ]
+        assert not untyped, f"TableColumn.type is empty for {untyped}."
+
+    async def test_nullable_columns_and_no_others_are_told_as_nullable(self, opened: OpenDatabase) -> None:
+        track = (await inspected(opened))[sample.TRACK]
+        nullable = {column.name: column.nullable for column in track.columns}
+        assert (nullable["note"], nullable["title"], nullable["genre_id"]) == (True, False, False), (
+            f"TableColumn.nullable is {nullable}; note may be null, genre_id and title may not. Is it inverted?"
+        )
+
+    async def test_a_scope_of_names_restricts(self, opened: OpenDatabase) -> None:
+        wanted = frozenset({sample.TRACK, sample.ODD})
+        found = set(await inspected(opened, names=wanted))
+        assert found == wanted, f"tables(Scope(names={sorted(wanted)})) told {sorted(found)}."
+
+    async def test_a_scope_of_schemas_restricts(self, opened: OpenDatabase) -> None:
+        track = (await inspected(opened))[sample.TRACK]
+        schema = track.relation.schema
+        assert schema, "Relation.schema is None; name the schema the relation stands in, the default one too."
+        assert TABLES <= (await inspected(opened, schemas=frozenset({schema}))).keys(), (
+            f"tables(Scope(schemas={{{schema!r}}})) left out relations of that schema."
+        )
+        elsewhere = await inspected(opened, schemas=frozenset({"kit_no_such_schema"}))
+        assert not elsewhere, "tables() told relations of a schema that is not there; honour Scope.schemas."
+
+    async def test_a_name_that_is_not_there_is_no_error(self, opened: OpenDatabase) -> None:
+        found = await inspected(opened, names=frozenset({"kit_no_such_table"}))
+        assert not found, f"A scope of one unknown name told {sorted(found)}; it must tell nothing."
+
+    async def test_a_name_with_quotes_in_a_scope_is_only_a_name(self, opened: OpenDatabase) -> None:
+        found = await inspected(opened, names=frozenset({"x' OR '1'='1"}))
+        assert not found, "A name with quotes changed the inspector's own SQL: bind names or quote them."
+
+    async def test_names_that_need_quotes_are_told_as_stored_and_can_be_queried(
+        self, gateway: Gateway, dialect: Dialect, opened: OpenDatabase
+    ) -> None:
+        columns = [column.name for column in (await inspected(opened))[sample.ODD].columns]
+        assert columns == ["select"], f"The column select of {sample.ODD!r} is told as {columns}."
+        result = await ask(gateway, f"SELECT {dialect.quote('select')} FROM {dialect.quote(sample.ODD)}")
+        assert result.rows == [[7]], (
+            "Dialect.quote does not quote as the database reads: check quote_marks and reserved."
+        )
+
+    async def test_the_catalog_finds_a_table_by_its_plain_name(self, opened: OpenDatabase) -> None:
+        table = await opened.catalog.find(sample.TRACK)
+        assert table.relation.name == sample.TRACK, f"Catalog.find({sample.TRACK!r}) found {table.relation}."
+
+    async def test_a_sample_of_rows_can_be_taken_of_any_name(self, gateway: Gateway) -> None:
+        result = await gateway.sample(None, sample.ODD)
+        assert result.rows == [[7]], f"A sample of {sample.ODD!r} gave {result.rows}."
+
+    async def test_comments_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        track = (await inspected(opened))[sample.TRACK]
+        title = next(column for column in track.columns if column.name == "title")
+        declared = Capability.COMMENTS in dialect.capabilities
+        wanted = (sample.TRACK_COMMENT, sample.TITLE_COMMENT) if declared else (None, None)
+        assert (track.comment, title.comment) == wanted, declared_or_not("COMMENTS", declared, track.comment)
+
+    async def test_primary_keys_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        tables = await inspected(opened)
+        keys = {name: tables[name].primary_key for name in (sample.TRACK, sample.RATING)}
+        declared = Capability.PRIMARY_KEYS in dialect.capabilities
+        wanted = {sample.TRACK: ("id",), sample.RATING: ("judge", "track_id")}
+        assert keys == (wanted if declared else dict.fromkeys(wanted, ())), (
+            declared_or_not("PRIMARY_KEYS", declared, keys) + " A composite key's columns come in key order."
+        )
+
+    async def test_foreign_keys_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        tables = await inspected(opened)
+        keys = [
+            (key.relation.name, key.columns, key.references.name, key.referenced_columns)
+            for name in (sample.RATING, sample.TRACK)
+            for key in tables[name].foreign_keys
+        ]
+        declared = Capability.FOREIGN_KEYS in dialect.capabilities
+        wanted = [
+            (sample.RATING, ("track_id",), sample.TRACK, ("id",)),
+            (sample.TRACK, ("genre_id",), sample.GENRE, ("id",)),
+        ]
+        assert keys == (wanted if declared else []), declared_or_not("FOREIGN_KEYS", declared, keys)
+
+    async def test_indexes_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        indexes = (await inspected(opened))[sample.TRACK].indexes
+        told = [(index.parts, index.unique) for index in indexes if index.name == sample.TITLE_INDEX]
+        declared = Capability.INDEXES in dialect.capabilities
+        assert (told == [(("title",), False)]) if declared else not indexes, declared_or_not(
+            "INDEXES", declared, indexes
+        )
+
+    async def test_row_estimates_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        estimate = (await inspected(opened))[sample.TRACK].row_estimate
+        declared = Capability.ROW_ESTIMATES in dialect.capabilities
+        assert (estimate is not None) == declared, declared_or_not("ROW_ESTIMATES", declared, estimate)
+
+    async def test_catalogs_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        catalog = (await inspected(opened))[sample.TRACK].relation.catalog
+        declared = Capability.CATALOGS in dialect.capabilities
+        assert (catalog is not None) == declared, declared_or_not("CATALOGS", declared, catalog)
+
+
+def declared_or_not(capability: str, declared: bool, told: object) -> str:
+    """What is wrong about a capability, and what to do."""
+    if declared:
+        return f"Capability.{capability} is declared, and the inspector told {told!r}. Fix it, or do not declare it."
+    return f"Capability.{capability} is not declared, and the inspector told {told!r}. Declare it: core relies on it."

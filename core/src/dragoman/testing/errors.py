@@ -1,0 +1,136 @@
+"""Errors: ours, of the right kind, with a way out, and without anything that must not be shown."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+
+import pytest
+
+from dragoman.errors import (
+    ColumnNotFound,
+    ConnectionFailed,
+    DragomanError,
+    InvalidSql,
+    QueryError,
+    SchemaNotFound,
+    TableNotFound,
+)
+from dragoman.gateway import Gateway
+from dragoman.model import Database
+from dragoman.testing import sample
+from dragoman.testing.base import PLANTED, OpenDatabase, Suite, ask, direct_failure, failure, unexpected
+
+UNKNOWN_TABLE = "SELECT * FROM kit_trak"
+UNKNOWN_COLUMN = f"SELECT titel FROM {sample.TRACK}"
+UNKNOWN_SCHEMA = f"SELECT * FROM kit_no_such_schema.{sample.TRACK}"
+BROKEN = f"SELECT id FROM {sample.TRACK} WHERE ORDER BY"
+
+
+class ErrorCases(Suite):
+    """Through the gateway, then straight from the executor, whose errors no one else translates."""
+
+    async def test_an_unknown_table_is_named_and_the_near_one_suggested(self, gateway: Gateway) -> None:
+        error = await failure(gateway, UNKNOWN_TABLE)
+        assert_kind(error, TableNotFound)
+        assert sample.TRACK in error.suggestion, (
+            f"The suggestion {error.suggestion!r} does not name {sample.TRACK}: set the error's `identifier` to the"
+            " name the database did not know."
+        )
+
+    async def test_an_unknown_column_is_named_and_the_near_one_suggested(self, gateway: Gateway) -> None:
+        error = await failure(gateway, UNKNOWN_COLUMN)
+        assert_kind(error, ColumnNotFound)
+        assert "title" in error.suggestion, (
+            f"The suggestion {error.suggestion!r} does not name title: set the error's `identifier` to the name the"
+            " database did not know."
+        )
+
+    async def test_an_unknown_schema_is_not_found(self, gateway: Gateway) -> None:
+        assert_kind(await failure(gateway, UNKNOWN_SCHEMA), SchemaNotFound, TableNotFound)
+
+    async def test_a_statement_that_does_not_parse_is_invalid(self, gateway: Gateway) -> None:
+        assert_kind(await failure(gateway, BROKEN), InvalidSql)
+
+    async def test_a_failure_at_run_time_is_a_query_error(self, gateway: Gateway) -> None:
+        assert_kind(await failure(gateway, self.failing_query), QueryError)
+
+    @pytest.mark.parametrize("case", ["table", "column", "syntax", "run_time"])
+    async def test_the_executor_s_own_errors_are_ours(self, opened: OpenDatabase, case: str) -> None:
+        statements = {
+            "table": UNKNOWN_TABLE,
+            "column": UNKNOWN_COLUMN,
+            "syntax": BROKEN,
+            "run_time": self.failing_query,
+        }
+        wanted = {"table": TableNotFound, "column": ColumnNotFound, "syntax": InvalidSql, "run_time": QueryError}
+        assert_kind(await direct_failure(opened, statements[case]), wanted[case])
+
+    async def test_every_error_says_what_to_do(self, gateway: Gateway) -> None:
+        for statement in (UNKNOWN_TABLE, UNKNOWN_COLUMN, BROKEN, self.failing_query):
+            error = await failure(gateway, statement)
+            assert error.suggestion, f"{error.code} for {statement!r} has no suggestion; say what an agent can do next."
+
+    async def test_no_error_shows_what_must_not_be_shown(
+        self, gateway: Gateway, opened: OpenDatabase, database: Database
+    ) -> None:
+        for statement in (UNKNOWN_TABLE, UNKNOWN_COLUMN, UNKNOWN_SCHEMA, BROKEN, self.failing_query):
+            assert_discreet(await failure(gateway, statement), database)
+            assert_discreet(await direct_failure(opened, statement), database)
+
+    async def test_a_failed_statement_spoils_nothing(self, gateway: Gateway) -> None:
+        for _ in range(gateway.database().config.pool_size + 1):
+            await failure(gateway, UNKNOWN_TABLE)
+            await failure(gateway, self.failing_query)
+        result = await ask(gateway, f"SELECT id FROM {sample.GENRE} ORDER BY id")
+        assert result.rows == [[1], [2], [3]], "After failed statements a query was not answered as before."
+
+    async def test_a_database_that_cannot_be_reached_is_named_and_its_address_is_not(self, database: Database) -> None:
+        gone = self.unreachable(database)
+        async with Gateway.open([gone]) as gateway:
+            error = await failure(gateway, "SELECT 1 AS a")
+            assert_kind(error, ConnectionFailed)
+            assert gone.name in error.message, (
+                f"The message {error.message!r} does not name the database {gone.name!r}."
+            )
+            assert_discreet(error, gone)
+            status = await gateway.database().status(5.0)
+        assert status.state == "unreachable", f"The status of a database that is not there is {status.state}."
+        assert PLANTED not in status.error, f"The status shows an address or a password: {status.error}"
+
+    async def test_the_inspector_s_own_errors_are_ours(self, database: Database) -> None:
+        async with Gateway.open([self.unreachable(database)]) as gateway:
+            try:
+                version = await gateway.database().inspector.version()
+            except DragomanError as error:
+                assert_kind(error, ConnectionFailed)
+            except Exception as error:
+                raise AssertionError(unexpected(error)) from error
+            else:
+                raise AssertionError(f"The inspector told {version!r} of a database that is not there.")
+
+
+def assert_kind(error: DragomanError, *kinds: type[DragomanError]) -> None:
+    """The error is of one of these kinds."""
+    wanted = " or ".join(kind.code for kind in kinds)
+    assert isinstance(error, kinds), (
+        f"The error is {error.code} ({error.message}) and must be {wanted}. Map the driver's error code or message to"
+        " it."
+    )
+
+
+def assert_discreet(error: DragomanError, database: Database) -> None:
+    """Nothing an error shows may tell where the database is or how to get in."""
+    shown = " ".join((str(error), repr(error), json.dumps(error.as_dict(), default=str), repr(error.__cause__)))
+    for what in _secrets(database):
+        assert what not in shown, f"The error shows {what!r}: {shown}"
+    for trace in ("Traceback", ".py", sys.prefix):
+        assert trace not in shown, f"The error shows a trace of the program, {trace!r}: {shown}"
+
+
+def _secrets(database: Database) -> Iterable[str]:
+    secrets = [secret.reveal() for secret in (database.password, database.url) if secret]
+    path = str(database.database or "")
+    places = [str(database.folder.absolute()), path] if "/" in path or database.host is None else []
+    return [secret for secret in (*secrets, *places, PLANTED) if len(secret) > 3]

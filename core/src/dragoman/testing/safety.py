@@ -1,0 +1,150 @@
+"""Read-only: refused by the gateway, and by the engine with every check of ours left out. Values are bound."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from dragoman.dialect import Capability, Dialect
+from dragoman.errors import (
+    ConfigurationError,
+    DragomanError,
+    ParameterError,
+    Refused,
+    UnsafeSql,
+    Unsupported,
+    WriteDenied,
+)
+from dragoman.gateway import Gateway
+from dragoman.model import Database
+from dragoman.testing import sample
+from dragoman.testing.base import OpenDatabase, Suite, ask, direct_failure, failure, run, unexpected
+
+HOSTILE = ("'; DROP TABLE kit_rating; --", '" OR 1=1 --', "?", "$1", ":x", "%s", "\\'", "")
+
+
+class SafetyCases(Suite):
+    """Writes, second statements, parameters."""
+
+    async def test_writes_are_refused_by_the_gateway(self, gateway: Gateway) -> None:
+        for statement in self.writes:
+            error = await failure(gateway, statement)
+            assert isinstance(error, WriteDenied), f"{statement!r} gave {error.code} and must be {WriteDenied.code}."
+
+    async def test_writes_are_refused_by_the_engine_itself(
+        self, gateway: Gateway, opened: OpenDatabase, dialect: Dialect
+    ) -> None:
+        before = await self._state(gateway)
+        for statement in self.writes:
+            refused = await _refused(opened, statement)
+            assert await self._state(gateway) == before, (
+                f"{statement!r} changed the database. Open sessions read-only, and roll every transaction back."
+            )
+            assert refused or Capability.READ_ONLY_SESSION not in dialect.capabilities, (
+                f"The engine took {statement!r}, with our own checks left out. Open it read-only (a read-only"
+                " transaction, mode or role), or do not declare Capability.READ_ONLY_SESSION."
+            )
+
+    async def test_a_database_without_read_only_sessions_opens_only_when_accepted(
+        self, database: Database, dialect: Dialect
+    ) -> None:
+        declared = Capability.READ_ONLY_SESSION in dialect.capabilities
+        async with Gateway.open([dataclasses.replace(database, accept_unenforced=False)]) as gateway:
+            try:
+                gateway.database()
+                opens = True
+            except ConfigurationError:
+                opens = False
+        assert opens == declared, f"READ_ONLY_SESSION declared: {declared}; opens without accept_unenforced: {opens}."
+
+    async def test_a_second_statement_is_refused_by_the_gateway(self, gateway: Gateway) -> None:
+        error = await failure(gateway, "SELECT 1 AS a; SELECT 2 AS a")
+        assert isinstance(error, UnsafeSql), f"Two statements gave {error.code} and must be {UnsafeSql.code}."
+
+    async def test_a_second_statement_is_refused_by_the_driver_itself(self, opened: OpenDatabase) -> None:
+        error = await direct_failure(opened, "SELECT 1 AS a; SELECT 2 AS a")
+        assert isinstance(error, DragomanError), (
+            "Use the driver's prepared or extended protocol: it takes one statement."
+        )
+
+    async def test_an_unknown_function_is_refused(self, gateway: Gateway) -> None:
+        error = await failure(gateway, "SELECT kit_no_such_function(1) AS a")
+        assert isinstance(error, Refused), (
+            f"A function nobody knows gave {error.code}: Rules.functions must list only what was judged harmless."
+        )
+
+    async def test_parameters_are_bound_or_refused(self, gateway: Gateway, dialect: Dialect) -> None:
+        statement = f"SELECT id FROM {sample.TRACK} WHERE title = {placeholder(dialect)}"
+        if Capability.PARAMETERS not in dialect.capabilities:
+            error = await failure(gateway, statement, "Naima")
+            assert isinstance(error, Unsupported), f"PARAMETERS is not declared; one gave {error.code}."
+            return
+        for value, wanted in (("Naima", [[2]]), (sample.HOSTILE_TITLE, [[3]])):
+            result = await ask(gateway, statement, value)
+            assert result.rows == wanted, f"The parameter {value!r} found {result.rows} and must find {wanted}."
+
+    @pytest.mark.parametrize("value", range(len(HOSTILE)))
+    async def test_a_hostile_parameter_is_only_a_value(
+        self, opened: OpenDatabase, dialect: Dialect, value: int
+    ) -> None:
+        _needs_parameters(dialect)
+        statement = f"SELECT id FROM {sample.TRACK} WHERE title = {placeholder(dialect)}"
+        try:
+            _, rows = await run(opened, statement, HOSTILE[value])
+        except Exception as error:
+            raise AssertionError(
+                f"The parameter {HOSTILE[value]!r} made the statement fail ({error}): bind parameters, never"
+                " paste them."
+            ) from error
+        wanted = [[4]] if HOSTILE[value] == "" else []
+        assert rows == wanted, f"The parameter {HOSTILE[value]!r} found {rows}: bind parameters, never paste them."
+
+    async def test_placeholders_in_texts_are_left_alone(self, gateway: Gateway, dialect: Dialect) -> None:
+        _needs_parameters(dialect)
+        text = "? $1 :x %s 100%"
+        statement = f"SELECT '{text}' AS t, title FROM {sample.TRACK} WHERE id = {placeholder(dialect)}"
+        result = await ask(gateway, statement, 2)
+        assert result.rows == [[text, "Naima"]], f"A text of placeholders came as {result.rows}."
+
+    async def test_parameters_keep_their_order(self, gateway: Gateway, dialect: Dialect) -> None:
+        _needs_parameters(dialect)
+        first, second = placeholder(dialect), placeholder(dialect, 2)
+        statement = f"SELECT id FROM {sample.TRACK} WHERE title = {first} AND genre_id = {second}"
+        result = await ask(gateway, statement, "Naima", 1)
+        assert result.rows == [[2]], f"Two parameters found {result.rows} and must find [[2]]."
+
+    @pytest.mark.parametrize("given", ["too_few", "too_many"])
+    async def test_parameters_that_do_not_fit_are_parameter_errors(
+        self, gateway: Gateway, dialect: Dialect, given: str
+    ) -> None:
+        _needs_parameters(dialect)
+        statement = f"SELECT id FROM {sample.TRACK} WHERE title = {placeholder(dialect)}"
+        error = await failure(gateway, statement, *(() if given == "too_few" else ("Naima", "Zombie")))
+        assert isinstance(error, ParameterError), f"Parameters that do not fit gave {error.code}: {error.message}"
+
+    async def _state(self, gateway: Gateway) -> object:
+        counts = [
+            (await ask(gateway, f"SELECT * FROM {table}")).rows for table in (sample.GENRE, sample.TRACK, sample.RATING)
+        ]
+        return [sorted(map(str, rows)) for rows in counts]
+
+
+async def _refused(opened: OpenDatabase, statement: str) -> bool:
+    try:
+        await run(opened, statement)
+    except DragomanError:
+        return True
+    except Exception as error:
+        raise AssertionError(unexpected(error)) from error
+    return False
+
+
+def _needs_parameters(dialect: Dialect) -> None:
+    if Capability.PARAMETERS not in dialect.capabilities:
+        pytest.skip("PARAMETERS is not declared; another case sees to it that they are refused.")
+
+
+def placeholder(dialect: Dialect, number: int = 1) -> str:
+    """Return a placeholder as the dialect's agents write it."""
+    return "?" if dialect.placeholder == "?" else f"${number}"

@@ -1,0 +1,68 @@
+"""The tables every conformance run knows: what creates them, and what stands in them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from dragoman.dialect import Capability, Dialect
+
+GENRE: Final = "kit_genre"
+TRACK: Final = "kit_track"
+RATING: Final = "kit_rating"
+LISTING: Final = "kit_listing"
+ODD: Final = "kit odd"
+"""A name that needs quotes, with a column that does too."""
+
+TITLE_INDEX: Final = "kit_track_title"
+TRACK_COMMENT: Final = "What can be played"
+TITLE_COMMENT: Final = "As printed on the sleeve"
+HOSTILE_TITLE: Final = """it's "odd"; -- 100% ? $1 :x %s Zoë"""
+GENRES: Final = ((1, "Jazz"), (2, "Folk"), (3, "Raï"))
+TRACKS: Final = ((1, 1, "So What"), (2, 1, "Naima"), (3, 2, HOSTILE_TITLE), (4, 3, ""), (5, 2, "Zombie"))
+
+TYPES: Final[Mapping[str, str]] = {"integer": "INTEGER", "text": "VARCHAR(100)"}
+
+
+def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Capability]) -> Iterator[str]:
+    """Yield the statements that build the sample, without what the engine lacks."""
+    key = "" if Capability.PRIMARY_KEYS in lacks else " PRIMARY KEY"
+    integer, text = types["integer"], types["text"]
+    reference = "" if Capability.FOREIGN_KEYS in lacks else f" REFERENCES {GENRE} (id)"
+    composite = "" if Capability.PRIMARY_KEYS in lacks else ", PRIMARY KEY (judge, track_id)"
+    yield f"CREATE TABLE {GENRE} (id {integer} NOT NULL{key}, name {text} NOT NULL)"
+    yield (
+        f"CREATE TABLE {TRACK} (id {integer} NOT NULL{key}, genre_id {integer} NOT NULL{reference},"
+        f" title {text} NOT NULL, note {text})"
+    )
+    yield (
+        f"CREATE TABLE {RATING} (track_id {integer} NOT NULL, judge {text} NOT NULL, stars {integer}{composite}"
+        f"{_track_reference(lacks)})"
+    )
+    yield f"CREATE VIEW {LISTING} AS SELECT t.title, g.name FROM {TRACK} t JOIN {GENRE} g ON g.id = t.genre_id"
+    yield f"CREATE TABLE {dialect.quote(ODD)} ({dialect.quote('select')} {integer})"
+    if Capability.INDEXES not in lacks:
+        yield f"CREATE INDEX {TITLE_INDEX} ON {TRACK} (title)"
+    if Capability.COMMENTS in dialect.capabilities:
+        yield f"COMMENT ON TABLE {TRACK} IS '{TRACK_COMMENT}'"
+        yield f"COMMENT ON COLUMN {TRACK}.title IS '{TITLE_COMMENT}'"
+    yield f"INSERT INTO {GENRE} (id, name) VALUES " + ", ".join(f"({id}, '{name}')" for id, name in GENRES)
+    yield f"INSERT INTO {TRACK} (id, genre_id, title) VALUES " + ", ".join(
+        f"({id}, {genre}, {literal(title)})" for id, genre, title in TRACKS
+    )
+    yield f"INSERT INTO {RATING} (track_id, judge, stars) VALUES (1, 'Ada', 5), (2, 'Ada', 4)"
+    yield f"INSERT INTO {dialect.quote(ODD)} ({dialect.quote('select')}) VALUES (7)"
+
+
+def _track_reference(lacks: Collection[Capability]) -> str:
+    return "" if Capability.FOREIGN_KEYS in lacks else f", FOREIGN KEY (track_id) REFERENCES {TRACK} (id)"
+
+
+def literal(text: str) -> str:
+    """Return a text as SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def numbers(count: int) -> str:
+    """A query of `count` rows: the column `n` from 1 on. Portable, and without a function."""
+    return "SELECT 1 AS n" + "".join(f" UNION ALL SELECT {n}" for n in range(2, count + 1))

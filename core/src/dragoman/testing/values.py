@@ -1,0 +1,134 @@
+"""Exact values: what a database holds is what the agent reads, whatever way a driver would make of it."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Final
+
+import pytest
+
+from dragoman.dialect import Capability, Dialect
+from dragoman.errors import DragomanError
+from dragoman.gateway import Gateway
+from dragoman.testing import sample
+from dragoman.testing.base import Suite, ask
+
+# Case -> how standard SQL writes the value, and what an agent must read. Only the way of writing is the dialect's.
+VALUES: Final[dict[str, tuple[str, Any]]] = {
+    "integer": ("42", 42),
+    "negative_integer": ("-7", -7),
+    "largest_safe_integer": ("9007199254740991", 9007199254740991),
+    "integer_beyond_2_53": ("9007199254740993", "9007199254740993"),
+    "negative_integer_beyond_2_53": ("-9007199254740993", "-9007199254740993"),
+    "largest_64_bit_integer": ("9223372036854775807", "9223372036854775807"),
+    "decimal": ("CAST(12.50 AS DECIMAL(10, 2))", "12.50"),
+    "long_decimal": ("CAST('12345678901234567890.12345678' AS DECIMAL(28, 8))", "12345678901234567890.12345678"),
+    "float": ("CAST(0.1 AS DOUBLE PRECISION)", 0.1),
+    "large_float": ("CAST(1e300 AS DOUBLE PRECISION)", 1e300),
+    "nan": ("CAST('NaN' AS DOUBLE PRECISION)", "NaN"),
+    "infinity": ("CAST('Infinity' AS DOUBLE PRECISION)", "Infinity"),
+    "negative_infinity": ("CAST('-Infinity' AS DOUBLE PRECISION)", "-Infinity"),
+    "true": ("TRUE", True),
+    "false": ("FALSE", False),
+    "null": ("NULL", None),
+    "text": ("'plain'", "plain"),
+    "empty_text": ("''", ""),
+    "text_that_looks_like_null": ("'NULL'", "NULL"),
+    "text_that_looks_like_a_number": ("'007'", "007"),
+    "quotes": (sample.literal('it\'s "odd" `here` \\ there'), 'it\'s "odd" `here` \\ there'),
+    "placeholders_in_text": ("'? $1 :x %s {y} --'", "? $1 :x %s {y} --"),
+    "unicode": ("'Zoë 日本 \U0001f600 e\u0301'", "Zoë 日本 \U0001f600 e\u0301"),
+    "line_breaks": ("'a\n\tb'", "a\n\tb"),
+    "binary": ("X'00ff10'", base64.b64encode(b"\x00\xff\x10").decode()),
+    "date": ("DATE '2024-02-29'", "2024-02-29"),
+    "timestamp": ("TIMESTAMP '2024-02-29 13:14:15.123456'", "2024-02-29 13:14:15.123456"),
+}
+ARRAYS: Final[dict[str, tuple[str, Any]]] = {
+    "array": ("ARRAY[1, 2, NULL]", [1, 2, None]),
+    "array_of_large_integers": ("ARRAY[9007199254740993]", ["9007199254740993"]),
+}
+NESTED: Final[dict[str, tuple[str, Any]]] = {
+    "row": ("CAST(ROW(1, 'x') AS ROW(a INTEGER, b VARCHAR))", {"a": 1, "b": "x"}),
+    "map": ("MAP(ARRAY['a'], ARRAY[1])", {"a": 1}),
+}
+
+
+class ValueCases(Suite):
+    """Each value by itself, then together."""
+
+    @pytest.mark.parametrize("value", list(VALUES))
+    async def test_a_value_is_exact(self, gateway: Gateway, value: str) -> None:
+        await self._check(gateway, value, *VALUES[value])
+
+    @pytest.mark.parametrize("value", list(ARRAYS))
+    async def test_an_array_is_exact(self, gateway: Gateway, dialect: Dialect, value: str) -> None:
+        await self._check_declared(gateway, dialect, Capability.ARRAYS, value, *ARRAYS[value])
+
+    @pytest.mark.parametrize("value", list(NESTED))
+    async def test_a_nested_value_is_exact(self, gateway: Gateway, dialect: Dialect, value: str) -> None:
+        await self._check_declared(gateway, dialect, Capability.NESTED, value, *NESTED[value])
+
+    async def test_large_integers_are_exact_after_nulls_and_small_ones(self, gateway: Gateway) -> None:
+        result = await ask(
+            gateway, "SELECT NULL AS n UNION ALL SELECT 1 UNION ALL SELECT 9007199254740993 UNION ALL SELECT 2"
+        )
+        values = sorted((row[0] for row in result.rows), key=str)
+        assert values == [1, 2, "9007199254740993", None], (
+            f"The column came as {values}; decide a column's kind by its type, not by its first value."
+        )
+
+    async def test_null_and_empty_text_differ(self, gateway: Gateway) -> None:
+        result = await ask(gateway, f"SELECT id, title, note FROM {sample.TRACK} WHERE id = 4")
+        assert result.rows == [[4, "", None]], f"An empty text and a NULL came as {result.rows[0][1:]}."
+
+    async def test_stored_texts_come_as_stored(self, gateway: Gateway) -> None:
+        result = await ask(gateway, f"SELECT id, genre_id, title FROM {sample.TRACK} ORDER BY id")
+        assert result.rows == [list(row) for row in sample.TRACKS], f"The rows came as {result.rows}."
+
+    async def test_two_columns_of_one_name_both_survive(self, gateway: Gateway) -> None:
+        result = await ask(gateway, "SELECT 1 AS a, 2 AS a, 3 AS b")
+        names = [column.name.lower() for column in result.columns]
+        assert (names, result.rows) == (["a", "a", "b"], [[1, 2, 3]]), (
+            f"Columns {names}, rows {result.rows}: hand rows on as sequences, never as mappings by name."
+        )
+
+    async def test_an_empty_result_has_its_columns(self, gateway: Gateway) -> None:
+        result = await ask(gateway, f"SELECT id, title FROM {sample.TRACK} WHERE 1 = 0")
+        names = [column.name.lower() for column in result.columns]
+        assert (names, result.rows) == (["id", "title"], []), (
+            f"Columns {names}: take them from the statement's description, not from its first row."
+        )
+
+    async def test_every_column_of_a_result_has_a_type(self, gateway: Gateway) -> None:
+        result = await ask(gateway, f"SELECT id, title FROM {sample.TRACK}")
+        types = [column.type for column in result.columns]
+        assert all(types), f"Column.type came as {types}; give the database's own word, `any` where it has none."
+
+    async def _check(self, gateway: Gateway, name: str, written: str, wanted: Any) -> None:
+        written = self.literals.get(name, written)
+        remedy = (
+            f"If the engine writes this value differently, override literals[{name!r}]; if it has none, declare a gap."
+        )
+        try:
+            result = await ask(gateway, f"SELECT {written} AS v")
+        except DragomanError as error:
+            raise AssertionError(f"{written} gave {error.code} ({error.message}). {remedy}") from error
+        value = result.rows[0][0]
+        assert (value, type(value)) == (wanted, type(wanted)), (
+            f"{written} came as {value!r} and must come as {wanted!r}. Have the driver hand out exact values (as text"
+            f" where it rounds), and set Column.kind to what it hands out. {remedy}"
+        )
+
+    async def _check_declared(
+        self, gateway: Gateway, dialect: Dialect, capability: Capability, name: str, written: str, wanted: Any
+    ) -> None:
+        if capability in dialect.capabilities:
+            await self._check(gateway, name, written, wanted)
+            return
+        try:
+            result = await ask(gateway, f"SELECT {self.literals.get(name, written)} AS v")
+        except DragomanError:
+            return
+        assert not isinstance(result.rows[0][0], list | dict), (
+            f"Capability.{capability.name} is not declared, and a value came as {result.rows[0][0]!r}. Declare it."
+        )

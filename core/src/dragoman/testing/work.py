@@ -1,0 +1,141 @@
+"""Work ends when nobody waits for it any more: cancelled, timed out, left early. And many may work at once."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import anyio
+import pytest
+
+from dragoman.dialect import Capability
+from dragoman.errors import QueryTimeout
+from dragoman.gateway import Gateway
+from dragoman.model import Database, Limits, Request
+from dragoman.testing import sample
+from dragoman.testing.base import PROMPT, Suite, ask, failure
+
+MOMENT = 0.5
+AT_ONCE = 10
+
+
+class WorkCases(Suite):
+    """On a database of one connection, so that one which is left busy is missed at once."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    async def narrow(cls, database: Database, anyio_backend: str) -> AsyncGenerator[Gateway]:
+        """The database under test with a single connection."""
+        async with Gateway.open([dataclasses.replace(database, pool_size=1)]) as gateway:
+            await ask(gateway, "SELECT 1 AS a")
+            yield gateway
+
+    async def test_a_cancelled_query_is_ended_in_the_database(self, narrow: Gateway) -> None:
+        for _ in range(2):
+            query = asyncio.ensure_future(narrow.query(None, self.slow_query))
+            await self._has_begun(query)
+            query.cancel()
+            await _ends(query, "A cancelled query")
+        await self._assert_ended(narrow, "A cancelled query")
+
+    async def test_a_query_cancelled_by_a_scope_is_ended_in_the_database(self, narrow: Gateway) -> None:
+        began = time.monotonic()
+        with anyio.move_on_after(MOMENT):
+            await narrow.query(None, self.slow_query)
+        assert time.monotonic() - began < MOMENT + PROMPT, (
+            "A query cancelled by an anyio scope did not end promptly: such a scope cancels every await, so clean up in"
+            " a shielded scope or in a task of its own."
+        )
+        await self._assert_ended(narrow, "A query cancelled by a scope")
+
+    async def test_a_query_that_takes_too_long_is_ended_in_the_database(self, narrow: Gateway) -> None:
+        began = time.monotonic()
+        error = await failure(narrow, self.slow_query, timeout=MOMENT)
+        assert isinstance(error, QueryTimeout), f"A query beyond its timeout gave {error.code}: {error.message}"
+        assert time.monotonic() - began < MOMENT + PROMPT, "A query ran on long after its timeout."
+        await self._assert_ended(narrow, "A query beyond its timeout")
+
+    async def test_the_executor_keeps_the_deadline_by_itself(self, narrow: Gateway) -> None:
+        request = Request(statement=self.slow_query, limits=Limits(timeout=MOMENT))
+        try:
+            with anyio.fail_after(MOMENT + 2 * PROMPT):
+                async with narrow.database().executor.open(request) as stream:
+                    async for _ in stream.batches:
+                        break
+        except QueryTimeout:
+            return
+        except TimeoutError:
+            raise AssertionError(
+                "The executor ignored limits.timeout: enforce it in the engine, or around it."
+            ) from None
+        raise AssertionError("The slow query ended within its timeout: override slow_query with a slower one.")
+
+    async def test_a_stream_left_early_is_ended_in_the_database(self, narrow: Gateway) -> None:
+        cross = ", ".join(f"{sample.TRACK} t{n}" for n in range(16))
+        with anyio.fail_after(PROMPT * 4):
+            for _ in range(2):
+                async with narrow.database().executor.open(Request(statement=f"SELECT t0.id FROM {cross}")) as stream:
+                    async for _ in stream.batches:
+                        break
+        await self._assert_ended(narrow, "A stream left early")
+
+    async def test_queries_at_once_get_each_its_own_answer(self, gateway: Gateway) -> None:
+        with anyio.fail_after(PROMPT * 4):
+            results = await asyncio.gather(*(ask(gateway, f"SELECT {n} AS n") for n in range(AT_ONCE)))
+        answers = [result.rows[0][0] for result in results]
+        assert answers == list(range(AT_ONCE)), f"{AT_ONCE} queries at once were answered {answers}."
+
+    async def test_more_queries_than_connections_wait_their_turn(self, narrow: Gateway) -> None:
+        with anyio.fail_after(PROMPT * 4):
+            results = await asyncio.gather(*(ask(narrow, f"SELECT {n} AS n") for n in range(AT_ONCE)))
+        answers = [result.rows[0][0] for result in results]
+        assert answers == list(range(AT_ONCE)), f"{AT_ONCE} queries over one connection were answered {answers}."
+
+    async def test_a_slow_query_does_not_hold_up_others(self, gateway: Gateway) -> None:
+        if gateway.database().config.pool_size < 2:
+            pytest.skip("The database under test has a pool of one.")
+        slow = asyncio.ensure_future(gateway.query(None, self.slow_query))
+        try:
+            await self._has_begun(slow)
+            began = time.monotonic()
+            await ask(gateway, "SELECT 1 AS a")
+            assert time.monotonic() - began < PROMPT, (
+                "A query waited for a slow one although the pool has room: never block the event loop."
+            )
+        finally:
+            slow.cancel()
+            await _ends(slow, "A cancelled query")
+
+    async def _has_begun(self, query: asyncio.Future[Any]) -> None:
+        began = time.monotonic()
+        done, _ = await asyncio.wait({query}, timeout=MOMENT)
+        assert time.monotonic() - began < MOMENT + PROMPT, (
+            "The event loop stood still while a query ran: await the driver, or call it in a thread or a process."
+        )
+        if done:
+            query.result()
+            raise AssertionError(
+                f"The slow query ended within {MOMENT} seconds: override slow_query with a slower one."
+            )
+
+    async def _assert_ended(self, gateway: Gateway, what: str) -> None:
+        began = time.monotonic()
+        with anyio.move_on_after(2 * PROMPT):
+            await ask(gateway, "SELECT 1 AS a")
+        assert time.monotonic() - began < PROMPT, (
+            f"{what} kept its connection busy: end the statement (interrupt, cancel or kill) before giving it back."
+        )
+        if Capability.CANCEL in gateway.database().dialect.capabilities:
+            assert await self.is_idle(gateway), (
+                f"{what} goes on in the database although nobody waits for it. Leaving the stream must end it there:"
+                " call the driver's interrupt or cancel, or do not declare Capability.CANCEL."
+            )
+
+
+async def _ends(query: asyncio.Future[Any], what: str) -> None:
+    done, _ = await asyncio.wait({query}, timeout=2 * PROMPT)
+    assert done, f"{what} does not let its caller go: bound the clean-up, and throw the connection away when it hangs."
+    assert query.cancelled(), f"{what} was answered by {query.exception()!r} instead of ending as cancelled."

@@ -1,0 +1,36 @@
+"""The conformance kit over SQLite."""
+
+import sqlite3
+from typing import ClassVar
+
+import pytest
+from dragoman import Capability, Database
+from dragoman.testing import DialectConformance, never, not_implemented
+
+NO_DECIMALS = never("SQLite has no decimals: NUMERIC is an integer or a binary float")
+NO_BOOLEANS = never("SQLite has no booleans: TRUE is 1")
+
+
+class TestSQLite(DialectConformance):
+    engine_lacks = frozenset({Capability.COMMENTS})
+    failing_query = "SELECT abs(-9223372036854775807 - 1) AS overflow"
+    literals: ClassVar = {
+        "infinity": "9e999",
+        "negative_infinity": "-9e999",
+        "date": "date('2024-02-29')",
+        "timestamp": "'2024-02-29 13:14:15.123456'",
+    }
+    gaps: ClassVar = {
+        "a_value_is_exact[decimal]": NO_DECIMALS,
+        "a_value_is_exact[long_decimal]": NO_DECIMALS,
+        "a_value_is_exact[true]": NO_BOOLEANS,
+        "a_value_is_exact[false]": NO_BOOLEANS,
+        "a_value_is_exact[nan]": never("SQLite makes NULL of NaN"),
+        "every_error_says_what_to_do": not_implemented("SQLite's own errors at run time come without a suggestion"),
+    }
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def database(cls, folder):
+        cls.fill("sqlite", sqlite3.connect(folder / "sample.db"))
+        return Database(name="sample", dialect="sqlite", database="sample.db", folder=folder)
