@@ -13,7 +13,7 @@ import logging
 import typing
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pluggy
 
@@ -52,7 +52,7 @@ class Plugins:
 
     @classmethod
     def discover(cls) -> Plugins:
-        """Scan the installed entry points. Raises `DialectError` for a policy that does not load: none may be missed."""
+        """Scan the installed entry points. Raises `DialectError` when a policy does not load: none may be missed."""
         found: dict[str, list[importlib.metadata.EntryPoint]] = defaultdict(list)
         for entry_point in importlib.metadata.entry_points(group=DIALECTS):
             found[entry_point.name].append(entry_point)
@@ -110,14 +110,13 @@ class Plugins:
 
     def _installed(self, name: str) -> Installed:
         distributions = {_distribution(point): _version(point) for point in self._entry_points[name]}
-        known = {"distribution": ", ".join(sorted(distributions)), "version": ", ".join(distributions.values())}
+        known = Installed(name, ", ".join(sorted(distributions)), ", ".join(distributions.values()))
         try:
             dialect = self.load(name).dialect
         except DialectError as error:
-            reason = f"{error.message} {error.suggestion}".strip()
-            return Installed(name, **known, status="broken", error=reason)
+            return dataclasses.replace(known, status="broken", error=f"{error.message} {error.suggestion}")
         capabilities = tuple(sorted(capability.name.lower() for capability in dialect.capabilities))
-        return Installed(name, **known, driver=_driver(dialect), capabilities=capabilities)
+        return dataclasses.replace(known, driver=_driver(dialect), capabilities=capabilities)
 
     def prepare(self, database: Database) -> Database:
         """Return `database` with its options checked against the dataclass its dialect declares.
@@ -129,11 +128,11 @@ class Plugins:
 
     def executor(self, database: Database) -> Executor:
         """Return the owner's executor for `database`, wrapped by the policies."""
-        return self._ask("executor", Executor, database=database)
+        return cast(Executor, self._ask("executor", Executor, database=database))
 
     def inspector(self, database: Database, executor: Executor) -> Inspector:
         """Return the owner's inspector for `database`, wrapped by the policies."""
-        return self._ask("inspector", Inspector, database=database, executor=executor)
+        return cast(Inspector, self._ask("inspector", Inspector, database=database, executor=executor))
 
     def validators(self, database: Database) -> list[Validator]:
         """Return the owner's validators for `database`, then the policies'."""
