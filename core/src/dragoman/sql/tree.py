@@ -26,15 +26,16 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 def parse(statement: Statement) -> exp.Expr:
     """Return the tree of `statement`. Raises `InvalidSql`, whatever sqlglot stumbles over."""
     try:
-        return _parsed(statement, numberless(statement))
+        return parse_text(statement, numberless(statement))
     except InvalidSql:
         plainer = _plainer(statement)
         if plainer == numberless(statement):
             raise
-        return _parsed(statement, plainer)
+        return parse_text(statement, plainer)
 
 
-def _parsed(statement: Statement, text: str) -> exp.Expr:
+def parse_text(statement: Statement, text: str) -> exp.Expr:
+    """Return the tree of `text`, which stands for `statement`. Raises `InvalidSql`."""
     try:
         trees = sqlglot.parse(text, read=statement.sqlglot)
     except ParseError as error:
