@@ -64,7 +64,6 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     suggestion: str = ""
     identifier: str | None = None
     offset: int | None = None
-    context: dict[str, Any] = {}
 
 
 class Done(msgspec.Struct, tag=True, frozen=True):

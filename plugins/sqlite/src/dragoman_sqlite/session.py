@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import apsw
@@ -23,26 +24,30 @@ BUSY_SECONDS = 5.0
 
 
 class Session:
-    """Opens the file at the first statement and again after a failure to open; keeps no state between statements."""
+    """Opens the file at the first statement, again when another took its place; keeps no state between statements."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._connection: apsw.Connection | None = None
+        self._identity: tuple[int, int] | None = None
         self._authorizer: Authorizer | None = None
         self._deadline = 0.0
         self._interrupted = False
         apsw.hard_heap_limit(setup.memory)
 
+    def expect(self, timeout: float) -> None:
+        """A statement is coming, with so many seconds; called from the listening thread, as `interrupt` is."""
+        self._interrupted = False
+        self._deadline = time.monotonic() + timeout
+
     def interrupt(self) -> None:
-        """End the statement that runs; called from the listening thread."""
+        """End the statement that runs or is about to."""
         self._interrupted = True
         if self._connection is not None:
             self._connection.interrupt()
 
     def run(self, order: Run, send: Send) -> None:
         """Run one statement and send what it yields; whatever goes wrong is sent as `Failed`."""
-        self._interrupted = False
-        self._deadline = time.monotonic() + order.timeout
         statement = Statement(order)
         try:
             self._answer(self._connected(), statement, send)
@@ -52,6 +57,14 @@ class Session:
             statement.close()
 
     def _answer(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
+        try:
+            self._tell(connection, statement, send)
+        except apsw.AuthError:  # raised before anything is sent
+            if self._authorizer is None or not self._authorizer.learns(connection):
+                raise
+            self._tell(connection, statement, send)
+
+    def _tell(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
         match statement.order.task:
             case "rows":
                 self._send_rows(connection, statement, send)
@@ -80,8 +93,12 @@ class Session:
             self._connection = None
 
     def _connected(self) -> apsw.Connection:
+        identity = _identity(self._setup.path)
+        if identity != self._identity:
+            self._close()
         if self._connection is None:
             self._connection = self._open()
+            self._identity = identity
         return self._connection
 
     def _open(self) -> apsw.Connection:
@@ -97,8 +114,7 @@ class Session:
         connection.set_progress_handler(self._must_stop, STEPS)
         connection.pragma("query_only", True)
         connection.pragma("schema_version")  # reads the header: what is not a database says so here
-        self._authorizer = Authorizer(connection, self._setup.functions)
-        connection.authorizer = self._authorizer
+        connection.authorizer = self._authorizer = Authorizer(connection, self._setup.functions)
         return connection
 
     def _must_stop(self) -> bool:
@@ -119,3 +135,12 @@ class Session:
         except UnicodeDecodeError:
             sender.send_all(statement.rescued(connection, skip=sender.seen))
         send(Columns([column.name for column in statement.columns], sender.final_types()))
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file it is: one that was replaced has the same name and is another. None: there is none now."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

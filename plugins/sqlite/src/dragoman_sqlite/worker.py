@@ -48,19 +48,20 @@ def main() -> None:
     _bound(setup.memory)
     session = Session(setup)
     orders: queue.SimpleQueue[Run] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(orders.put, session.interrupt), daemon=True).start()
+    threading.Thread(target=_listen, args=(session, orders.put), daemon=True).start()
     pipe = Pipe(sys.stdout.buffer)
     while True:
         session.run(orders.get(), pipe.send)
         pipe.send(Done())
 
 
-def _listen(put: Callable[[Run], None], interrupt: Callable[[], None]) -> None:
+def _listen(session: Session, put: Callable[[Run], None]) -> None:
     while order := _read(sys.stdin.buffer):
         if isinstance(order, Run):
+            session.expect(order.timeout)
             put(order)
         elif isinstance(order, Cancel):
-            interrupt()
+            session.interrupt()
     os._exit(0)
 
 
