@@ -122,8 +122,8 @@ def test_a_dialect_with_its_own_grammar_judges_for_itself():
 
 
 WORDS = (
-    "select from where with as ( ) , . ; ' \" -- /* */ a b 1 * = and insert delete into values abs harm union in case when"
-    " end cast over ? null not"
+    "select from where with as ( ) , . ; ' \" -- /* */ a b 1 * = and insert delete into values abs harm union in case"
+    " when end cast over ? null not"
 )
 TEXTS = st.one_of(st.text(max_size=200), st.lists(st.sampled_from(WORDS.split()), max_size=60).map(" ".join))
 

@@ -34,8 +34,8 @@ _ALIASES = {"postgresql": "postgres", "sqlserver": "tsql", "mariadb": "mysql"}
 class Translation:
     """SQL for the target, and `notices` of what changed, in words.
 
-    `order`: for its parameters, from first to last, which of the source's values (from 1) each takes; None when they are
-    the source's own, in order.
+    `order`: for its parameters, from first to last, which of the source's values (from 1) each takes; None when they
+    are the source's own, in order.
     """
 
     sql: str
