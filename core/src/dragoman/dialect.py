@@ -63,6 +63,8 @@ class Rules:
     refused_relations: tuple[re.Pattern[str], ...] = ()
 
 
+_STANDARD = Lexicon()
+_NOTHING_ALLOWED = Rules()
 Folding = Literal["lower", "upper", "insensitive", "exact"]
 _PLAIN_NAME = {
     "lower": re.compile(r"[a-z_][a-z0-9_]*"),
@@ -88,8 +90,8 @@ class Dialect:
     sqlglot: str
     driver: str = ""
     capabilities: frozenset[Capability] = frozenset()
-    lexicon: Lexicon = Lexicon()
-    rules: Rules = Rules()
+    lexicon: Lexicon = _STANDARD
+    rules: Rules = _NOTHING_ALLOWED
     options: type[Any] | None = None
     placeholder: Literal["$1", "?"] = "?"
     quote_marks: str = '""'
@@ -176,6 +178,56 @@ class Inspector(abc.ABC):
     async def aclose(self) -> None:
         """Release what the inspector holds of its own. Called once, before the executor's."""
         return
+
+
+class WrappedExecutor(Executor):
+    """Passes everything on to another executor; a policy overrides what it changes."""
+
+    def __init__(self, inner: Executor) -> None:
+        self.inner = inner
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[RowStream]:
+        """As `Executor.open`."""
+        return self.inner.open(request)
+
+    async def describe(self, request: Request) -> Sequence[Column]:
+        """As `Executor.describe`."""
+        return await self.inner.describe(request)
+
+    async def explain(self, request: Request, options: ExplainOptions) -> Plan:
+        """As `Executor.explain`."""
+        return await self.inner.explain(request, options)
+
+    async def prepare(self, request: Request) -> None:
+        """As `Executor.prepare`."""
+        await self.inner.prepare(request)
+
+    async def aclose(self) -> None:
+        """As `Executor.aclose`."""
+        await self.inner.aclose()
+
+
+class WrappedInspector(Inspector):
+    """Passes everything on to another inspector; a policy overrides what it changes."""
+
+    def __init__(self, inner: Inspector) -> None:
+        self.inner = inner
+
+    async def version(self) -> str:
+        """As `Inspector.version`."""
+        return await self.inner.version()
+
+    async def schemas(self) -> Sequence[Schema]:
+        """As `Inspector.schemas`."""
+        return await self.inner.schemas()
+
+    async def tables(self, scope: Scope) -> Inspection:
+        """As `Inspector.tables`."""
+        return await self.inner.tables(scope)
+
+    async def aclose(self) -> None:
+        """As `Inspector.aclose`."""
+        await self.inner.aclose()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dragoman.catalog import Catalog
-from dragoman.dialect import Capability, Dialect, Executor, Inspector
-from dragoman.errors import ConfigurationError, ConnectionFailed, DragomanError, ParameterError
+from dragoman.dialect import Dialect, Executor, Inspector
+from dragoman.errors import ConnectionFailed, DragomanError, ParameterError
 from dragoman.gateway.judge import Judge
 from dragoman.model import Database, Limits
 from dragoman.plugins import Plugins
@@ -39,7 +39,6 @@ class OpenDatabase:
     def __init__(self, plugins: Plugins, database: Database) -> None:
         self.config = plugins.prepare(database)
         self.dialect = plugins.load(database.dialect).dialect
-        _check_enforced(self.dialect, database)
         self.executor = plugins.executor(self.config)
         self.inspector = plugins.inspector(self.config, self.executor)
         self.catalog = Catalog(self.inspector, self.dialect, self.config)
@@ -111,13 +110,3 @@ class OpenDatabase:
         for part in (self.catalog, self.inspector, self.executor):
             with contextlib.suppress(DragomanError):
                 await part.aclose()
-
-
-def _check_enforced(dialect: Dialect, database: Database) -> None:
-    if Capability.READ_ONLY_SESSION in dialect.capabilities or database.accept_unenforced:
-        return
-    raise ConfigurationError(
-        f"The dialect {dialect.name!r} has no read-only sessions: only our own checks would keep writes from the"
-        f" database {database.name!r}.",
-        suggestion=f"Set databases.{database.name}.accept_unenforced = true, with a role that may only read.",
-    )
