@@ -13,7 +13,7 @@ from dragoman.sql import Statement
 from dragoman.sql.calls import FunctionCall, verbs, written_calls
 
 if TYPE_CHECKING:
-    from dragoman.sql.tree import Effect
+    from dragoman.sql.facts import Effect
 
 _QUERY_WORDS = frozenset({"select", "values", "with", "from"})
 # What begins a statement that is no query, in any of the SQLs we know. The first word tells what was meant even where
@@ -68,7 +68,7 @@ class ReadOnly(Validator):
         query = statement.after(prefix.end()) if prefix else statement
         self._check_kind(query)
         try:
-            effect = query.effect()
+            effect = query.effect
         except InvalidSql:
             # Where the tree cannot tell, the tokens still do: a refused function is the better reason.
             self._check_functions(written_calls(query.tokens))

@@ -17,10 +17,11 @@ from sqlglot.dialects.dialect import Dialects
 from sqlglot.errors import SqlglotError
 
 from dragoman.errors import InvalidSql, ParameterError, Unsupported
+from dragoman.sql.facts import is_query
 from dragoman.sql.lexicon import Lexicon
 from dragoman.sql.statement import Statement
 from dragoman.sql.text import clean, tokens
-from dragoman.sql.tree import is_query, parse_text
+from dragoman.sql.tree import parse_text
 
 Rewrite = Callable[[exp.Expr], exp.Expr]
 Placeholder = Literal["$1", "?"]
