@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from dragoman.model import Relation
-from dragoman.sql.calls import FunctionCall
+from dragoman.sql.calls import SYNTAX, FunctionCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ _STATEMENTS = tuple(
         "DML DDL Command Pragma Set Use Attach Detach Transaction Commit Rollback Kill Copy Cache Uncache Refresh Drop"
         " Alter TruncateTable Analyze Comment Grant Revoke Describe Show LoadData Merge Returning Summarize Declare"
         " Execute ExecuteSql IfBlock WhileBlock Block Put Get Semicolon Export Install Lock Into"
+        " LockingStatement ConditionalInsert MultitableInserts LoopBlock RepeatBlock Undrop AlterSession"
+        " UserDefinedFunction"
     ).split()
     if isinstance(kind := getattr(exp, name, None), type)
 )
@@ -110,6 +112,8 @@ def _call(node: exp.Func, text: str) -> FunctionCall | None:
     start = node.meta.get("start")
     if isinstance(start, int):
         written = text[start : node.meta["end"] + 1]
+        if written.lower() in SYNTAX and not isinstance(node.parent, exp.Dot):
+            return None
         return FunctionCall(_dotted(node, written.strip("\"'`[]").lower()), start)
     if isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
         return FunctionCall(_dotted(node, node.name.lower()), offset_of(node) or 0)

@@ -26,6 +26,8 @@ from dragoman.sql.tree import parse_text
 Rewrite = Callable[[exp.Expr], exp.Expr]
 Placeholder = Literal["$1", "?"]
 
+# sqlglot's generators take time that grows faster than the text.
+MAX_LENGTH = 16 * 1024
 # A call no dialect has: every grammar reads it as a value, and every generator writes it as it came.
 _MARK = "DRAGOMAN_PARAMETER"
 _ALIASES = {"postgresql": "postgres", "sqlserver": "tsql", "mariadb": "mysql"}
@@ -57,6 +59,11 @@ def translate(
     source = _grammar_name(source)
     if source == target:
         return Translation(text)
+    if len(text) > MAX_LENGTH:
+        raise InvalidSql(
+            f"A statement of more than {MAX_LENGTH} characters is not translated.",
+            suggestion=f"Write it in {target}, or pass long values as parameters.",
+        )
     statement = Statement.parse(text, sqlglot=source, lexicon=_lexicon(source))
     if _MARK in statement.text.upper():
         raise InvalidSql(f"{_MARK} is a name of ours.", suggestion="Use another name.")

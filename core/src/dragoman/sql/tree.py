@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import sqlglot
@@ -10,7 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from dragoman.errors import InvalidSql
-from dragoman.sql.calls import type_tails, verbs
+from dragoman.sql.calls import type_tails
 from dragoman.sql.text import Token
 
 if TYPE_CHECKING:
@@ -57,12 +58,24 @@ def numberless(statement: Statement) -> str:
 def _plainer(statement: Statement) -> str:
     """The text in words sqlglot knows, for what it cannot read otherwise. Relations and calls stay, and so do offsets.
 
-    `WITH ... VALUES (1), (2)` becomes a SELECT of the same rows, `a LIKE b ESCAPE c` another expression of the three,
-    `CAST(a AS DOUBLE PRECISION)` a cast to one word.
+    `VALUES (1), (2)` becomes a SELECT of the same rows, `a LIKE b ESCAPE c` another expression of the three, the frame
+    `GROUPS` one of ROWS, `.5` the number 05, `CAST(a AS DOUBLE PRECISION)` a cast to one word; COLLATE goes.
     """
-    changes = [(verb, "SELECT") for verb in verbs(statement.tokens) if verb.text.lower() == "values"]
-    changes += [(token, "||") for token in statement.tokens if token.text.lower() == "escape"]
-    changes += [(token, "") for token in type_tails(statement.tokens)]
+    changes = [(token, "") for token in type_tails(statement.tokens)]
+    for token, after in pairwise(statement.tokens):
+        match token.text.lower():
+            case "values" if after.text == "(":
+                changes.append((token, "SELECT"))
+            case "collate":
+                changes += ((token, ""), (after, ""))
+            case "escape":
+                changes.append((token, "||"))
+            case "groups" if after.kind == "number" or after.text.lower() in {"between", "current", "unbounded"}:
+                changes.append((token, "ROWS"))
+            case word if token.kind == "number" and word[0] == ".":
+                changes.append((token, "0" + word[1:]))
+            case _:
+                pass
     return _replaced(numberless(statement), changes)
 
 
