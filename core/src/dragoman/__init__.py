@@ -84,8 +84,9 @@ _HOMES = {
     "dragoman.dialect": "CONTRACT Call Capability Dialect Executor Inspector Resolution Rules Validator"
     " WrappedExecutor WrappedInspector",
     "dragoman.errors": "Busy ColumnNotFound ConfigurationError ConnectionFailed DialectError DragomanError"
-    " InternalError InvalidSql NotFound ParameterError PathNotFound PermissionDenied QueryCancelled QueryError QueryTimeout"
-    " Refused ResultTooLarge SchemaNotFound TableNotFound UnknownDatabase UnsafeSql Unsupported WriteDenied",
+    " InternalError InvalidSql NotFound ParameterError PathNotFound PermissionDenied QueryCancelled QueryError"
+    " QueryTimeout Refused ResultTooLarge SchemaNotFound TableNotFound UnknownDatabase UnsafeSql Unsupported"
+    " WriteDenied",
     "dragoman.gateway": "Gateway",
     "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
     "dragoman.model": "Batch Column Constraint Database DeclaredKey Encoded ExplainOptions ForeignKey Index Inspection"

@@ -315,11 +315,15 @@ Batch = Encoded | Sequence[Sequence[Any]]
 
 @dataclass(slots=True)
 class RowStream:
-    """What an executor opens: columns, and rows in batches. `columns` are final once `batches` is exhausted."""
+    """What an executor opens: columns, and rows in batches. `columns` are final once `batches` is exhausted.
+
+    `truncated` is for readers of a gateway's stream: what cut it, once it is exhausted. Executors leave it alone.
+    """
 
     columns: Sequence[Column]
     batches: AsyncIterator[Batch]
     notices: list[str] = field(default_factory=list[str])
+    truncated: Truncation | None = None
 
 
 @dataclass(frozen=True, slots=True)

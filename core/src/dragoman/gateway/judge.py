@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dragoman.catalog import Catalog
 from dragoman.dialect import Call, Dialect, Resolution, Validator
@@ -14,8 +15,18 @@ from dragoman.sql import Statement
 
 REMEMBERED = 1024
 """Verdicts kept per database, the least recently used forgotten first."""
+LONGEST = 4096
+"""Characters of a statement whose verdict is kept: what agents repeat is short, and so the memory is bounded."""
 
-_Key = tuple[str, str, int, str | None]
+_Key = tuple[str, str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What passed; `version`: of the catalog, when a validator looked into it."""
+
+    statement: Statement
+    version: int | None
 
 
 class Judge:
@@ -27,29 +38,44 @@ class Judge:
         self._catalog = catalog
         self._validators = validators
         self._personal = any(validator.depends_on_principal for validator in validators)
-        self._passed: OrderedDict[_Key, Statement] = OrderedDict()
+        self._passed: OrderedDict[_Key, _Verdict] = OrderedDict()
 
     async def judge(self, sql: str, tool: str, principal: Principal) -> Statement:
         """Return the statement to send. Raises `InvalidSql`, `WriteDenied` or `UnsafeSql`."""
-        key = (sql, tool, self._catalog.version, principal.name if self._personal else None)
-        if key in self._passed:
+        key = (sql, tool, principal.name if self._personal else None)
+        verdict = self._passed.get(key)
+        if verdict is not None and await self._holds(verdict):
             self._passed.move_to_end(key)
-            return self._passed[key]
+            return verdict.statement
         try:
-            statement = await self._checked(sql, tool, principal)
+            verdict = await self._checked(sql, tool, principal)
         except DragomanError as error:
             raise located(error, sql) from None
-        self._passed[key] = statement
-        if len(self._passed) > REMEMBERED:
-            self._passed.popitem(last=False)
-        return statement
+        if len(sql) <= LONGEST:
+            self._passed[key] = verdict
+            if len(self._passed) > REMEMBERED:
+                self._passed.popitem(last=False)
+        return verdict.statement
 
-    async def _checked(self, sql: str, tool: str, principal: Principal) -> Statement:
+    async def _holds(self, verdict: _Verdict) -> bool:
+        return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
+
+    async def _checked(self, sql: str, tool: str, principal: Principal) -> _Verdict:
         statement = Statement.parse(sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
-        call = Call(principal=principal, tool=tool, database=self._database, resolve=lambda: self._resolve(statement))
+        version: int | None = None
+
+        async def resolve() -> Resolution:
+            nonlocal version
+            snapshot = await self._catalog.snapshot()
+            version = snapshot.version
+            return await self._resolve(statement)
+
+        call = Call(principal=principal, tool=tool, database=self._database, resolve=resolve)
         for validator in self._validators:
             await validator.check(statement, call)
-        return statement
+        # Another object, without the trees that judging has built.
+        plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
+        return _Verdict(plain, version)
 
     async def _resolve(self, statement: Statement) -> Resolution:
         """The relations a statement names, as the catalog knows them; one it does not know stays as written."""

@@ -143,7 +143,7 @@ class Plugins:
         """Return the owner's validators for `database`, then the policies'."""
         validators: list[Validator] = []
         for answer in self._ask("validators", list, database=database):  # last registered first: the owner
-            given: Any = answer if isinstance(answer, Sequence) else (answer,)
+            given: Any = answer if isinstance(answer, Sequence) else (answer,)  # pyright: ignore[reportUnknownVariableType]
             for validator in given:
                 if not isinstance(validator, Validator):
                     raise self._fault("validators", database, f"gave a {type(validator).__name__}, not a Validator")
