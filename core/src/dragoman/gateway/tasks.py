@@ -32,7 +32,7 @@ class Work:
         """
         job = self._start(work, timeout)
         try:
-            await asyncio.wait({job.task}, timeout=timeout + GRACE + CLEANUP)
+            await job.over
             return job.result()
         finally:
             await job.ended()
@@ -85,22 +85,38 @@ class _Job(Generic[T]):
     """A task with a deadline, and the reason when it was ended before its own end."""
 
     def __init__(self, work: Coroutine[Any, Any, T], timeout: float) -> None:
-        loop = asyncio.get_running_loop()
-        self.task = loop.create_task(work)
+        self._loop = asyncio.get_running_loop()
         self._why: DragomanError | None = None
-        self._deadline = loop.call_later(timeout + GRACE, lambda: self.end(_late(timeout)))
+        self._timer = self._loop.call_later(timeout + GRACE, lambda: self.end(_late(timeout)))
+        self.over = self._loop.create_future()
+        self.task = self._loop.create_task(self._run(work))
         self.task.add_done_callback(self._done)
 
+    async def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await work
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Wake who waits: the work is over, or does not end although it was told to."""
+        if not self.over.done():
+            self.over.set_result(None)
+
     def _done(self, task: asyncio.Task[T]) -> None:
-        self._deadline.cancel()
+        self._timer.cancel()
+        self._let_go()  # the work may never have begun
         if not task.cancelled():
             task.exception()  # seen: asyncio would report it when nobody waits any more
 
     def end(self, why: DragomanError) -> None:
         """Cancel it, for the reason that `result` will raise."""
-        if not self.task.done():
-            self._why = self._why or why
-            self.task.cancel()
+        if self.task.done():
+            return
+        self._why = self._why or why
+        self.task.cancel()
+        self._timer.cancel()
+        self._timer = self._loop.call_later(CLEANUP, self._let_go)
 
     def result(self) -> T:
         """Return or raise what the task did; or raise why it was ended."""
