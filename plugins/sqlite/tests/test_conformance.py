@@ -26,6 +26,7 @@ class TestSQLite(DialectConformance):
         "a_value_is_exact[true]": NO_BOOLEANS,
         "a_value_is_exact[false]": NO_BOOLEANS,
         "a_value_is_exact[nan]": never("SQLite makes NULL of NaN"),
+        "a_month_is_not_thirty_days": never("SQLite has no intervals"),
         "every_error_says_what_to_do": not_implemented("SQLite's own errors at run time come without a suggestion"),
     }
 
