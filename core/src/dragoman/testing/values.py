@@ -89,7 +89,7 @@ class ValueCases(Suite):
             ) from error
         first, second = result.rows[0]
         assert first != second, (
-            f"{month} and {days} both came as {first!r}: the driver made durations of intervals. Have it hand out text."
+            f"{month} and {days} both came as {first!r}: the driver made durations of them. Have it hand out text."
         )
 
     async def test_null_and_empty_text_differ(self, gateway: Gateway) -> None:
