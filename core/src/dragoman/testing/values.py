@@ -84,8 +84,8 @@ class ValueCases(Suite):
             result = await ask(gateway, f"SELECT {month} AS a, {days} AS b")
         except DragomanError as error:
             raise AssertionError(
-                f"{month} gave {error.code} ({error.message}). Override literals['month'] and literals['thirty_days'], or"
-                " declare a gap if the engine has no intervals."
+                f"{month} gave {error.code} ({error.message}). Override literals['month'] and literals['thirty_days'],"
+                " or declare a gap if the engine has no intervals."
             ) from error
         first, second = result.rows[0]
         assert first != second, (
