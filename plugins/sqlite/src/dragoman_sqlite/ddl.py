@@ -114,9 +114,9 @@ def _item(sql: str, part: list[Token]) -> Item:
             name = part[index + 1].name
             continue
         if word == "CHECK":
-            item.checks.append((name, inner_text(sql, inner)))
+            item.checks.append((name, inner_text(inner)))
         elif word == "AS" and inner:
-            item.generated = inner_text(sql, inner)
+            item.generated = inner_text(inner)
         elif word == "REFERENCES":
             item.references.append(name)
         if word in ("CHECK", "REFERENCES", "UNIQUE", "NOT", "DEFAULT", "COLLATE", "AS"):
@@ -143,9 +143,14 @@ def _clauses(part: list[Token]) -> Iterator[tuple[int, list[Token]]]:
             index += 1
 
 
-def inner_text(sql: str, inner: list[Token]) -> str:
-    """Return the text from the first to the last token, white space folded."""
-    return " ".join(sql[inner[0].start : inner[-1].end].split()) if inner else ""
+def inner_text(inner: list[Token]) -> str:
+    """Return the text from the first to the last token, one space for what stood between two."""
+    text = ""
+    end = inner[0].start if inner else 0
+    for token in inner:
+        text += (" " if token.start > end else "") + token.text
+        end = token.end
+    return text
 
 
 _ORDERED = re.compile(r"\b(?:WHERE|COLLATE|ASC|DESC)\b", re.IGNORECASE)
@@ -164,12 +169,12 @@ def index_parts(sql: str, columns: tuple[str | None, ...]) -> tuple[tuple[str, .
     end = closing(all_tokens, start)
     parts = split(all_tokens[start + 1 : end])
     where = all_tokens[end + 1 :]
-    predicate = inner_text(sql, where[1:]) if where and where[0].word == "WHERE" else None
-    return tuple(_part(sql, part) for part in parts), predicate
+    predicate = inner_text(where[1:]) if where and where[0].word == "WHERE" else None
+    return tuple(_part(part) for part in parts), predicate
 
 
-def _part(sql: str, part: list[Token]) -> str:
-    return part[0].name if len(part) == 1 else inner_text(sql, part)
+def _part(part: list[Token]) -> str:
+    return part[0].name if len(part) == 1 else inner_text(part)
 
 
 def allowed_values(check: str, column: str) -> tuple[str, ...]:

@@ -43,7 +43,9 @@ def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool,
     match error:
         case DragomanError():
             return Failed(type(error).__name__, error.message, error.suggestion)
-        case apsw.InterruptError() | apsw.BusyError() if late:
+        case apsw.BusyError() if late:
+            return Failed("QueryTimeout", "The database was locked by another process until the deadline.", _LOCKED[1])
+        case apsw.InterruptError() if late:
             return Failed("QueryTimeout", "The query ran into its deadline and was ended.", SLOW)
         case apsw.InterruptError() | apsw.BusyError() if cancelled:
             return Failed("QueryCancelled", "The query was cancelled.")

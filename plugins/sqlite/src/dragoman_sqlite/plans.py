@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
+
 import apsw
 
 from dragoman_sqlite.frames import Run, Told

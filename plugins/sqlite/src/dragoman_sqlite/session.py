@@ -23,6 +23,20 @@ BUSY_SECONDS = 5.0
 """How long a locked database is waited for, when the deadline allows it."""
 
 
+def open_read_only(path: str, length: int) -> apsw.Connection:
+    """Open a file so that SQLite itself writes nothing, attaches nothing and makes no value beyond `length` bytes."""
+    # Not a URI: a path such as `x.db?mode=rwc` must stay a path.
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)  # a misspelled "column" must not become a text
+    connection.limit(apsw.SQLITE_LIMIT_LENGTH, length)
+    connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
+    connection.limit(apsw.SQLITE_LIMIT_WORKER_THREADS, 0)
+    connection.pragma("query_only", True)
+    return connection
+
+
 class Session:
     """Opens the file at the first statement, again when another took its place; keeps no state between statements."""
 
@@ -102,17 +116,9 @@ class Session:
         return self._connection
 
     def _open(self) -> apsw.Connection:
-        # Not a URI: a path such as `x.db?mode=rwc` must stay a path.
-        connection = apsw.Connection(self._setup.path, flags=apsw.SQLITE_OPEN_READONLY)
-        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-        connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)  # a misspelled "column" must not become a text
-        connection.limit(apsw.SQLITE_LIMIT_LENGTH, self._setup.length)
-        connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
-        connection.limit(apsw.SQLITE_LIMIT_WORKER_THREADS, 0)
+        connection = open_read_only(self._setup.path, self._setup.length)
         connection.set_busy_handler(self._wait_for_lock)
         connection.set_progress_handler(self._must_stop, STEPS)
-        connection.pragma("query_only", True)
         connection.pragma("schema_version")  # reads the header: what is not a database says so here
         connection.authorizer = self._authorizer = Authorizer(connection, self._setup.functions)
         return connection
@@ -132,8 +138,12 @@ class Session:
         sender = Sender(statement, send)
         try:
             sender.send_all(rows)
-        except UnicodeDecodeError:
-            sender.send_all(statement.rescued(connection, skip=sender.seen))
+        except UnicodeDecodeError as broken:
+            try:
+                rows = statement.rescued(connection, skip=sender.seen)
+            except apsw.SQLError:  # not something that can be wrapped, a PRAGMA for one
+                raise broken from None
+            sender.send_all(rows)
         send(Columns([column.name for column in statement.columns], sender.final_types()))
 
 

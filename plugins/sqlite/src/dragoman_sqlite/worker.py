@@ -21,6 +21,8 @@ from dragoman_sqlite.frames import HEADER, Cancel, Done, Order, Report, Run, Set
 from dragoman_sqlite.session import Session
 
 FLUSH_AT = 64 * 1024
+HEADROOM = 64 * 1024 * 1024
+"""Address space, in bytes, that a process needs beside what statements take: threads' stacks, loaded libraries."""
 
 
 class Pipe:
@@ -79,7 +81,7 @@ def _bound(memory: int) -> None:
     """Limits that hold where SQLite's own do not: address space, size of spilled files, no core with data in it."""
     base = _address_space()
     for kind, limit in (
-        (resource.RLIMIT_AS, base + 2 * memory),
+        (resource.RLIMIT_AS, base + HEADROOM + 2 * memory),
         (resource.RLIMIT_FSIZE, 4 * memory),
         (resource.RLIMIT_CORE, 0),
     ):
