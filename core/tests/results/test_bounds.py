@@ -85,9 +85,9 @@ async def test_columns_are_those_of_the_end():
 
 async def test_a_notice_comes_once_whoever_gives_it():
     async def batches():
-        yield Encoded([b"[1]"], ("changed", "odd"))
-        yield Encoded([], ("late",))
-        yield Encoded([b"[2]"], ("odd",))
+        yield Encoded(b"[1]", 1, ("changed", "odd"))
+        yield Encoded(b"", 0, ("late",))
+        yield Encoded(b"[2]", 1, ("odd",))
 
     found = await collect(RowStream(COLUMNS[:1], batches(), ["changed"]), PLENTY)
     assert found.notices == ("changed", "odd", "late")

@@ -189,7 +189,7 @@ class StopsAtTheLimit(Rewritten):
 
     async def cut(self, stream, left):
         async for batch in stream.batches:
-            yield dataclasses.replace(batch, rows=batch.rows[:left])
+            yield Encoded.of(batch.rows[:left], batch.notices)
             left -= len(batch.rows[:left])
 
 

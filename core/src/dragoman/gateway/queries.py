@@ -96,7 +96,7 @@ class Query:
         async with self.opened.executor.open(self.request) as stream:
             bounded = Bounded(stream, self.request.limits)
             handed.columns = stream.columns
-            await put(Encoded(()))
+            await put(Encoded(b"", 0))
             async for batch in bounded.batches():
                 await put(batch)
             handed.columns = tuple(stream.columns)
@@ -106,8 +106,8 @@ class Query:
     async def _handed(self, items: AsyncIterator[Encoded], record: CallRecord) -> AsyncGenerator[Encoded]:
         async with self._told():
             async for batch in items:
-                record.rows += len(batch.rows)
-                record.bytes += sum(map(len, batch.rows))
+                record.rows += batch.count
+                record.bytes += len(batch.json)
                 yield batch
 
     async def _check_translation(self) -> None:

@@ -45,13 +45,22 @@ class Bounded:
         """Yield the rows, as they come, until a limit cuts them."""
         async for batch in self._stream.batches:
             encoded = batch if isinstance(batch, Encoded) else encode(self._stream.columns, batch)
-            fitting = list(self._fitting(encoded.rows))
-            if fitting or encoded.notices:
-                yield Encoded(fitting, encoded.notices)
+            fitting = self._fitting(encoded)
+            if fitting.count or fitting.notices:
+                yield fitting
             if self.truncated:
                 return
 
-    def _fitting(self, rows: Sequence[bytes]) -> Iterator[bytes]:
+    def _fitting(self, batch: Encoded) -> Encoded:
+        """The whole batch where it fits, else its first rows, found one by one."""
+        size = self.bytes + len(batch.json) + (1 if self.rows and batch.count else 0)
+        if self.rows + batch.count > self._limits.max_rows or size > self._limits.max_bytes:
+            return Encoded.of(list(self._first(batch.rows)), batch.notices)
+        self.rows += batch.count
+        self.bytes = size
+        return batch
+
+    def _first(self, rows: Sequence[bytes]) -> Iterator[bytes]:
         for row in rows:
             size = self.bytes + len(row) + (1 if self.rows else 0)
             if self.rows == self._limits.max_rows:
@@ -79,15 +88,16 @@ async def collect(stream: RowStream, limits: Limits) -> Collected:
     Raises `ResultTooLarge` when not even the first row fits `limits.max_bytes`.
     """
     bounded = Bounded(stream, limits)
-    rows: list[bytes] = []
+    parts: list[bytes] = []
     notices: list[str] = []
     async for batch in bounded.batches():
-        rows += batch.rows
+        if batch.count:
+            parts.append(batch.json)
         notices += batch.notices
     return Collected(
         columns=tuple(stream.columns),
-        rows_json=b"[" + b",".join(rows) + b"]",
-        row_count=len(rows),
+        rows_json=b"[%b]" % b",".join(parts),
+        row_count=bounded.rows,
         truncated=bounded.truncated,
         notices=tuple(dict.fromkeys((*stream.notices, *notices))),
     )

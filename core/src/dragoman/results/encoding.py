@@ -26,30 +26,33 @@ Convert = Callable[[Any], Any]
 _encode = msgspec.json.Encoder().encode
 _Types = frozenset[type]
 _NULL = type(None)
+_ARRAYS = (tuple, list)
 _NO_TEXT: Any = object.__str__
 
 
 def encode(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> Encoded:
-    """Return rows as minified JSON arrays, one `bytes` each, with notices for what had to change.
+    """Return rows as minified JSON arrays, with notices for what had to change.
 
     Values arrive as `column.kind` says; where one is of another type, its own type decides. Raises `ValueError` for a
     row that is not as long as `columns`, `TypeError` for a value that has no text but a `repr`, and `ResultTooLarge`
     for one that is nested too deeply.
     """
     if not columns and not any(rows):
-        return Encoded([b"[]" for _ in rows])
+        return Encoded.of([b"[]" for _ in rows])
     if not rows:
-        return Encoded([])
+        return Encoded(b"", 0)
     encoder = _Encoder()
-    by_column = zip(columns, zip(*rows, strict=True), strict=True)
+    by_column = list(zip(*rows, strict=True))
     try:
-        converted = [encoder.column(column, values) for column, values in by_column]
-        encoded = [_encode(row) for row in zip(*converted, strict=True)]
+        converted = [encoder.column(column, values) for column, values in zip(columns, by_column, strict=True)]
+        # Mostly nothing had to change, and the rows can go as they came.
+        same = all(map(operator.is_, converted, by_column)) and type(rows[0]) in _ARRAYS
+        array = _encode(rows if same else list(zip(*converted, strict=True)))
     except RecursionError:
         raise ResultTooLarge(
             f"A value of the column {encoder.name!r} is nested too deeply.", suggestion="Select parts of it."
         ) from None
-    return Encoded(encoded, tuple(encoder.notices))
+    return Encoded(array[1:-1], len(rows), tuple(encoder.notices))
 
 
 class _Encoder:

@@ -61,8 +61,8 @@ class SQLiteExecutor(Executor):
         """Rows as they come; the last report brings the final types."""
         while not worker.idle:
             match await self._next(worker):
-                case Rows(rows, notices):
-                    yield Encoded(rows, tuple(notices))
+                case Rows(json, count, notices):
+                    yield Encoded(json, count, notices)
                 case Columns() as final:
                     columns[:] = _columns(final)
                 case _:

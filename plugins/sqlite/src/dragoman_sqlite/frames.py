@@ -43,8 +43,9 @@ class Columns(msgspec.Struct, tag=True, frozen=True):
 class Rows(msgspec.Struct, tag=True, frozen=True):
     """Some rows in their final form."""
 
-    rows: list[bytes]
-    notices: list[str]
+    json: bytes
+    count: int
+    notices: tuple[str, ...]
 
 
 class Told(msgspec.Struct, tag=True, frozen=True):

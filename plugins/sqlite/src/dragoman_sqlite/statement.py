@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import apsw
-from dragoman import Column, UnsafeSql, WriteDenied, encode
+from dragoman import Column, Encoded, UnsafeSql, WriteDenied, encode
 
 from dragoman_sqlite.frames import Columns, Report, Rows, Run
 from dragoman_sqlite.types import short_type, storage_class
@@ -19,8 +20,9 @@ from dragoman_sqlite.values import bind, rescued
 
 Send = Callable[[Report], None]
 
-FIRST_BATCH, LARGEST_BATCH = 64, 1024
-BATCH_BYTES = 256 * 1024
+FIRST_CHUNK, CHUNK = 8, 256
+"""Rows fetched and encoded at once, at first and at most."""
+BATCH_BYTES = 64 * 1024
 
 
 class Statement:
@@ -62,9 +64,7 @@ class Statement:
     def rescued(self, connection: apsw.Connection, skip: int) -> Iterator[Any]:
         """The same rows with every text read as bytes, from the first one not sent yet."""
         sql, decode = rescued(self.order.sql, len(self.columns), connection.pragma("encoding"))
-        for index, row in enumerate(self.start(connection, sql=sql)):
-            if index >= skip:
-                yield decode(row)
+        return map(decode, itertools.islice(self.start(connection, sql=sql), skip, None))
 
     def close(self) -> None:
         """Reset it, so that it holds no lock."""
@@ -80,38 +80,44 @@ class Sender:
         self._columns = statement.columns
         self._order = statement.order
         self._send = send
-        self._classes: list[set[type]] = [set() for _ in statement.columns]
+        # Of the columns whose type SQLite does not know, by position.
+        self._classes: dict[int, set[type]] = {at: set() for at, column in enumerate(self._columns) if not column.type}
+        self._waiting: list[Encoded] = []
+        self._waiting_bytes = 0
         self._bytes = 0
         self.seen = 0
 
     def send_all(self, rows: Iterator[Any]) -> None:
-        batch: list[Any] = []
-        size = FIRST_BATCH
-        weight = 0
-        for row in rows:
-            batch.append(row)
-            weight += _weight(row)
-            if len(batch) >= size or weight >= BATCH_BYTES or self.seen + len(batch) > self._order.max_rows:
-                self._flush(batch)
-                if self.seen > self._order.max_rows or self._bytes > self._order.max_bytes:
-                    return
-                batch, weight = [], 0
-                size = min(size * 2, LARGEST_BATCH)
-        if batch:
-            self._flush(batch)
+        """Send rows until they or the limits end."""
+        while chunk := list(itertools.islice(rows, self._chunk())):
+            self._encode(chunk)
+            if self._waiting_bytes >= BATCH_BYTES or self._bytes > self._order.max_bytes:
+                self._flush()
+            if self.seen > self._order.max_rows or self._bytes > self._order.max_bytes:
+                break
+        self._flush()
 
-    def _flush(self, batch: list[Any]) -> None:
-        for seen, values in zip(self._classes, zip(*batch, strict=True), strict=True):
-            seen.update(map(type, values))
-        encoded = encode(self._columns, batch)
-        self._send(Rows(list(encoded.rows), list(encoded.notices)))
-        self.seen += len(batch)
-        self._bytes += sum(map(len, encoded.rows))
+    def _chunk(self) -> int:
+        """How many rows to fetch next: about a batch by the width of those seen, so that wide rows stay few."""
+        fitting = BATCH_BYTES * self.seen // (self._bytes or 1) if self.seen else FIRST_CHUNK
+        return min(max(fitting, 1), CHUNK, self._order.max_rows + 1 - self.seen)
+
+    def _encode(self, chunk: list[Any]) -> None:
+        for at, seen in self._classes.items():
+            seen.update(map(type, [row[at] for row in chunk]))
+        encoded = encode(self._columns, chunk)
+        self._waiting.append(encoded)
+        self._waiting_bytes += len(encoded.json)
+        self._bytes += len(encoded.json)
+        self.seen += len(chunk)
+
+    def _flush(self) -> None:
+        if self._waiting:
+            notices = dict.fromkeys(notice for encoded in self._waiting for notice in encoded.notices)
+            text = b",".join(encoded.json for encoded in self._waiting)
+            self._send(Rows(text, sum(encoded.count for encoded in self._waiting), tuple(notices)))
+        self._waiting, self._waiting_bytes = [], 0
 
     def final_types(self) -> list[str]:
         """The declared type where SQLite knows the column, else the one storage class seen."""
-        return [column.type or storage_class(seen) for column, seen in zip(self._columns, self._classes, strict=True)]
-
-
-def _weight(row: Any) -> int:
-    return sum(len(value) for value in row if isinstance(value, str | bytes))
+        return [column.type or storage_class(self._classes[at]) for at, column in enumerate(self._columns)]
