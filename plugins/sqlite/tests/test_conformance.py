@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 from dragoman import Capability, Database
-from dragoman.testing import DialectConformance, never, not_implemented
+from dragoman.testing import DialectConformance, never
 
 NO_DECIMALS = never("SQLite has no decimals: NUMERIC is an integer or a binary float")
 NO_BOOLEANS = never("SQLite has no booleans: TRUE is 1")
@@ -27,7 +27,6 @@ class TestSQLite(DialectConformance):
         "a_value_is_exact[false]": NO_BOOLEANS,
         "a_value_is_exact[nan]": never("SQLite makes NULL of NaN"),
         "a_month_is_not_thirty_days": never("SQLite has no intervals"),
-        "every_error_says_what_to_do": not_implemented("SQLite's own errors at run time come without a suggestion"),
     }
 
     @pytest.fixture(scope="class")

@@ -39,7 +39,8 @@ async def explained(error: DragomanError, statement: Statement, catalog: Catalog
     near = await _near(error, statement, catalog) if isinstance(error, NotFound) and error.identifier else []
     if near:
         names = " or ".join(name if name.startswith(('"', "`", "[")) else f'"{name}"' for name in near[:SHOWN])
-        error.suggestion = f"Did you mean {names}? {error.suggestion}".strip()
+        own = "" if error.suggestion == error.remedy else error.suggestion
+        error.suggestion = f"Did you mean {names}? {own}".strip()
         return error
     return located(error, statement.text)
 

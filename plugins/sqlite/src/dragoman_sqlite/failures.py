@@ -14,7 +14,6 @@ _NO_SUCH = re.compile(
 )
 _REFUSED_FUNCTION = re.compile(r"not authorized to use function: (.+)$")
 _BINDINGS = re.compile(r".*statement uses (\d+) and there are (\d+) supplied")
-SLOW = "Narrow it with WHERE or LIMIT, look at explain_query, or raise timeout_ms."
 _NOT_FOUND = {"table": "TableNotFound", "column": "ColumnNotFound"}
 _LOCKED = ("it is locked by another process", "Try again when the other process has finished writing.")
 _DAMAGED = ("its file is damaged", "Its owner may learn more from PRAGMA integrity_check.")
@@ -46,7 +45,7 @@ def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool,
         case apsw.BusyError() if late:
             return Failed("QueryTimeout", "The database was locked by another process until the deadline.", _LOCKED[1])
         case apsw.InterruptError() if late:
-            return Failed("QueryTimeout", "The query ran into its deadline and was ended.", SLOW)
+            return Failed("QueryTimeout", "The query ran into its deadline and was ended.")
         case apsw.InterruptError() | apsw.BusyError() if cancelled:
             return Failed("QueryCancelled", "The query was cancelled.")
         case apsw.SQLError():
