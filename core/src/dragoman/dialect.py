@@ -104,8 +104,8 @@ class Dialect:
         """Return `name` as SQL, quoted only when it needs to be."""
         if _PLAIN_NAME[self.folding].fullmatch(name) and name.lower() not in self.reserved:
             return name
-        start, end = self.quote_marks
-        return start + name.replace(end, end * 2) + end
+        opening, closing = self.quote_marks[0], self.quote_marks[1]
+        return opening + name.replace(closing, closing * 2) + closing
 
     def qualify(self, relation: Relation, *, default: str | None = None) -> str:
         """Return a relation's name as SQL; its schema is left out when it is `default`."""

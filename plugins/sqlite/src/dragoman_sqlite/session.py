@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import apsw
 
@@ -44,7 +46,7 @@ class Session:
         self._setup = setup
         self._connection: apsw.Connection | None = None
         self._identity: tuple[int, int] | None = None
-        self._authorizer: Authorizer | None = None
+        self._authorizer = Authorizer(setup.functions)
         self._deadline = 0.0
         self._interrupted = False
         apsw.hard_heap_limit(setup.memory)
@@ -74,8 +76,7 @@ class Session:
         try:
             self._tell(connection, statement, send)
         except apsw.AuthError:  # raised before anything is sent
-            if self._authorizer is None or not self._authorizer.learns(connection):
-                raise
+            self._authorizer.guard(connection)  # in case the schema has changed
             self._tell(connection, statement, send)
 
     def _tell(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
@@ -89,7 +90,7 @@ class Session:
                 send(tell_plan(connection, statement.order, lambda explain: statement.start(connection, explain)))
 
     def _failure(self, error: Exception, statement: Statement) -> Failed:
-        if isinstance(error, apsw.AuthError) and self._authorizer and self._authorizer.denied:
+        if isinstance(error, apsw.AuthError) and self._authorizer.denied:
             return refused(*self._authorizer.denied)
         if isinstance(error, apsw.CantOpenError | apsw.NotADBError | apsw.CorruptError | apsw.IOError):
             self._close()
@@ -120,7 +121,7 @@ class Session:
         connection.set_busy_handler(self._wait_for_lock)
         connection.set_progress_handler(self._must_stop, STEPS)
         connection.pragma("schema_version")  # reads the header: what is not a database says so here
-        connection.authorizer = self._authorizer = Authorizer(connection, self._setup.functions)
+        self._authorizer.guard(connection)
         return connection
 
     def _must_stop(self) -> bool:
@@ -133,7 +134,7 @@ class Session:
         return True
 
     def _send_rows(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
-        rows = statement.start(connection)
+        rows: Iterator[Any] = statement.start(connection)
         send(statement.told())
         sender = Sender(statement, send)
         try:
