@@ -136,15 +136,16 @@ class Gateway:
         self, database: str | None, sql: str, params: Sequence[Any] = (), **how: Unpack[QueryOptions]
     ) -> Result:
         """Run one query and return its rows, exact and within the limits."""
-        return await self._query(database, Ask(sql=sql, params=params, **how))
-
-    async def _query(self, database: str | None, ask: Ask) -> Result:
-        began = time.perf_counter()
+        ask = Ask(sql=sql, params=params, **how)
         async with self._part(ask.tool, ask.principal, database) as record:
-            query = await Query.prepare(self.database(database), ask)
-            record.hash = query.statement.hash
-            rows = await query.rows()
-            record.rows, record.bytes = rows.row_count, len(rows.rows_json)
+            return await self._answer(self.database(database), ask, record)
+
+    async def _answer(self, opened: OpenDatabase, ask: Ask, record: CallRecord) -> Result:
+        began = time.perf_counter()
+        query = await Query.prepare(opened, ask)
+        record.hash = query.statement.hash
+        rows = await query.rows()
+        record.rows, record.bytes = rows.row_count, len(rows.rows_json)
         return Result(
             columns=rows.columns,
             rows_json=rows.rows_json,
@@ -207,11 +208,12 @@ class Gateway:
     ) -> Result:
         """Return a few rows of a table. `where` is one boolean expression, judged like any query."""
         tool = "get_sample_rows"
-        async with self._part(tool, principal, database):
+        async with self._part(tool, principal, database) as record:
             opened = self.database(database)
             found = await opened.catalog.find(table, schema)
             sql = sample_sql(found, opened.dialect, columns=columns, where=where, randomize=randomize)
-            result = await self._query(database, Ask(sql=sql, limit=limit, principal=principal, tool=tool))
+            ask = Ask(sql=sql, limit=limit, principal=principal, tool=tool)
+            result = await self._answer(opened, ask, record)
         # More rows than a sample has is no news.
         by_rows = result.truncated is not None and result.truncated.reason == "rows"
         return replace(result, truncated=None) if by_rows else result

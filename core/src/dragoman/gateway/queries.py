@@ -82,32 +82,31 @@ class Query:
         handed = RowStream((), _none(), [*self.notices])
 
         async def feed(put: Put) -> None:
-            await self._feed(handed, put)
+            await self._feed(handed, put, record)
 
         async with (
             self.opened.work.feed(feed, self.request.limits.timeout) as items,
-            aclosing(self._handed(items, record)) as batches,
+            aclosing(self._handed(items)) as batches,
         ):
             await anext(batches)  # the empty batch that says it is open, or what went wrong
             handed.batches = batches
             yield handed
 
-    async def _feed(self, handed: RowStream, put: Put) -> None:
+    async def _feed(self, handed: RowStream, put: Put, record: CallRecord) -> None:
         async with self.opened.executor.open(self.request) as stream:
             bounded = Bounded(stream, self.request.limits)
             handed.columns = stream.columns
             await put(Encoded(b"", 0))
             async for batch in bounded.batches():
+                record.rows, record.bytes = bounded.rows, bounded.bytes
                 await put(batch)
             handed.columns = tuple(stream.columns)
             handed.notices += stream.notices
             handed.truncated = bounded.truncated
 
-    async def _handed(self, items: AsyncIterator[Encoded], record: CallRecord) -> AsyncGenerator[Encoded]:
+    async def _handed(self, items: AsyncIterator[Encoded]) -> AsyncGenerator[Encoded]:
         async with self._told():
             async for batch in items:
-                record.rows += batch.count
-                record.bytes += len(batch.json)
                 yield batch
 
     async def _check_translation(self) -> None:
