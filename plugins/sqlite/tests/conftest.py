@@ -28,7 +28,7 @@ class Bench:
 
     def make(self, script: str = "", name: str = "test.db", **settings) -> Database:
         with apsw.Connection(str(self.folder / name)) as connection:
-            connection.execute(script)
+            connection.execute(script).fetchall()
         connection.close()
         return self.configured(name, **settings)
 

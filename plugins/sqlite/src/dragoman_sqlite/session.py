@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import apsw
 
@@ -134,7 +132,7 @@ class Session:
         return True
 
     def _send_rows(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
-        rows: Iterator[Any] = statement.start(connection)
+        rows = statement.rows(connection)
         send(statement.told())
         sender = Sender(statement, send)
         try:
