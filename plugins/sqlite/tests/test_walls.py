@@ -214,20 +214,17 @@ async def test_reading_passes_every_wall(shared, shop, sql):
     "sql",
     [
         "PRAGMA database_list",
-        "SELECT * FROM pragma_database_list",
         'PRAGMA main."Database_List"',
-        "SELECT seq, name, hex(file) || file FROM pragma_database_list()",
+        "EXPLAIN PRAGMA database_list",
+        "EXPLAIN QUERY PLAN PRAGMA database_list",
+        "SELECT * FROM pragma_database_list",
+        "SELECT hex(file) FROM pragma_database_list()",
     ],
 )
 async def test_the_path_of_the_file_is_not_told(shared, shop, sql):
-    rows = (await shared.ask(shop, sql)).rows
-    assert rows[0] == [0, "main", None]
-    assert str(shared.folder) not in str(rows)
-
-
-@pytest.mark.parametrize("prefix", ["EXPLAIN", "EXPLAIN QUERY PLAN"])
-async def test_no_plan_tells_the_path_of_the_file(shared, shop, prefix):
-    assert isinstance(await shared.fails(shop, f"{prefix} PRAGMA database_list"), UnsafeSql)
+    error = await shared.fails(shop, sql)
+    assert error.code in ("WRITE_OPERATION_DENIED", "UNSAFE_SQL")
+    assert str(shared.folder) not in str(error.as_dict())
 
 
 async def test_a_function_the_operator_allows_passes_the_authorizer(bench):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from typing import Any
 
 import apsw
 
@@ -15,8 +16,6 @@ from dragoman_sqlite.allowed import FUNCTIONS, PRAGMAS
 OPENINGS = (
     """SELECT printf('SELECT 1 FROM "%w" LIMIT 0', name) FROM sqlite_schema WHERE type = 'table' AND rootpage = 0"""
 )
-PATH = ("pragma_database_list", "file")
-
 _READING = {apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_RECURSIVE}
 
 
@@ -34,14 +33,13 @@ class Authorizer:
         to be allowed to anyone, until the schema changes and the tables have to be opened again.
         """
         connection.authorizer = None
-        for (opening,) in connection.execute(OPENINGS).fetchall():
+        openings: list[Any] = connection.execute(OPENINGS).fetchall()
+        for (opening,) in openings:
             with contextlib.suppress(apsw.Error):  # a table that cannot be opened says so when it is asked for
-                connection.execute(str(opening))
+                connection.execute(opening)
         connection.authorizer = self
 
     def __call__(self, action: int, first: str | None, second: str | None, schema: str | None, by: str | None) -> int:
-        if action == apsw.SQLITE_READ and (first, second) == PATH:
-            return apsw.SQLITE_IGNORE  # NULL is read in its place
         if self._allows(action, first, second):
             return apsw.SQLITE_OK
         kind = apsw.mapping_authorizer_function[action]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import apsw
 
@@ -132,7 +134,7 @@ class Session:
         return True
 
     def _send_rows(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
-        rows = statement.rows(connection)
+        rows: Iterator[Any] = statement.start(connection)
         send(statement.told())
         sender = Sender(statement, send)
         try:

@@ -53,21 +53,9 @@ class Statement:
             raise UnsafeSql("There is more than one statement.", suggestion="Send them one by one.")
         if not cursor.is_readonly:
             raise WriteDenied("The statement would write.", suggestion="Send a SELECT.")
-        if cursor.is_explain and self._names_path:
-            raise UnsafeSql("This plan would show where the file lies.", suggestion="Run it without EXPLAIN.")
         self.compiled = True
         self.columns = self.columns or [Column(field[0], short_type(field[1])) for field in cursor.description]
         return run
-
-    def rows(self, connection: apsw.Connection) -> Iterator[Any]:
-        """Start it and return its rows, without the path in those of PRAGMA database_list."""
-        rows: Iterator[Any] = self.start(connection)
-        hidden = self._names_path and [column.name for column in self.columns] == ["seq", "name", "file"]
-        return ((*row[:2], None) for row in rows) if hidden else rows
-
-    @property
-    def _names_path(self) -> bool:
-        return "database_list" in self.order.sql.lower()
 
     def told(self) -> Columns:
         """Its columns, with the types SQLite knows."""
