@@ -26,13 +26,15 @@ _OTHER_WORDS = frozenset(
     " rollback savepoint security set show shutdown signal start summarize truncate uncache undrop unlisten unload"
     " unlock update upsert use vacuum".split()
 )
+# Where a dialect reserves them they cannot be names: no query holds them outside quotes.
+_WRITE_WORDS = frozenset("alter create delete drop insert into set update".split())
 _READ_ONLY = "Only queries are run here: SELECT, VALUES, and WITH in front of them."
 _TOOLS = {
     "explain": "Use explain_query with the query itself.",
     "describe": "Use describe_table.",
     "desc": "Use describe_table.",
     "show": "Use list_tables, describe_table or list_schemas.",
-    "pragma": "Use describe_table or list_tables; only PRAGMAs that read the catalog are run.",
+    "pragma": "Use list_databases, list_tables or describe_table; only PRAGMAs that read the catalog are run.",
 }
 
 
@@ -49,6 +51,7 @@ class ReadOnly(Validator):
         rules = dialect.rules
         self._functions = rules.functions | rules.table_functions | _lower(database.allow_functions if database else ())
         self._relations = _lower(database.allow_relations if database else ())
+        self._write_words = _WRITE_WORDS & dialect.reserved
 
     async def check(self, statement: Statement, call: Call) -> None:
         """Raise `WriteDenied`, `UnsafeSql` or `InvalidSql` for anything but an allowed query."""
@@ -71,10 +74,10 @@ class ReadOnly(Validator):
             effect = query.effect
         except InvalidSql:
             # Where the tree cannot tell, the tokens still do: a refused function is the better reason.
-            self._check_functions(written_calls(query.tokens))
+            self._check_functions(written_calls(query.tokens), frozenset())
             raise
         self._check_effect(effect)
-        self._check_functions(query.calls)
+        self._check_functions(query.calls, query.table_calls)
         self._check_relations(query.relations())
 
     def _check_kind(self, statement: Statement) -> None:
@@ -92,6 +95,11 @@ class ReadOnly(Validator):
                 suggestion=_READ_ONLY,
                 offset=first.start if first else None,
             )
+        for token in statement.tokens:
+            if token.kind == "word" and token.text.lower() in self._write_words:
+                raise WriteDenied(
+                    f"{token.text.upper()} is not part of a query.", suggestion=_READ_ONLY, offset=token.start
+                )
 
     def _check_effect(self, effect: Effect | None) -> None:
         if effect:
@@ -101,11 +109,12 @@ class ReadOnly(Validator):
                 offset=effect.offset,
             )
 
-    def _check_functions(self, calls: Iterable[FunctionCall]) -> None:
+    def _check_functions(self, calls: Iterable[FunctionCall], relations: frozenset[int]) -> None:
+        """Refuse functions that are not listed; calls at the offsets `relations` are judged as relations."""
         for call in calls:
             schema, _, name = call.name.rpartition(".")
             plain = name if schema and schema == self._dialect.default_schema else call.name
-            if plain not in self._functions:
+            if plain not in self._functions and call.offset not in relations:
                 raise UnsafeSql(
                     f"The function {call.name} is not on the list of functions known to be harmless.",
                     suggestion=self._instead_of(name),

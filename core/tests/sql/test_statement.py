@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from dragoman import InvalidSql, Lexicon, Relation, Statement
@@ -41,6 +42,27 @@ def test_relations_are_those_that_are_read(text: str, names: list[str]):
 
 def test_relations_keep_catalog_and_schema_apart():
     assert statement('SELECT * FROM a."b.c".d', "trino", Lexicon()).relations() == (Relation("d", "b.c", "a"),)
+
+
+CALLED_TABLES = [
+    ("SELECT * FROM notes('a')", ["notes"]),
+    ("SELECT * FROM b, main.notes('a') AS n", ["b", "main.notes"]),
+    ('SELECT * FROM a WHERE abs(b) IN (SELECT 1 FROM "My Notes"(a.c))', ["a", "my notes"]),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), CALLED_TABLES)
+def test_a_table_that_is_called_is_a_relation_where_the_dialect_has_such(text: str, names: list[str]):
+    one = statement(text, lexicon=replace(SQLITE, callable_tables=True))
+    assert sorted(str(relation) for relation in one.relations()) == names
+    assert {call.name for call in one.calls if call.offset in one.table_calls} == {names[-1]}
+    assert not statement(text).table_calls
+
+
+@pytest.mark.parametrize("text", ["SELECT", "SELECT FROM a", "SELECT * FROM (SELECT FROM a)"])
+def test_a_select_of_nothing_is_refused(text: str):
+    with pytest.raises(InvalidSql):
+        _ = statement(text).facts
 
 
 FUNCTIONS = [

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from dragoman.errors import InvalidSql
 from dragoman.model import Relation
 from dragoman.sql.calls import SYNTAX, FunctionCall
 
@@ -25,13 +26,14 @@ class Facts:
 
     `effect`: the first thing that makes it more than a query. `calls`: functions under the names they are written with;
     operators and literals are none. `aliases`: where aliases with columns stand, `t(a, b)`, which look like calls.
-    `relations`: as written, once each, without those WITH defines.
+    `relations`: as written, once each, without those WITH defines. `table_calls`: where calls stand that are relations.
     """
 
     effect: Effect | None = None
     calls: list[FunctionCall] = field(default_factory=list[FunctionCall])
     aliases: set[int] = field(default_factory=set[int])
     relations: dict[Relation, None] = field(default_factory=dict[Relation, None])
+    table_calls: set[int] = field(default_factory=set[int])
 
 
 # Names defined by WITH: folded, and whether case counts.
@@ -53,13 +55,18 @@ _STATEMENTS = tuple(
 _WORDS = {"Lock": "a row lock (FOR UPDATE, FOR SHARE)", "Into": "SELECT INTO"}
 
 
-def survey(tree: exp.Expr, text: str) -> Facts:
-    """Return the facts of the tree that was read from `text`."""
+def survey(tree: exp.Expr, text: str, *, callable_tables: bool = False) -> Facts:
+    """Return the facts of the tree that was read from `text`. Raises `InvalidSql` for a SELECT of nothing.
+
+    `callable_tables`: calls that stand where a table does are relations too.
+    """
     facts = Facts(effect=None if is_query(tree) else _effect(tree))
     waiting: list[tuple[exp.Expr, _Names]] = [(tree, frozenset())]
     while waiting:
         node, defined = waiting.pop()
         _note(node, defined, text, facts)
+        if callable_tables and isinstance(node, exp.Table) and isinstance(node.this, exp.Func):
+            _note_table_call(node, text, facts)
         clause = node.args.get("with_")
         if isinstance(clause, exp.With):
             waiting += _below(node, clause, defined)
@@ -80,11 +87,23 @@ def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts) -> None:
     elif isinstance(node, exp.TableAlias):
         if node.args.get("columns") and node.this and "start" in node.this.meta:
             facts.aliases.add(node.this.meta["start"])
+    elif isinstance(node, exp.Select) and not node.expressions:
+        raise InvalidSql("A SELECT names no columns.", suggestion="Name them, or write SELECT *.")
     elif facts.effect is None:
         if isinstance(node, _STATEMENTS):
             facts.effect = _effect(node)
         elif isinstance(node, exp.CTE) and not is_query(node.this):
             facts.effect = _effect(node.this)
+
+
+def _note_table_call(node: exp.Table, text: str, facts: Facts) -> None:
+    arguments = node.this.expressions
+    call = _call(node.this, text)
+    # What such a table takes is a search, a text: anything else is a function.
+    if call and 1 <= len(arguments) <= 2 and not arguments[0].is_number:
+        name = call.name.rpartition(".")[2]
+        facts.relations[Relation(name, node.db or None, node.catalog or None)] = None
+        facts.table_calls.add(call.offset)
 
 
 def offset_of(node: exp.Expr) -> int | None:

@@ -14,6 +14,7 @@ class Lexicon:
     $tag$...$tag$. `nested_comments`: /* /* */ */ is one comment. `hash_comments`: # starts one.
     `unclosed_comment_ends`: an unclosed /* runs to the end of the text instead of being an error, as in SQLite.
     `dollar_names`: names may hold $ after their first character. `parameters`: `?`, or `$` for $1 and on.
+    `callable_tables`: `t(1)` in FROM may read a table t with an argument, as SQLite's virtual tables are read.
     """
 
     identifier_quotes: str = '"'
@@ -25,3 +26,4 @@ class Lexicon:
     unclosed_comment_ends: bool = False
     dollar_names: bool = False
     parameters: str = "?"
+    callable_tables: bool = False

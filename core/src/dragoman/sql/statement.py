@@ -70,7 +70,7 @@ class Statement:
         """What the tree holds. Raises `InvalidSql`."""
         from dragoman.sql.facts import survey
 
-        return survey(self.tree, self.text)
+        return survey(self.tree, self.text, callable_tables=self.lexicon.callable_tables)
 
     @cached_property
     def calls(self) -> tuple[FunctionCall, ...]:
@@ -87,6 +87,11 @@ class Statement:
     def relations(self) -> tuple[Relation, ...]:
         """The relations it names, as written, without those that WITH defines. Raises `InvalidSql`."""
         return tuple(self.facts.relations)
+
+    @property
+    def table_calls(self) -> frozenset[int]:
+        """Where calls stand that read a relation and are among `relations()`. Raises `InvalidSql`."""
+        return frozenset(self.facts.table_calls)
 
     @property
     def effect(self) -> Effect | None:
