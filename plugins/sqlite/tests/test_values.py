@@ -2,7 +2,7 @@
 
 import apsw
 import pytest
-from dragoman import ParameterError, ResultTooLarge
+from dragoman import Gateway, ParameterError, ResultTooLarge
 
 SCHEMA = """
 CREATE TABLE item (id INTEGER PRIMARY KEY, name VARCHAR(40), price DECIMAL(10, 2), sold BOOLEAN, mixed);
@@ -126,6 +126,13 @@ async def test_one_row_beyond_the_limit_is_sent_so_that_the_cut_is_exact(shared,
     limit = 300 - beyond
     answer = await shared.ask(shop, "SELECT id FROM latin", max_rows=limit)
     assert len(answer.rows) == min(300, limit + 1)
+
+
+async def test_a_result_that_is_cut_tells_the_types_it_has_seen(shared):
+    async with Gateway.open([shared.make(name="cut.db")]) as gateway:
+        result = await gateway.query(None, "SELECT 1 + 0.5 AS half UNION ALL SELECT 2.5 UNION ALL SELECT 3.5", limit=2)
+    assert result.truncated is not None
+    assert [column.type for column in result.columns] == ["real"]
 
 
 async def test_reading_stops_soon_after_the_byte_limit(shared, shop):

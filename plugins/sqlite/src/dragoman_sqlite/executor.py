@@ -58,13 +58,13 @@ class SQLiteExecutor(Executor):
                 yield RowStream(columns, batches)
 
     async def _batches(self, worker: Worker, columns: list[Column]) -> AsyncGenerator[Encoded]:
-        """Rows as they come; the last report brings the final types."""
+        """Rows as they come; types that are only seen in them come just before."""
         while not worker.idle:
             match await self._next(worker):
                 case Rows(json, count, notices):
                     yield Encoded(json, count, notices)
-                case Columns() as final:
-                    columns[:] = _columns(final)
+                case Columns() as seen:
+                    columns[:] = _columns(seen)
                 case _:
                     pass
 

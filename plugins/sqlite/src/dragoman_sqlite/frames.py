@@ -34,7 +34,7 @@ class Cancel(msgspec.Struct, tag=True, frozen=True):
 
 
 class Columns(msgspec.Struct, tag=True, frozen=True):
-    """Names and types; sent before the rows, and again, with final types, after them."""
+    """Names and types; sent before the rows, and again before rows that change what types are seen."""
 
     names: list[str]
     types: list[str]

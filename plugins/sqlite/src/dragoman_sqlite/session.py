@@ -14,7 +14,7 @@ import apsw
 
 from dragoman_sqlite.authorizer import Authorizer
 from dragoman_sqlite.failures import describe_failure, refused
-from dragoman_sqlite.frames import Columns, Failed, Run, Setup
+from dragoman_sqlite.frames import Failed, Run, Setup
 from dragoman_sqlite.plans import tell_plan
 from dragoman_sqlite.statement import Send, Sender, Statement
 
@@ -145,7 +145,6 @@ class Session:
             except apsw.SQLError:  # not something that can be wrapped, a PRAGMA for one
                 raise broken from None
             sender.send_all(rows)
-        send(Columns([column.name for column in statement.columns], sender.final_types()))
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -82,6 +82,7 @@ class Sender:
         self._send = send
         # Of the columns whose type SQLite does not know, by position.
         self._classes: dict[int, set[type]] = {at: set() for at, column in enumerate(self._columns) if not column.type}
+        self._types = [column.type for column in self._columns]
         self._waiting: list[Encoded] = []
         self._waiting_bytes = 0
         self._bytes = 0
@@ -114,10 +115,14 @@ class Sender:
     def _flush(self) -> None:
         if self._waiting:
             notices = dict.fromkeys(notice for encoded in self._waiting for notice in encoded.notices)
+            self._tell_types()
             text = b",".join(encoded.json for encoded in self._waiting)
             self._send(Rows(text, sum(encoded.count for encoded in self._waiting), tuple(notices)))
         self._waiting, self._waiting_bytes = [], 0
 
-    def final_types(self) -> list[str]:
-        """The declared type where SQLite knows the column, else the one storage class seen."""
-        return [column.type or storage_class(self._classes[at]) for at, column in enumerate(self._columns)]
+    def _tell_types(self) -> None:
+        """Before rows, when they change it: the declared type where SQLite knows it, else the storage class seen."""
+        types = [column.type or storage_class(self._classes[at]) for at, column in enumerate(self._columns)]
+        if types != self._types:
+            self._types = types
+            self._send(Columns([column.name for column in self._columns], types))
