@@ -33,7 +33,7 @@ class Authorizer:
         to be allowed to anyone, until the schema changes and the tables have to be opened again.
         """
         connection.authorizer = None
-        openings: list[Any] = connection.execute(OPENINGS).fetchall()
+        openings: Any = connection.execute(OPENINGS).fetchall()
         for (opening,) in openings:
             with contextlib.suppress(apsw.Error):  # a table that cannot be opened says so when it is asked for
                 connection.execute(opening)
