@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from dragoman.catalog import Catalog
 from dragoman.dialect import Call, Dialect, Resolution, Validator
-from dragoman.errors import DragomanError, NotFound
+from dragoman.errors import DragomanError, NotFound, UnsafeSql
 from dragoman.gateway.failures import located
-from dragoman.model import Database, Principal, Relation
+from dragoman.model import Database, Principal, Relation, Table
 from dragoman.sql import Statement
 
 REMEMBERED = 1024
@@ -78,12 +78,27 @@ class Judge:
         return _Verdict(plain, version)
 
     async def _resolve(self, statement: Statement) -> Resolution:
-        """The relations a statement names, as the catalog knows them; one it does not know stays as written."""
-        return Resolution(tuple([await self._known(relation) for relation in statement.relations()]))
+        """The relations and columns a statement touches; what the catalog does not know stays as written."""
+        from dragoman.sql.columns import touched_columns  # sqlglot is slow to import
 
-    async def _known(self, written: Relation) -> Relation:
-        schema = ".".join(self._dialect.quote(part) for part in (written.catalog, written.schema) if part)
+        tables = {written: await self._known(written) for written in statement.relations()}
+        relations = dict.fromkeys(table.relation if table else written for written, table in tables.items())
+        return Resolution(tuple(relations), touched_columns(statement.tree, tables))
+
+    async def _known(self, written: Relation) -> Table | None:
+        """What the catalog knows under a name of which only the database can say whether it was quoted."""
+        schema = ".".join(self._dialect.quote(part) for part in (written.catalog, written.schema) if part) or None
+        names = dict.fromkeys((self._dialect.quote(written.name), written.name))
+        found = {table.relation: table for name in names if (table := await self._find(name, schema))}
+        if len(found) > 1:
+            raise UnsafeSql(
+                f"Which relation {written.name} names depends on its case.",
+                suggestion="Query it through a view, or have one of them renamed.",
+            )
+        return next(iter(found.values()), None)
+
+    async def _find(self, name: str, schema: str | None) -> Table | None:
         try:
-            return (await self._catalog.find(self._dialect.quote(written.name), schema or None)).relation
+            return await self._catalog.find(name, schema)
         except NotFound:
-            return written
+            return None
