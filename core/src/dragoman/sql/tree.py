@@ -80,9 +80,12 @@ def _plainer(statement: Statement) -> str:
 
 
 def _replaced(text: str, changes: list[tuple[Token, str]]) -> str:
-    for token, new in changes:
-        text = text[: token.start] + new.ljust(len(token.text)) + text[token.end :]
-    return text
+    parts: list[str] = []
+    copied = 0
+    for token, new in sorted({token.start: (token, new) for token, new in changes}.values()):
+        parts += (text[copied : token.start], new.ljust(len(token.text)))
+        copied = token.end
+    return "".join((*parts, text[copied:]))
 
 
 def _invalid(statement: Statement, error: ParseError | None) -> InvalidSql:
