@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,9 +28,8 @@ class Bench:
         self._executors: dict[str, SQLiteExecutor] = {}
 
     def make(self, script: str = "", name: str = "test.db", **settings) -> Database:
-        with apsw.Connection(str(self.folder / name)) as connection:
+        with closing(apsw.Connection(str(self.folder / name))) as connection:
             connection.execute(script).fetchall()
-        connection.close()
         return self.configured(name, **settings)
 
     def configured(self, name: str, **settings) -> Database:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import Any
+from typing import cast
 
 import apsw
 
@@ -33,8 +33,7 @@ class Authorizer:
         to be allowed to anyone, until the schema changes and the tables have to be opened again.
         """
         connection.authorizer = None
-        openings: Any = connection.execute(OPENINGS).fetchall()
-        for (opening,) in openings:
+        for (opening,) in cast("list[tuple[str]]", connection.execute(OPENINGS).fetchall()):
             with contextlib.suppress(apsw.Error):  # a table that cannot be opened says so when it is asked for
                 connection.execute(opening)
         connection.authorizer = self
