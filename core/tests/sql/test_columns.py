@@ -25,7 +25,7 @@ TABLES = {
     for name, columns in SCHEMA.items()
 }
 
-LEXICON = Lexicon(identifier_quotes='"[`', unclosed_comment_ends=True, dollar_names=True, callable_tables=True)
+LEXICON = Plugins.discover().load("sqlite").dialect.lexicon
 KNOWN = {name.lower(): table for name, table in TABLES.items()}
 CORPUS = Path(testing.__file__).parent / "corpus"
 
