@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from dragoman import InvalidSql, Lexicon, Relation, Statement, Table, TableColumn, testing
+from dragoman import InvalidSql, Relation, Statement, Table, TableColumn, testing
+from dragoman.plugins import Plugins
 from dragoman.sql.columns import touched_columns
 
 SCHEMA = {
@@ -25,7 +26,7 @@ TABLES = {
     for name, columns in SCHEMA.items()
 }
 
-LEXICON = Lexicon(identifier_quotes='"[`', unclosed_comment_ends=True, dollar_names=True, callable_tables=True)
+LEXICON = Plugins.discover().load("sqlite").dialect.lexicon
 KNOWN = {name.lower(): table for name, table in TABLES.items()}
 CORPUS = Path(testing.__file__).parent / "corpus"
 
