@@ -1,8 +1,11 @@
 """Values come out exactly as they are stored, under the types SQLite knows, within the limits."""
 
+import sqlite3
+from contextlib import closing
+
 import apsw
 import pytest
-from dragoman import Gateway, ParameterError, ResultTooLarge
+from dragoman import ColumnNotFound, Gateway, ParameterError, ResultTooLarge
 
 SCHEMA = """
 CREATE TABLE item (id INTEGER PRIMARY KEY, name VARCHAR(40), price DECIMAL(10, 2), sold BOOLEAN, mixed);
@@ -192,6 +195,15 @@ async def test_pragmas_and_plans_are_rows_too(shared, shop):
     assert [row[1] for row in told.rows] == ["id", "name", "price", "sold", "mixed"]
     assert (await shared.ask(shop, "EXPLAIN QUERY PLAN SELECT * FROM item")).rows[0][-1] == "SCAN item"
     assert (await shared.ask(shop, "EXPLAIN SELECT 1")).columns[:2] == ["addr", "opcode"]
+
+
+async def test_an_old_view_with_texts_in_double_quotes_is_read(bench):
+    shop = bench.make("CREATE TABLE t (state); INSERT INTO t VALUES ('open'), ('shut')")
+    with closing(sqlite3.connect(bench.folder / "test.db")) as old:
+        old.execute('CREATE VIEW v AS SELECT state, "it is" AS said FROM t WHERE state = "open"')
+    assert (await bench.ask(shop, "SELECT * FROM v")).rows == [["open", "it is"]]
+    for misspelt in ('SELECT "stat" FROM t', 'SELECT * FROM t WHERE state = "open"', 'SELECT "stat" FROM v'):
+        assert isinstance(await bench.fails(shop, misspelt), ColumnNotFound)
 
 
 async def test_columns_are_described_without_running_the_query(shared, shop):

@@ -187,10 +187,3 @@ def allowed_values(check: str, column: str) -> tuple[str, ...]:
     values = split(found[3:-1])
     texts = all(len(value) == 1 and value[0].kind == "text" for value in values)
     return tuple(value[0].name for value in values) if texts else ()
-
-
-def module_of(sql: str) -> str:
-    """Return the module's name of a CREATE VIRTUAL TABLE."""
-    all_tokens = tokens(sql)
-    using = next((index for index, token in enumerate(all_tokens) if token.word == "USING"), None)
-    return "" if using is None or using + 1 >= len(all_tokens) else all_tokens[using + 1].name.lower()

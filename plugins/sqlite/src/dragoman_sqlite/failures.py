@@ -12,6 +12,7 @@ from dragoman_sqlite.frames import Failed
 _NO_SUCH = re.compile(
     r"no such (table|column|function|module|collation sequence|index): (.+?)(?: - should this be.*)?$"
 )
+_QUOTED_TEXT = re.compile(r'no such column: ".*" - should this be')
 _REFUSED_FUNCTION = re.compile(r"not authorized to use function: (.+)$")
 _BINDINGS = re.compile(r".*statement uses (\d+) and there are (\d+) supplied")
 _NOT_FOUND = {"table": "TableNotFound", "column": "ColumnNotFound"}
@@ -93,6 +94,11 @@ def _sql_error(error: apsw.SQLError, sql: str, *, running: bool) -> Failed:
             _NOT_FOUND.get(kind, "InvalidSql"), f"no such {kind}: {name}", hint, identifier=name, offset=offset
         )
     return Failed("QueryError" if running else "InvalidSql", message, offset=offset)
+
+
+def quoted_by_a_view(error: apsw.SQLError, sql: str) -> bool:
+    """Whether a view's definition, and surely not `sql`, has a text in double quotes, which SQLite used to take."""
+    return '"' not in sql and _QUOTED_TEXT.match(str(error)) is not None
 
 
 def _bindings_error(error: apsw.BindingsError) -> Failed:

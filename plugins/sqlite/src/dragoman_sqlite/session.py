@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from dragoman_sqlite.authorizer import Authorizer
-from dragoman_sqlite.failures import describe_failure, refused
+from dragoman_sqlite.failures import describe_failure, quoted_by_a_view, refused
 from dragoman_sqlite.frames import Failed, Run, Setup
 from dragoman_sqlite.plans import tell_plan
 from dragoman_sqlite.statement import Send, Sender, Statement
@@ -75,9 +75,18 @@ class Session:
     def _answer(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
         try:
             self._tell(connection, statement, send)
-        except apsw.AuthError:  # raised before anything is sent
+        # Both are raised before anything is sent.
+        except apsw.AuthError:
             self._authorizer.guard(connection)  # in case the schema has changed
             self._tell(connection, statement, send)
+        except apsw.SQLError as error:
+            if not quoted_by_a_view(error, statement.order.sql):
+                raise
+            connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 1)
+            try:
+                self._tell(connection, statement, send)
+            finally:
+                connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
 
     def _tell(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
         match statement.order.task:
