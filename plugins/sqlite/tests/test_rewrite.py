@@ -285,6 +285,55 @@ def test_mysql_ignores_case_in_patterns(database: apsw.Connection):
     assert database.execute(found.sql).fetchall() == [(1,)]
 
 
+OTHERS = [
+    ("mysql", "length('é')", 2),
+    ("mysql", "instr('hello', 'L')", 3),
+    ("bigquery", "length('é')", 1),
+    ("bigquery", "countif(qty > 5)", 1),
+    ("bigquery", "date_trunc(date '2024-05-05', month)", "2024-05-01"),
+    ("trino", "year(date '2024-05-05')", 2024),
+    ("trino", "date_trunc('week', date '2024-05-05')", "2024-04-29"),
+    ("trino", r"'a%b' LIKE 'a\%b'", 0),
+    ("duckdb", "'ab' LIKE 'a_'", 1),
+    ("tsql", "len('ab  ')", 2),
+    ("tsql", "name + 'x'", "Applex"),
+    ("snowflake", "2.5::int", 3),
+    ("postgres", "round(1.005, 2)", 1.01),
+    ("postgres", "round(-2.5, 0)", -3),
+]
+
+
+@pytest.mark.parametrize(("source", "expression", "expected"), OTHERS)
+def test_an_expression_gives_the_answer_of_its_source(
+    database: apsw.Connection, source: str, expression: str, expected: Any
+):
+    found = translate(f"SELECT {expression} FROM t WHERE id = 1", source=source, target="sqlite", rewrite=rewrite)
+    assert database.execute(found.sql).get == expected
+
+
+OTHERS_REFUSED = [
+    ("postgres", "round(2.5::float8)"),
+    ("postgres", "(2.5::float8)::int"),
+    ("postgres", "cast('12abc' AS int)"),
+    ("postgres", "1.50::text"),
+    ("trino", "cast(1e0 AS varchar)"),
+    ("tsql", "'a' LIKE '[a-c]'"),
+    ("tsql", "name + '1'"),
+    ("bigquery", "* EXCEPT (id)"),
+]
+
+
+@pytest.mark.parametrize(("source", "expression"), OTHERS_REFUSED)
+def test_what_would_be_answered_otherwise_is_refused(source: str, expression: str):
+    with pytest.raises(Unsupported):
+        translate(f"SELECT {expression} FROM t", source=source, target="sqlite", rewrite=rewrite)
+
+
+def test_a_comparison_that_heeds_case_only_here_is_told():
+    found = translate("SELECT id FROM t WHERE name = 'a'", source="mysql", target="sqlite", rewrite=rewrite)
+    assert any("heed case" in notice for notice in found.notices)
+
+
 def test_notices_say_what_changed():
     notices = from_postgres("SELECT id FROM t WHERE name ILIKE 'a%' AND day > current_date - 7").notices
     assert "ILIKE became LIKE, which ignores the case of ASCII letters only." in notices

@@ -55,18 +55,18 @@ _STATEMENTS = tuple(
 _WORDS = {"Lock": "a row lock (FOR UPDATE, FOR SHARE)", "Into": "SELECT INTO"}
 
 
-def survey(tree: exp.Expr, text: str, *, callable_tables: bool = False) -> Facts:
+def survey(tree: exp.Expr, text: str, *, table_functions: frozenset[str] | None = None) -> Facts:
     """Return the facts of the tree that was read from `text`. Raises `InvalidSql` for a SELECT of nothing.
 
-    `callable_tables`: calls that stand where a table does are relations too.
+    Calls that stand where a table does are relations too, unless they are of `table_functions` or that is None.
     """
     facts = Facts(effect=None if is_query(tree) else _effect(tree))
     waiting: list[tuple[exp.Expr, _Names]] = [(tree, frozenset())]
     while waiting:
         node, defined = waiting.pop()
         _note(node, defined, text, facts)
-        if callable_tables and isinstance(node, exp.Table) and isinstance(node.this, exp.Func):
-            _note_table_call(node, text, facts)
+        if table_functions is not None and isinstance(node, exp.Table) and isinstance(node.this, exp.Func):
+            _note_table_call(node, text, facts, table_functions)
         clause = node.args.get("with_")
         if isinstance(clause, exp.With):
             waiting += _below(node, clause, defined)
@@ -96,12 +96,12 @@ def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts) -> None:
             facts.effect = _effect(node.this)
 
 
-def _note_table_call(node: exp.Table, text: str, facts: Facts) -> None:
+def _note_table_call(node: exp.Table, text: str, facts: Facts, functions: frozenset[str]) -> None:
     arguments = node.this.expressions
     call = _call(node.this, text)
     # What such a table takes is a search, a text: anything else is a function.
-    if call and 1 <= len(arguments) <= 2 and not arguments[0].is_number:
-        name = call.name.rpartition(".")[2]
+    if call and 1 <= len(arguments) <= 2 and not arguments[0].is_number and call.name not in functions:
+        name = node.this.name if isinstance(node.this, exp.Anonymous) else call.name.rpartition(".")[2]
         facts.relations[Relation(name, node.db or None, node.catalog or None)] = None
         facts.table_calls.add(call.offset)
 

@@ -70,7 +70,7 @@ class Statement:
         """What the tree holds. Raises `InvalidSql`."""
         from dragoman.sql.facts import survey
 
-        return survey(self.tree, self.text, callable_tables=self.lexicon.callable_tables)
+        return survey(self.tree, self.text, table_functions=self.lexicon.table_functions)
 
     @cached_property
     def calls(self) -> tuple[FunctionCall, ...]:

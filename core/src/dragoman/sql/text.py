@@ -125,6 +125,8 @@ def _pieces(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
     yield "close", r"\)" if "[" in lexicon.identifier_quotes else r"[)\]]"
     yield "semicolon", ";"
     if lexicon.parameters == "?":
+        if lexicon.colon_casts:
+            yield "mark_cast", "::"
         yield "named", rf":(?={_NAME_START}|:)|\$(?=[\w:(])|@(?=\w)|\#(?=\w)"
         yield "at", "@"
     else:

@@ -104,6 +104,7 @@ def _lexicon(name: str) -> Lexicon:
         nested_comments=lexer.NESTED_COMMENTS,
         hash_comments="#" in lexer.COMMENTS,
         dollar_names=dollars,
+        colon_casts="::" in lexer.KEYWORDS,
         parameters="$" if dollars else "?",
     )
 

@@ -82,7 +82,8 @@ def _plainer(statement: Statement) -> str:
 def _replaced(text: str, changes: list[tuple[Token, str]]) -> str:
     parts: list[str] = []
     copied = 0
-    for token, new in sorted({token.start: (token, new) for token, new in changes}.values()):
+    last = {token.start: (token, new) for token, new in changes}
+    for _, (token, new) in sorted(last.items()):
         parts += (text[copied : token.start], new.ljust(len(token.text)))
         copied = token.end
     return "".join((*parts, text[copied:]))

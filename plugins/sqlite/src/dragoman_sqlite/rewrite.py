@@ -1,7 +1,8 @@
 """Mends a query that was written in another SQL, so that SQLite gives the answer its author meant, or refuses it.
 
 Every node of the tree is either known to mean the same in SQLite (`SAME`), or rewritten by a function of `REWRITES`;
-whatever is left after that is refused by name. `rewrite_dates` and `rewrite_values` hold the rewrites.
+whatever is left after that is refused by name. `rewrite_dates`, `rewrite_patterns` and `rewrite_values` hold
+the rewrites.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from sqlglot import exp
 
 from dragoman_sqlite.reserved import RESERVED
 from dragoman_sqlite.rewrite_dates import DATES
+from dragoman_sqlite.rewrite_patterns import PATTERNS
 from dragoman_sqlite.rewrite_values import VALUES, is_predicate
 from dragoman_sqlite.rewriting import Notes, Rewriter, is_ours, unsupported
 
@@ -87,6 +89,12 @@ def _table(node: Any, notes: Notes) -> Any:
     return node
 
 
+def _star(node: Any, notes: Notes) -> Any:
+    if any(node.args.values()):
+        raise unsupported("* without or with changed columns", "Name the columns.")
+    return node
+
+
 def _name(node: Any, notes: Notes) -> Any:
     if node.name.lower() in RESERVED:
         node.set("quoted", True)
@@ -126,9 +134,11 @@ REWRITES: dict[type[Any], Rewriter] = {
     exp.Join: _join,
     exp.Table: _table,
     exp.Identifier: _name,
+    exp.Star: _star,
     exp.Subquery: _subquery,
     exp.Values: _values,
     **DATES,
+    **PATTERNS,
     **VALUES,
 }
 

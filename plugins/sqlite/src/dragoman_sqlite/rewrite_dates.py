@@ -8,12 +8,14 @@ from typing import Any
 from sqlglot import exp
 
 from dragoman_sqlite.rewriting import (
+    TSQL,
     Notes,
     Rewriter,
     call,
     folded,
     integer,
     is_integer,
+    is_text,
     kind_of,
     number,
     real,
@@ -35,6 +37,7 @@ _TRUNCATED = {
     "YEAR": "%Y-01-01 00:00:00", "MONTH": "%Y-%m-01 00:00:00", "DAY": "%Y-%m-%d 00:00:00",
     "HOUR": "%Y-%m-%d %H:00:00", "MINUTE": "%Y-%m-%d %H:%M:00", "SECOND": "%Y-%m-%d %H:%M:%S",
 }  # fmt: skip
+_TRUNCATES_TO_TIMESTAMP = frozenset({"postgres", "redshift", "materialize", "risingwave"})
 # Formats of strftime that SQLite has and that give the same digits everywhere.
 _FORMAT = re.compile(r"(?:%[YmdHMSjFT]|[^%A-Za-z0-9]|\"?T\"?)*")
 
@@ -85,6 +88,8 @@ def _sum(node: Any, notes: Notes) -> Any:
     constant = folded(node)
     if constant is not None:
         return constant
+    if sign == 1 and notes.source in TSQL and (is_text(left) or is_text(right)):
+        return _joined(left, right)
     if kind_of(left) == "interval" and sign == 1:
         left, right = right, left
     kinds = kind_of(left), kind_of(right)
@@ -103,6 +108,22 @@ def _sum(node: Any, notes: Notes) -> Any:
     if isinstance(left, exp.Column) and (isinstance(right, exp.Column) or is_integer(right)):
         notes.add("+ and - on columns are arithmetic on numbers: write column::date where a date is meant.")
     return node
+
+
+def _field(node: Any, notes: Notes) -> Any:
+    """year(a), month(a), day(a), hour(a), minute(a)."""
+    moment = node.this
+    while isinstance(moment, (exp.TsOrDsToDate, exp.TsOrDsToTimestamp)):
+        moment = moment.this
+    notes.add(_TEXT_NOTICE)
+    return integer(call("strftime", _FIELDS[node.key.upper()], moment))
+
+
+def _joined(left: Any, right: Any) -> Any:
+    """T-SQL joins texts with +, unless one side is a number."""
+    if any(isinstance(side, exp.Literal) and not re.search(r"[^\d.\s]", side.name) for side in (left, right)):
+        raise unsupported("+ between a number and what may be one", "Use concat(), or cast both sides.")
+    return exp.DPipe(this=left, expression=right)
 
 
 def _extract(node: Any, notes: Notes) -> Any:
@@ -125,11 +146,13 @@ def _truncated(node: Any, notes: Notes) -> Any:
     if node.args.get("zone"):
         raise unsupported("date_trunc with a time zone", "Use UTC.")
     notes.add(_TEXT_NOTICE)
+    stays_date = kind_of(moment) == "date" and notes.source not in _TRUNCATES_TO_TIMESTAMP
     if unit in _TRUNCATED:
-        return call("strftime", _TRUNCATED[unit], moment, kind="timestamp")
+        form = _TRUNCATED[unit]
+        return call("strftime", form[:8] if stays_date else form, moment, kind="date" if stays_date else "timestamp")
     if unit == "WEEK":
-        monday = call("date", moment, "weekday 0", "-6 days")
-        return call("datetime", monday, kind="timestamp")
+        monday = call("date", moment, "weekday 0", "-6 days", kind="date")
+        return monday if stays_date else call("datetime", monday, kind="timestamp")
     raise unsupported(f"date_trunc to {unit}", f"Use one of {', '.join(_TRUNCATED)}, WEEK.")
 
 
@@ -168,6 +191,9 @@ DATES: dict[type[Any], Rewriter] = {
     exp.Add: _sum,
     exp.Sub: _sum,
     exp.Extract: _extract,
+    exp.Year: _field,
+    exp.Month: _field,
+    exp.Day: _field,
     exp.TimestampTrunc: _truncated,
     exp.DateTrunc: _truncated,
     exp.TimeToStr: _formatted,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from sqlglot import exp
 
 from dragoman_sqlite.rewrite_dates import as_moment
 from dragoman_sqlite.rewriting import (
+    IGNORE_CASE,
+    TSQL,
     Notes,
     Rewriter,
     call,
@@ -16,6 +19,7 @@ from dragoman_sqlite.rewriting import (
     folded,
     integer,
     is_integer,
+    is_ours,
     is_text,
     number,
     real,
@@ -23,7 +27,6 @@ from dragoman_sqlite.rewriting import (
     unsupported,
 )
 
-_LIKE_IGNORES_CASE = frozenset({"mysql", "tsql", "doris", "starrocks", "singlestore", "fabric"})
 _PREDICATES = (
     exp.Boolean, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.In,
     exp.Between, exp.Exists, exp.Like, exp.Glob, exp.Escape, exp.LogicalAnd, exp.LogicalOr, exp.NullSafeEQ,
@@ -37,69 +40,6 @@ def is_predicate(node: Any) -> bool:
     while isinstance(node, (exp.Paren, exp.Alias)):
         node = node.this
     return isinstance(node, _PREDICATES)
-
-
-# Patterns
-
-
-def _glob(pattern: str, escape: str) -> str:
-    """A LIKE pattern as one of GLOB, which heeds case as LIKE does elsewhere."""
-    parts: list[str] = []
-    escaped = False
-    for character in pattern:
-        if character == escape and not escaped:
-            escaped = True
-            continue
-        wild = {"%": "*", "_": "?"}.get(character) if not escaped else None
-        parts.append(wild or (f"[{character}]" if character in "*?[" else character))
-        escaped = False
-    return "".join(parts)
-
-
-def _globbed(pattern: Any, escape: str, notes: Notes) -> Any:
-    if is_text(pattern):
-        return text(_glob(pattern.name, escape))
-    if escape != "\\":
-        raise unsupported("LIKE ... ESCAPE with a pattern that is computed", "Write the pattern as a literal.")
-    notes.add("A backslash in a pattern that is no literal stands for itself.")
-    for found, instead in (("[", "[[]"), ("*", "[*]"), ("?", "[?]"), ("%", "*"), ("_", "?")):
-        pattern = call("replace", pattern, found, instead)
-    return pattern
-
-
-def _matched(node: Any, escape: str, notes: Notes) -> Any:
-    value, pattern = node.this, node.expression
-    if isinstance(pattern, (exp.Any, exp.All)):
-        raise unsupported("LIKE ANY", "Write several LIKEs with OR.")
-    if isinstance(node, exp.ILike) or notes.source in _LIKE_IGNORES_CASE:
-        matched = _ignoring_case(value, pattern, escape, notes)
-    else:
-        notes.add("LIKE became GLOB, which heeds case.")
-        matched = exp.Glob(this=value, expression=_globbed(pattern, escape, notes))
-    return exp.not_(exp.paren(matched)) if node.args.get("negate") else matched
-
-
-def _ignoring_case(value: Any, pattern: Any, escape: str, notes: Notes) -> Any:
-    if is_text(pattern) and not pattern.name.isascii():
-        raise unsupported("Ignoring the case of letters beyond ASCII", "Use LIKE with the exact letters.")
-    notes.add("ILIKE became LIKE, which ignores the case of ASCII letters only.")
-    like = exp.Like(this=value, expression=pattern)
-    if is_text(pattern) and escape not in pattern.name:
-        return like
-    escaped = exp.Escape(this=like, expression=text(escape))
-    escaped.meta["ours"] = True
-    return escaped
-
-
-def _like(node: Any, notes: Notes) -> Any:
-    # The escape character of standard SQL's LIKE is none; of Postgres' and most others' it is the backslash.
-    return node if isinstance(node.parent, exp.Escape) else _matched(node, "\\", notes)
-
-
-def _escape(node: Any, notes: Notes) -> Any:
-    if not is_text(node.expression) or len(node.expression.name) > 1:
-        raise unsupported("This ESCAPE", "Write one character.")
-    return _matched(node.this, node.expression.name, notes)
 
 
 # Numbers
@@ -119,7 +59,27 @@ def _quotient(node: Any, notes: Notes) -> Any:
     return node
 
 
+_HALVES_TO_EVEN = frozenset({"postgres", "redshift", "materialize", "risingwave"})
+
+
+def _is_real(node: Any) -> bool:
+    """Whether a node is a cast to a double as it stood in the source or as it was mended."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return isinstance(node, exp.Cast) and node.args["to"].this.name in {"DOUBLE", "FLOAT"} and not is_ours(node)
+
+
 def _rounded(node: Any, notes: Notes) -> Any:
+    constant, digits = exact(node.this), node.args.get("decimals")
+    if isinstance(node, exp.Round) and constant is not None and is_integer(digits):
+        # A number with decimals is exact elsewhere; SQLite would round the binary float next to it.
+        value = constant.quantize(Decimal(1).scaleb(-int(digits.name)), rounding=ROUND_HALF_UP)
+        return exp.Neg(this=number(f"{-value:f}")) if value < 0 else number(f"{value:f}")
+    if isinstance(node, exp.Round) and notes.source in _HALVES_TO_EVEN:
+        if _is_real(node.this):
+            raise unsupported("round() of a double, which rounds halves to even,", "Cast to numeric first.")
+        if constant is None:
+            notes.add("round() rounds halves away from zero, as it does for numeric.")
     if isinstance(node.args.get("decimals"), exp.Neg):
         raise unsupported("Rounding to tens or hundreds", "Divide, round, and multiply.")
     if isinstance(node, exp.Trunc) and node.args.get("decimals"):
@@ -168,7 +128,17 @@ def _substring(node: Any, notes: Notes) -> Any:
 def _position(node: Any, notes: Notes) -> Any:
     if node.args.get("position") or node.args.get("occurrence"):
         raise unsupported("A search from a position", "Use instr() on substr().")
-    return call("instr", node.this, node.args["substr"])
+    searched, found = node.this, node.args["substr"]
+    if notes.source in IGNORE_CASE:
+        notes.add("The search ignores the case of ASCII letters only.")
+        searched, found = call("lower", searched), call("lower", found)
+    return call("instr", searched, found)
+
+
+def _length(node: Any, notes: Notes) -> Any:
+    if node.args.get("binary") and notes.source in IGNORE_CASE:
+        return call("octet_length", node.this)
+    return exp.Length(this=call("rtrim", node.this, " ")) if notes.source in TSQL else node
 
 
 def _concat(node: Any, notes: Notes) -> Any:
@@ -208,6 +178,7 @@ def _written(node: Any, notes: Notes) -> Any:
 
 _INTEGERS = frozenset({"INT", "BIGINT", "SMALLINT", "TINYINT", "MEDIUMINT"})
 _TEXTS = frozenset({"TEXT", "VARCHAR", "NVARCHAR"})
+_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 _TRUE, _FALSE = frozenset({"true", "t", "yes", "on", "1"}), frozenset({"false", "f", "no", "off", "0"})
 
 
@@ -216,12 +187,14 @@ def _cast(node: Any, notes: Notes) -> Any:
     name = to.this.name
     sizes = [int(size.this.name) for size in to.expressions if isinstance(size, exp.DataTypeParam)]
     if name in _INTEGERS:
-        return _whole(value)
+        return _whole(value, notes)
     if name in {"DOUBLE", "FLOAT"}:
-        return real(value)
+        return real(_numeric(value, notes))
     if name == "DECIMAL":
         scale = sizes[1] if len(sizes) > 1 else 0
-        return exp.Round(this=real(value), decimals=number(scale)) if sizes else real(value)
+        decimal = real(_numeric(value, notes))
+        decimal.meta["ours"] = True
+        return exp.Round(this=decimal, decimals=number(scale)) if sizes else decimal
     if name in _TEXTS:
         return _as_text(value, sizes)
     if name in {"DATE", "TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"}:
@@ -237,8 +210,20 @@ def _cast(node: Any, notes: Notes) -> Any:
     raise unsupported(f"A cast to {to.sql()}", "Cast to integer, double precision, numeric, text, date or timestamp.")
 
 
-def _whole(value: Any) -> Any:
+def _numeric(value: Any, notes: Notes) -> Any:
+    """`value`, about to become a number: SQLite would take what a text begins with, or 0."""
+    if is_text(value) and not _NUMBER.fullmatch(value.name):
+        raise unsupported(f"A cast of the text {value.name[:20]!r} to a number", "Write a number.")
+    if isinstance(value, exp.Column):
+        notes.add("A cast of a text that is no number gives the number it begins with, or 0.")
+    return value
+
+
+def _whole(value: Any, notes: Notes) -> Any:
     """`value` cast to an integer. Other databases round what SQLite would cut off."""
+    if _is_real(value) and notes.source in _HALVES_TO_EVEN:
+        raise unsupported("A cast of a double to an integer, which rounds halves to even,", "Cast to numeric first.")
+    value = _numeric(value, notes)
     if isinstance(value, _WHOLE) or is_text(value) or is_integer(value) or is_predicate(value):
         return integer(value)
     fraction = call("typeof", value.copy())
@@ -250,6 +235,8 @@ def _whole(value: Any) -> Any:
 def _as_text(value: Any, sizes: list[int]) -> Any:
     if is_predicate(value):
         raise unsupported("A truth value as text", "Use CASE WHEN ... THEN 'true' ELSE 'false' END.")
+    if isinstance(value, exp.Literal) and not value.is_string and not is_integer(value):
+        raise unsupported("A number with decimals as text", "Write the text itself.")
     written = exp.Cast(this=value, to=exp.DataType.build("text"))
     return call("substr", written, number(1), number(sizes[0])) if sizes else written
 
@@ -290,6 +277,7 @@ def _json_text(node: Any, notes: Notes) -> Any:
 
 def _any(node: Any, notes: Notes) -> Any:
     """`= ANY (...)` and `<> ALL (...)` of a list or a query are IN and NOT IN."""
+    _heed_case(notes)
     several = node.expression
     if isinstance(node, exp.NEQ) and isinstance(several, exp.Anonymous) and several.name.lower() == "all":
         source = several.expressions[0]
@@ -308,7 +296,13 @@ def _any(node: Any, notes: Notes) -> Any:
     return found if isinstance(node, exp.EQ) else exp.not_(found)
 
 
+def _heed_case(notes: Notes) -> None:
+    if notes.source in IGNORE_CASE:
+        notes.add("Comparisons of texts heed case in SQLite: add COLLATE NOCASE in SQLite's own SQL where it matters.")
+
+
 def _in(node: Any, notes: Notes) -> Any:
+    _heed_case(notes)
     if node.args.get("unnest") or node.args.get("field"):
         raise unsupported("IN of an array", "Write IN with the values one by one.")
     return node
@@ -322,6 +316,16 @@ def _count(node: Any, notes: Notes) -> Any:
     if several or node.expressions:
         raise unsupported("count() of several columns", "Count the rows of a SELECT DISTINCT instead.")
     return node
+
+
+def _average(node: Any, notes: Notes) -> Any:
+    if notes.source in TSQL:
+        notes.add("avg() of whole numbers gives decimals.")
+    return node
+
+
+def _count_if(node: Any, notes: Notes) -> Any:
+    return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=number(1))]))
 
 
 def _ordered_set(node: Any, notes: Notes) -> Any:
@@ -370,9 +374,6 @@ def _unwrapped(node: Any, notes: Notes) -> Any:
 
 
 VALUES: dict[type[Any], Rewriter] = {
-    exp.Like: _like,
-    exp.ILike: _like,
-    exp.Escape: _escape,
     exp.Mul: _product,
     exp.Div: _quotient,
     exp.Mod: _quotient,
@@ -399,6 +400,9 @@ VALUES: dict[type[Any], Rewriter] = {
     exp.NEQ: _any,
     exp.In: _in,
     exp.Count: _count,
+    exp.CountIf: _count_if,
+    exp.Avg: _average,
+    exp.Length: _length,
     exp.WithinGroup: _ordered_set,
     exp.Anonymous: _named,
     exp.Union: _unwrapped,

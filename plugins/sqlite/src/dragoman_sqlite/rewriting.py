@@ -11,6 +11,10 @@ from typing import Any
 from dragoman import Unsupported
 from sqlglot import exp
 
+# SQLs whose texts compare without case, unless a collation says otherwise; those of Microsoft.
+IGNORE_CASE = frozenset({"mysql", "tsql", "doris", "starrocks", "singlestore", "fabric"})
+TSQL = frozenset({"tsql", "fabric"})
+
 
 @dataclass(frozen=True, slots=True)
 class Notes:

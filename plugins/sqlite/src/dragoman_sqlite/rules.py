@@ -10,7 +10,11 @@ from dragoman_sqlite.allowed import FUNCTIONS, PRAGMAS, TABLE_FUNCTIONS
 
 # FTS5 tables are searched as notes('words'); a call of what is no table fails, and the authorizer judges functions.
 LEXICON = Lexicon(
-    identifier_quotes='"[`', unclosed_comment_ends=True, dollar_names=True, parameters="?", callable_tables=True
+    identifier_quotes='"[`',
+    unclosed_comment_ends=True,
+    dollar_names=True,
+    parameters="?",
+    table_functions=TABLE_FUNCTIONS,
 )
 
 _NAME = r"""(?:[a-z_][\w$]*|"(?:[^"]|"")+"|'(?:[^']|'')+'|`(?:[^`]|``)+`|\[[^\]]+\])"""
