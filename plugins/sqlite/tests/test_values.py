@@ -5,7 +5,7 @@ from contextlib import closing
 
 import apsw
 import pytest
-from dragoman import ColumnNotFound, Gateway, ParameterError, ResultTooLarge
+from dragoman import ColumnNotFound, Gateway, ParameterError, ResultTooLarge, WriteDenied
 
 SCHEMA = """
 CREATE TABLE item (id INTEGER PRIMARY KEY, name VARCHAR(40), price DECIMAL(10, 2), sold BOOLEAN, mixed);
@@ -195,6 +195,11 @@ async def test_pragmas_and_plans_are_rows_too(shared, shop):
     assert [row[1] for row in told.rows] == ["id", "name", "price", "sold", "mixed"]
     assert (await shared.ask(shop, "EXPLAIN QUERY PLAN SELECT * FROM item")).rows[0][-1] == "SCAN item"
     assert (await shared.ask(shop, "EXPLAIN SELECT 1")).columns[:2] == ["addr", "opcode"]
+
+
+async def test_the_journal_mode_is_read_and_not_set(shared, shop):
+    assert (await shared.ask(shop, " PRAGMA main.journal_mode")).rows == [["delete"]]
+    assert isinstance(await shared.fails(shop, "PRAGMA journal_mode = wal"), WriteDenied)
 
 
 async def test_an_old_view_with_texts_in_double_quotes_is_read(bench):
