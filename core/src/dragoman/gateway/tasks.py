@@ -77,8 +77,7 @@ class Work:
         jobs = list(self._jobs)
         for job in jobs:
             job.end(QueryCancelled("The gateway was closed while the query ran."))
-        for job in jobs:
-            await job.ended()
+        await asyncio.gather(*(job.ended() for job in jobs))
 
 
 class _Job(Generic[T]):
@@ -134,21 +133,24 @@ class _Job(Generic[T]):
 
 
 async def finished(work: Coroutine[Any, Any, None]) -> None:
-    """Await `work` to its end, whatever strikes the caller meanwhile; after `CLEANUP` seconds it is cancelled."""
+    """Await `work` to its end, whatever strikes the caller meanwhile; after a while it is cancelled.
+
+    It may itself have to wait `CLEANUP` seconds for what does not end, and then has as many again.
+    """
     task = asyncio.get_running_loop().create_task(work)
     try:
-        await _wait(task)
+        await _wait(task, 2 * CLEANUP)
     finally:
         task.cancel()
 
 
-async def _wait(task: asyncio.Task[Any]) -> None:
-    """Wait for at most `CLEANUP` seconds until `task` is done; only then does a cancellation of the caller go on.
+async def _wait(task: asyncio.Task[Any], seconds: float = CLEANUP) -> None:
+    """Wait for at most so many seconds until `task` is done; only then does a cancellation of the caller go on.
 
     The caller may sit in an anyio scope, whose cancellation strikes at every await, or be cancelled again.
     """
     loop = asyncio.get_running_loop()
-    patience = loop.time() + CLEANUP
+    patience = loop.time() + seconds
     struck: asyncio.CancelledError | None = None
     with anyio.CancelScope(shield=True):
         while not task.done() and (left := patience - loop.time()) > 0:
