@@ -5,10 +5,13 @@ import shutil
 from pathlib import Path
 
 import apsw
+import dragoman
 import pytest
 from dragoman import DragomanError, UnsafeSql, WriteDenied
+from dragoman.testing.corpus import cases, setup
 from dragoman_sqlite.authorizer import Authorizer
 from dragoman_sqlite.frames import Run
+from dragoman_sqlite.rules import LEXICON
 from dragoman_sqlite.session import open_read_only
 from dragoman_sqlite.statement import Statement
 
@@ -102,6 +105,7 @@ REACHING = [
     "EXPLAIN DELETE FROM t",
 ]
 ATTACKS = WRITES + REACHING
+CASES = cases("any") + cases("sqlite")
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
@@ -266,3 +270,23 @@ def test_dragoman_s_own_errors_pass_through():
     failed = describe_failure(UnsafeSql("two", suggestion="one"), "", late=False, cancelled=False, running=False)
     assert (failed.error, failed.message, failed.suggestion) == ("UnsafeSql", "two", "one")
     assert issubclass(UnsafeSql, DragomanError)
+
+
+@pytest.fixture(scope="module")
+async def corpus_shop(shared):
+    return shared.make(setup("sqlite"), "corpus.db")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.allow], ids=str)
+async def test_what_the_core_allows_passes_the_executor_s_walls(shared, corpus_shop, case):
+    sent = dragoman.Statement.parse(case.sql, sqlglot="sqlite", lexicon=LEXICON).text
+    await shared.ask(corpus_shop, sent, max_rows=10)
+
+
+async def test_what_the_core_refuses_changes_nothing_when_it_comes_through(shared, corpus_shop):
+    before = snapshot(shared.folder)
+    for case in CASES:
+        if not case.allow:
+            with contextlib.suppress(DragomanError, UnicodeEncodeError):
+                await shared.ask(corpus_shop, case.sql, max_rows=10, timeout=0.5)
+            assert snapshot(shared.folder) == before, case.sql
