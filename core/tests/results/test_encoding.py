@@ -278,15 +278,25 @@ def same(value: Any, told: Any) -> bool:
         case datetime.datetime():
             return datetime.datetime.fromisoformat(told) == value
         case str():
-            return told == value
+            return told == speakable(value)
         case list():
             return len(told) == len(value) and all(map(same, value, told))
         case dict():
-            return list(told) == list(value) and all(map(same, value.values(), told.values()))
+            return list(told) == list(map(speakable, value)) and all(map(same, value.values(), told.values()))
         case datetime.timedelta():
             return isinstance(told, str) and told.lstrip("-").startswith("P")
         case _:
             return told == str(value)
+
+
+def speakable(text: str) -> str:
+    """The text, or base64 where UTF-8 cannot say it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        escaped = all("\udc80" <= char <= "\udcff" for char in text if "\ud800" <= char <= "\udfff")
+        return base64.b64encode(text.encode("utf-8", "surrogateescape" if escaped else "surrogatepass")).decode()
+    return text
 
 
 def same_decimal(value: Decimal, told: Any) -> bool:
