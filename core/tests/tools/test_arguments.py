@@ -34,7 +34,9 @@ REFUSED = [
     ({"table_name": "x", "columns": "a"}, "must be an array of strings", "Send an array of strings"),
     ({"table_name": ["x"] * 1001}, "at most 1000 items", "in that range"),
     ({"table_name": "\ud800"}, "surrogate", "valid Unicode"),
-    ({"table_name": "x", "params": _DEEP}, "not JSON values", "less deeply"),
+    ({"table_name": "x", "params": _DEEP}, "nested too deeply", "less deeply"),
+    ({"table_name": "x", "params": [float("nan")]}, "not a JSON value", "as text"),
+    ({"table_name": "x", "params": [float("inf")]}, "not a JSON value", "as text"),
     ("table", "must be an object", "Send {"),
 ]
 

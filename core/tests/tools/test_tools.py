@@ -212,6 +212,11 @@ async def test_a_limit_above_the_ceiling_is_lowered_and_said(database, open_tool
     assert "lowered to 2" in answer["notices"][0]
 
 
+async def test_a_timeout_beyond_all_numbers_is_lowered_too(shop, ask):
+    answer = await ask(shop, "execute_query", sql="SELECT 1", timeout_ms=10**400)
+    assert "lowered to 30 seconds" in answer["notices"][0]
+
+
 async def test_get_sample_rows_takes_columns_and_a_condition(shop, ask, fail):
     answer = await ask(shop, "get_sample_rows", table_name="orders", columns=["id"], where_clause="total > 10", limit=1)
     assert (answer["columns"], answer["row_count"]) == (["id"], 1)

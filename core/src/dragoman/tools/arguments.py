@@ -78,13 +78,15 @@ def _object(given: Any) -> Mapping[str, Any]:
     if not _is_object(given):
         raise ParameterError("Arguments must be an object.", suggestion='Send {"name": value, ...}.')
     try:
-        json.dumps(given, ensure_ascii=False).encode()
+        json.dumps(given, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:
         raise ParameterError(
             "An argument holds half of a surrogate pair, which is no character.", suggestion="Send valid Unicode."
         ) from None
-    except (RecursionError, ValueError, TypeError):
-        raise ParameterError("The arguments are not JSON values.", suggestion="Nest them less deeply.") from None
+    except RecursionError:
+        raise ParameterError("The arguments are nested too deeply.", suggestion="Nest them less deeply.") from None
+    except (ValueError, TypeError):
+        raise ParameterError("An argument is not a JSON value.", suggestion="Send NaN and infinities as text.") from None
     return given
 
 

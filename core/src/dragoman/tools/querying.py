@@ -9,6 +9,8 @@ from dragoman.model import ExplainOptions, Plan
 from dragoman.tools.answer import Body, result_body, size
 from dragoman.tools.context import ENVELOPE, ToolCall
 
+ONE_DAY = 86_400_000
+"""Milliseconds. No database allows as much; what is beyond may not even be a float."""
 CUT = "\n..."
 
 
@@ -20,7 +22,7 @@ async def execute_query(call: ToolCall) -> Body:
         call["sql"],
         call["params"],
         limit=call["limit"],
-        timeout=None if milliseconds is None else milliseconds / 1000,
+        timeout=None if milliseconds is None else min(milliseconds, ONE_DAY) / 1000,
         from_dialect=call["from_dialect"],
         principal=call.principal,
     )
