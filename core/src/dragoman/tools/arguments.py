@@ -86,7 +86,9 @@ def _object(given: Any) -> Mapping[str, Any]:
     except RecursionError:
         raise ParameterError("The arguments are nested too deeply.", suggestion="Nest them less deeply.") from None
     except (ValueError, TypeError):
-        raise ParameterError("An argument is not a JSON value.", suggestion="Send NaN and infinities as text.") from None
+        raise ParameterError(
+            "An argument is not a JSON value.", suggestion="Send NaN and infinities as text."
+        ) from None
     return given
 
 
