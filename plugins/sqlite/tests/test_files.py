@@ -11,8 +11,8 @@ from contextlib import closing
 import apsw
 import pytest
 from dragoman import ConnectionFailed, DragomanError, QueryError, TableNotFound
-from dragoman_sqlite.failures import describe_failure
 from dragoman_sqlite.inspector import SQLiteInspector
+from dragoman_sqlite.worker.failures import describe_failure
 
 SCHEMA = "CREATE TABLE t (a); INSERT INTO t VALUES (1)"
 NAMES = [

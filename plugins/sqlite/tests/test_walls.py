@@ -9,11 +9,11 @@ import dragoman
 import pytest
 from dragoman import DragomanError, UnsafeSql, WriteDenied
 from dragoman.testing.corpus import cases, setup
-from dragoman_sqlite.authorizer import Authorizer
 from dragoman_sqlite.frames import Run
 from dragoman_sqlite.rules import LEXICON
-from dragoman_sqlite.session import open_read_only
-from dragoman_sqlite.statement import Statement
+from dragoman_sqlite.worker.authorizer import Authorizer
+from dragoman_sqlite.worker.session import open_read_only
+from dragoman_sqlite.worker.statement import Statement
 
 SCHEMA = """
 CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT);
@@ -252,7 +252,7 @@ async def test_a_refusal_names_what_was_refused(shared, shop):
 
 
 def test_every_failure_of_the_driver_has_its_error():
-    from dragoman_sqlite.failures import describe_failure
+    from dragoman_sqlite.worker.failures import describe_failure
 
     unmapped = []
     for name in dir(apsw):
@@ -265,7 +265,7 @@ def test_every_failure_of_the_driver_has_its_error():
 
 
 def test_dragoman_s_own_errors_pass_through():
-    from dragoman_sqlite.failures import describe_failure
+    from dragoman_sqlite.worker.failures import describe_failure
 
     failed = describe_failure(UnsafeSql("two", suggestion="one"), "", late=False, cancelled=False, running=False)
     assert (failed.error, failed.message, failed.suggestion) == ("UnsafeSql", "two", "one")

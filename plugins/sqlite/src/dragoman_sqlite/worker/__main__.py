@@ -18,7 +18,7 @@ from typing import BinaryIO
 import msgspec
 
 from dragoman_sqlite.frames import HEADER, Cancel, Done, Order, Report, Run, Setup, pack
-from dragoman_sqlite.session import Session
+from dragoman_sqlite.worker.session import Session
 
 FLUSH_AT = 64 * 1024
 HEADROOM = 64 * 1024 * 1024

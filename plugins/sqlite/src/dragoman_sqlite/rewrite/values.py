@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from dragoman_sqlite.rewrite_dates import as_moment
-from dragoman_sqlite.rewriting import (
+from dragoman_sqlite.rewrite.dates import as_moment
+from dragoman_sqlite.rewrite.rewriting import (
     IGNORE_CASE,
     TSQL,
     Notes,

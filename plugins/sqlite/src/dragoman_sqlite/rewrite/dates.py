@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from dragoman_sqlite.rewriting import (
+from dragoman_sqlite.rewrite.rewriting import (
     TSQL,
     Notes,
     Rewriter,

@@ -12,11 +12,11 @@ from typing import Any
 
 import apsw
 
-from dragoman_sqlite.authorizer import Authorizer
-from dragoman_sqlite.failures import describe_failure, quoted_by_a_view, refused
 from dragoman_sqlite.frames import Failed, Run, Setup
-from dragoman_sqlite.plans import tell_plan
-from dragoman_sqlite.statement import Send, Sender, Statement
+from dragoman_sqlite.worker.authorizer import Authorizer
+from dragoman_sqlite.worker.failures import describe_failure, quoted_by_a_view, refused
+from dragoman_sqlite.worker.plans import tell_plan
+from dragoman_sqlite.worker.statement import Send, Sender, Statement
 
 STEPS = 10_000
 """Virtual machine steps between two looks at the clock: unnoticeable, and within a millisecond of the deadline."""

@@ -13,10 +13,10 @@ from dragoman import Unsupported
 from sqlglot import exp
 
 from dragoman_sqlite.reserved import RESERVED
-from dragoman_sqlite.rewrite_dates import DATES
-from dragoman_sqlite.rewrite_patterns import PATTERNS
-from dragoman_sqlite.rewrite_values import VALUES, is_predicate
-from dragoman_sqlite.rewriting import Notes, Rewriter, is_ours, unsupported
+from dragoman_sqlite.rewrite.dates import DATES
+from dragoman_sqlite.rewrite.patterns import PATTERNS
+from dragoman_sqlite.rewrite.rewriting import Notes, Rewriter, is_ours, unsupported
+from dragoman_sqlite.rewrite.values import VALUES, is_predicate
 
 # The frame of a query: clauses, names, joins and their kind.
 _STRUCTURE = (

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from dragoman_sqlite.rewriting import IGNORE_CASE, TSQL, Notes, Rewriter, call, is_text, text, unsupported
+from dragoman_sqlite.rewrite.rewriting import IGNORE_CASE, TSQL, Notes, Rewriter, call, is_text, text, unsupported
 
 # Where a backslash escapes in LIKE without an ESCAPE.
 _LIKE_BACKSLASH = frozenset(
