@@ -22,6 +22,7 @@ from dragoman.config.sources import (
     environment_layer,
     find,
     interpolate,
+    postgres_layer,
     read_dotenv,
     read_file,
 )
@@ -75,6 +76,9 @@ def load(
     if not reading.values.get("databases") and known.get(URL_VARIABLE):
         reading.variables.append(URL_VARIABLE)
         reading.add_urls([known[URL_VARIABLE]], f"environment: {URL_VARIABLE}", here)
+    if not reading.values.get("databases") and (shared := postgres_layer(known, here)):
+        reading.variables += shared.names.values()
+        reading.add(shared)
     return reading.result(found[0] if found else None)
 
 
