@@ -1,0 +1,170 @@
+"""Types of columns: what they are called, and whether their values come as they are or as the server's text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import asyncpg
+from dragoman import Kind
+
+from dragoman_postgres.connecting import Connection
+from dragoman_postgres.spelling import short_type
+
+TEXT = Kind("text")
+INTEGER = Kind("integer")
+FLOAT = Kind("float")
+BOOLEAN = Kind("boolean")
+BINARY = Kind("binary")
+JSON = Kind("json")
+NATIVE = Kind("native")
+
+NAMES = {
+    "bool": "boolean",
+    "int2": "smallint",
+    "int4": "integer",
+    "int8": "bigint",
+    "float4": "real",
+    "float8": "double precision",
+    "bpchar": "char",
+    "char": '"char"',
+}
+"""Where PostgreSQL's internal name of a type is not the one people write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """How a type without parts arrives. `pick`: what is selected instead, `{}` standing for the column.
+
+    `fixed`: no value of it takes more than a few dozen bytes, as text too.
+    """
+
+    kind: Kind = TEXT
+    pick: str = "{}::pg_catalog.text"
+    fixed: bool = True
+
+
+_LONG = Scalar(fixed=False)
+
+# By OID: pg_type.dat never changes one. What is not here is told by the catalog, and comes as the server's text.
+SCALARS: Mapping[int, Scalar] = {
+    16: Scalar(BOOLEAN, "{}"),
+    17: Scalar(BINARY, "{}", fixed=False),
+    18: Scalar(),
+    19: Scalar(TEXT, "{}"),
+    20: Scalar(INTEGER, "{}"),
+    21: Scalar(INTEGER, "{}"),
+    23: Scalar(INTEGER, "{}"),
+    25: Scalar(TEXT, "{}", fixed=False),
+    26: Scalar(INTEGER, "{}"),
+    114: Scalar(JSON, fixed=False),
+    # The shortest digits that mean this float, made a float again: 0.1 and not 0.10000000149.
+    700: Scalar(FLOAT, "{}::pg_catalog.text::pg_catalog.float8"),
+    701: Scalar(FLOAT, "{}"),
+    # Its cast to text adds the length of the network, which its output leaves out for a host.
+    869: Scalar(TEXT, "pg_catalog.abbrev({})"),
+    # A cast to text would strip its blanks.
+    1042: Scalar(TEXT, "pg_catalog.textin(pg_catalog.bpcharout({}))", fixed=False),
+    1043: Scalar(TEXT, "{}", fixed=False),
+    3802: Scalar(JSON, fixed=False),
+    # numeric, bit, varbit, path, polygon, tsvector, tsquery
+    **dict.fromkeys((1700, 1560, 1562, 602, 604, 3614, 3615), _LONG),
+    **dict.fromkeys(
+        # xid, cid, tid, macaddr8, money, macaddr, cidr, date, time, timestamp, timestamptz, interval, timetz, uuid,
+        # pg_lsn, xid8, point, line, lseg, box, circle and the regs
+        (27, 28, 29, 774, 790, 829, 650, 1082, 1083, 1114, 1184, 1186, 1266, 2950, 3220, 5069)
+        + (600, 601, 603, 628, 718)
+        + (24, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096, 4191),
+        Scalar(),
+    ),
+}
+
+Form = Literal["scalar", "array", "composite", "domain", "enum"]
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type as the catalog tells it. `internal`: its name in pg_type. `of`: the element, the base of a domain, or the fields' types."""
+
+    name: str
+    internal: str = ""
+    form: Form = "scalar"
+    of: tuple[int, ...] = ()
+    fields: tuple[str, ...] = ()
+    delimiter: str = ","
+
+
+_RECORD = 2249
+_KNOWN = """
+SELECT t.oid::int8 AS oid, pg_catalog.format_type(t.oid, NULL) AS name, t.typname::text AS internal,
+       CASE WHEN t.typtype = 'd' THEN 'domain'
+            WHEN t.typtype = 'c' THEN 'composite'
+            WHEN t.typtype = 'e' THEN 'enum'
+            WHEN e.oid IS NOT NULL THEN 'array' ELSE 'scalar' END AS form,
+       CASE WHEN t.typtype = 'd' THEN ARRAY[t.typbasetype::int8]
+            WHEN t.typtype = 'c' THEN a.types
+            WHEN e.oid IS NOT NULL THEN ARRAY[e.oid::int8] END AS parts,
+       a.names AS fields, e.typdelim::text AS delimiter
+  FROM pg_catalog.pg_type t
+  LEFT JOIN pg_catalog.pg_type e ON e.typarray = t.oid
+  LEFT JOIN LATERAL (
+       SELECT array_agg(atttypid::int8 ORDER BY attnum) AS types, array_agg(attname::text ORDER BY attnum) AS names
+         FROM pg_catalog.pg_attribute WHERE attrelid = t.typrelid AND t.typtype = 'c' AND attnum > 0 AND NOT attisdropped
+       ) a ON true
+ WHERE t.oid = ANY($1::oid[])
+"""
+
+
+class Types:
+    """What is known of a database's types; the catalog is asked once for each."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Type] = {}
+
+    def __getitem__(self, oid: int) -> Type:
+        return self._known.get(oid) or Type("unknown")
+
+    async def learn(self, connection: Connection, oids: Iterable[int]) -> None:
+        """Ask the catalog for those of `oids` that are not known, and for all they consist of."""
+        missing = [oid for oid in set(oids) if oid not in self._known]
+        while missing:
+            rows = await connection.fetch(_KNOWN, missing)
+            self._known |= dict.fromkeys(missing, Type("unknown"))
+            self._known |= {row["oid"]: _type(row) for row in rows}
+            parts = {oid for row in rows for oid in row["parts"] or ()}
+            missing = [oid for oid in parts if oid not in self._known]
+
+    def forget(self) -> None:
+        """Ask again from now on: something was altered."""
+        self._known.clear()
+
+    def base(self, oid: int) -> int:
+        """The type below a domain, or the type itself."""
+        while self[oid].form == "domain":
+            oid = self[oid].of[0]
+        return oid
+
+    def called(self, oid: int, internal: str) -> str:
+        """The name of a type in results; `internal` is what the driver calls it."""
+        return NAMES.get(internal, internal) if oid in SCALARS else self[oid].name
+
+    def scalar(self, oid: int) -> Scalar:
+        """How a column of this type arrives; arrays and composites as text that `values` takes apart."""
+        if oid in SCALARS:
+            return SCALARS[oid]
+        form = self[oid].form
+        if oid == _RECORD or form in ("array", "composite"):
+            return Scalar(NATIVE, fixed=False)
+        return Scalar() if form == "enum" else _LONG
+
+
+def _type(row: asyncpg.Record) -> Type:
+    return Type(
+        name=short_type(row["name"]),
+        internal=row["internal"],
+        form=row["form"],
+        of=tuple(row["parts"] or ()),
+        fields=tuple(row["fields"] or ()),
+        delimiter=row["delimiter"] or ",",
+    )
