@@ -43,7 +43,9 @@ Tables = Mapping[tuple[str, str], Scanned]
 
 def sequential_scans(plan: Node) -> list[Node]:
     """Return the steps that read a whole table and keep what a filter lets pass."""
-    return [node for node in plan.walk() if "Seq Scan on" in node.title and node.relation and "Filter" in node.conditions]
+    return [
+        node for node in plan.walk() if "Seq Scan on" in node.title and node.relation and "Filter" in node.conditions
+    ]
 
 
 def warnings(plan: Node, tables: Tables) -> tuple[str, ...]:
@@ -56,7 +58,8 @@ def _scans(plan: Node, tables: Tables) -> Iterator[str]:
     found = [(*_amounts(node, table), node, table) for node in sequential_scans(plan) for table in [_of(node, tables)]]
     wasteful = [each for each in found if each[0] >= BIG and each[1] <= each[0] * SELECTIVE]
     for read, kept, node, table in sorted(wasteful, key=lambda each: -each[0])[:MOST_SCANS]:
-        yield f"Sequential scan of {node.relation}: about {read:.0f} rows read to keep {kept:.0f}; {_remedy(node, table)}."
+        amounts = f"about {read:.0f} rows read to keep {kept:.0f}"
+        yield f"Sequential scan of {node.relation}: {amounts}; {_remedy(node, table)}."
 
 
 def _of(node: Node, tables: Tables) -> Scanned:
@@ -73,7 +76,9 @@ def _amounts(node: Node, table: Scanned) -> tuple[float, float]:
 def _remedy(node: Node, table: Scanned) -> str:
     used = [name for name in table.columns if _mentions(node.conditions["Filter"], name)]
     if indexed := [name for name in used if name in table.leading]:
-        return f"the index on {indexed[0]} is not used: a cast, function or operator on it, or old statistics, may be why"
+        return (
+            f"the index on {indexed[0]} is not used: a cast, function or operator on it, or old statistics, may be why"
+        )
     return f"an index on {', '.join(used) or 'what it is filtered by'} would help"
 
 

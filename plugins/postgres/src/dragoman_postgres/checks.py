@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 _CAST = r"(?:::[\w ]+(?:\(\d+\))?)*"
+_SUBJECT = r'(?P<subject>"(?:[^"]|"")+"|\w+)'
 _LIST = re.compile(
-    rf"""CHECK \((?P<subject>"(?:[^"]|"")+"|\w+){_CAST} = (?:ANY \(ARRAY\[(?P<many>.*)\]{_CAST}(?:\[\])?\)|(?P<one>.*))\)""",
-    re.DOTALL,
+    rf"CHECK \({_SUBJECT}{_CAST} = (?:ANY \(ARRAY\[(?P<many>.*?)\]{_CAST}(?:\[\])?\)|(?P<one>.*))\)", re.DOTALL
 )
 _VALUE = re.compile(rf"(?:'(?P<text>(?:[^']|'')*)'|\(?(?P<number>-?\d+(?:\.\d+)?)\)?){_CAST}(?:, |\Z)")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -40,9 +40,7 @@ class PostgresInspector(Inspector):
         """Return the schemas the role may use; the system's are marked, those for temporary tables left out."""
         async with self._connections.borrow() as connection:
             rows = await connection.fetch(queries.SCHEMAS)
-        return [
-            Schema(name=name, owner=owner, comment=comment, system=system) for name, owner, comment, system in rows
-        ]
+        return [Schema(name=name, owner=owner, comment=comment, system=system) for name, owner, comment, system in rows]
 
     async def tables(self, scope: Scope) -> Inspection:
         """Return relations of every kind. Raises `Busy` when others keep locking them while they are looked at."""
@@ -98,7 +96,7 @@ def _notices(facts: Facts) -> Iterator[str]:
 
 
 @contextmanager
-def _collection_paused() -> Iterator[None]:
+def _collection_paused() -> Generator[None]:
     """A million small values are made and none is garbage: looking for some takes longer than making them."""
     enabled = gc.isenabled()
     gc.disable()

@@ -72,21 +72,25 @@ def from_json(plan: Mapping[str, Any]) -> Node:
 
 def _json_title(plan: Mapping[str, Any]) -> str:
     """The step's name as FORMAT TEXT has it, as far as it matters here."""
-    join, name, alias = plan.get("Join Type", "Inner"), plan.get("Relation Name", plan.get("CTE Name")), plan.get("Alias")
-    words = ["Parallel"] if plan.get("Parallel Aware") else []
-    words += [plan["Node Type"], *([f"{join} Join"] if join != "Inner" else [])]
-    words += [f"on {name}", *([alias] if alias != name else [])] if name else []
-    return " ".join(words)
+    join, name, alias = (
+        plan.get("Join Type", "Inner"),
+        plan.get("Relation Name", plan.get("CTE Name")),
+        plan.get("Alias"),
+    )
+    said = {
+        "Parallel": plan.get("Parallel Aware"),
+        plan["Node Type"]: True,
+        f"{join} Join": join != "Inner",
+        f"on {name}": name,
+        str(alias): name and alias != name,
+    }
+    return " ".join(words for words, true in said.items() if true)
 
 
 def _json_disk(plan: Mapping[str, Any]) -> int:
-    sorted_there = plan.get("Sort Space Type") == "Disk"
-    stored_there = plan.get("Storage") == "Disk"
-    return (
-        (plan["Sort Space Used"] if sorted_there else 0)
-        + (plan["Maximum Storage"] if stored_there else 0)
-        + plan.get("Disk Usage", 0)
-    )
+    sort = plan["Sort Space Used"] if plan.get("Sort Space Type") == "Disk" else 0
+    store = plan["Maximum Storage"] if plan.get("Storage") == "Disk" else 0
+    return int(sort + store + plan.get("Disk Usage", 0))
 
 
 _NAME = r"""(?:"(?:[^"]|"")+"|[^\s".]+)"""

@@ -18,14 +18,15 @@ SELECT wanted.schema, c.relname::text,
   CASE WHEN c.reltuples > 0::real THEN c.reltuples::bigint ELSE pg_stat_get_live_tuples(c.oid) END,
   array(SELECT a.attname::text FROM pg_attribute AS a
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum),
-  array(SELECT a.attname::text FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+  array(SELECT a.attname::text FROM pg_index AS i
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
         WHERE i.indrelid = c.oid AND i.indisvalid)
 FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS wanted(schema, name)
 JOIN pg_class AS c ON c.relname = wanted.name AND c.relkind IN ('r', 'm')
 JOIN pg_namespace AS n ON n.oid = c.relnamespace AND wanted.schema IN ('', n.nspname::text)
 ORDER BY pg_table_is_visible(c.oid)
 """
-"""$1: schemas, empty where the plan does not tell them; $2: names. Of several the one that needs no schema comes last."""
+"""$1: schemas, empty where the plan does not tell them; $2: names. The one that needs no schema comes last."""
 
 _EXECUTION = re.compile(r"Execution Time: ([\d.]+) ms")
 
@@ -33,7 +34,7 @@ _EXECUTION = re.compile(r"Execution Time: ([\d.]+) ms")
 class Runner(Protocol):
     """Runs statements of ours in the read-only envelope."""
 
-    async def run(self, statement: str, request: Request) -> Sequence[Sequence[Any]]:
+    async def run(self, statement: str, request: Request) -> Sequence[Any]:
         """Return a statement's rows; the request gives parameters and limits."""
         ...
 

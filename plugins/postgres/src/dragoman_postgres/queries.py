@@ -8,7 +8,7 @@ create functions in one of its schemas could take our calls by a better fit of t
 operators get exactly the types the system's own have, and those that cannot are qualified.
 
 The functions that print expressions (`pg_get_expr`, ...) wait for whoever holds a relation exclusively, which may take
-hours (VACUUM FULL, a migration). They are not called for such relations, and NULL stands for what they would tell.
+hours (VACUUM FULL, a migration). They are not called for such relations; what they would tell is left out.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ JOIN pg_type AS element
 
 CONSTRAINTS = f"""
 SELECT con.conrelid, con.contype::text, con.conname::text, con.conkey,
-  CASE WHEN con.contype IN ('c', 'x') AND con.conrelid NOT IN {_LOCKED} THEN pg_get_constraintdef(con.oid, true) END,
+  CASE WHEN con.contype IN ('c', 'x') THEN pg_get_constraintdef(con.oid, true) END,
   target_schema.nspname::text, target.relname::text, CASE WHEN con.contype = 'f' THEN array(
     SELECT a.attname::text FROM pg_catalog.unnest(con.confkey) WITH ORDINALITY AS key(number, place)
     JOIN pg_attribute AS a ON a.attrelid = con.confrelid AND a.attnum = key.number ORDER BY key.place) END,
@@ -81,7 +81,8 @@ FROM pg_catalog.unnest($1::oid[]) AS relation(oid)
 JOIN pg_constraint AS con ON con.conrelid = relation.oid
 LEFT JOIN pg_class AS target ON target.oid = con.confrelid
 LEFT JOIN pg_namespace AS target_schema ON target_schema.oid = target.relnamespace
-WHERE con.contype IN ('p', 'u', 'c', 'x')
+WHERE con.contype IN ('p', 'u')
+  OR (con.contype IN ('c', 'x') AND con.conrelid NOT IN {_LOCKED})
   OR (con.contype = 'n' AND NOT con.convalidated)
   OR (con.contype = 'f' AND con.conparentid = '0'::oid AND has_schema_privilege(target_schema.oid, 'USAGE'::text)
       AND (has_table_privilege(target.oid, 'SELECT'::text) OR has_any_column_privilege(target.oid, 'SELECT'::text)))
@@ -91,16 +92,16 @@ ORDER BY con.conrelid, con.contype <> 'p', con.conname
 
 INDEXES = f"""
 SELECT i.indrelid, c.relname::text, i.indisunique, i.indisprimary, method.amname::text,
-  (i.indkey::smallint[])[0:i.indnkeyatts - 1], i.indexprs IS NOT NULL,
-  CASE WHEN i.indexprs IS NOT NULL AND i.indrelid NOT IN {_LOCKED} THEN array(
+  (i.indkey::smallint[])[0:i.indnkeyatts - 1],
+  CASE WHEN i.indexprs IS NOT NULL THEN array(
     SELECT pg_get_indexdef(i.indexrelid, part, true)
     FROM generate_series(1, i.indnkeyatts::integer) AS part ORDER BY part) END,
-  i.indpred IS NOT NULL,
-  CASE WHEN i.indpred IS NOT NULL AND i.indrelid NOT IN {_LOCKED} THEN pg_get_expr(i.indpred, i.indrelid, true) END
+  CASE WHEN i.indpred IS NOT NULL THEN pg_get_expr(i.indpred, i.indrelid, true) END
 FROM pg_catalog.unnest($1::oid[]) AS relation(oid)
 JOIN pg_index AS i ON i.indrelid = relation.oid AND i.indislive AND i.indisvalid
 JOIN pg_class AS c ON c.oid = i.indexrelid
 JOIN pg_am AS method ON method.oid = c.relam
+WHERE (i.indexprs IS NULL AND i.indpred IS NULL) OR i.indrelid NOT IN {_LOCKED}
 ORDER BY i.indrelid, NOT i.indisprimary, c.relname
 """
 """$1: relations. Of each index the parts that are searched, not what it only includes."""

@@ -12,7 +12,8 @@ from dragoman import Constraint, ForeignKey, Index, Relation, Table, TableColumn
 from dragoman_postgres.checks import allowed_values
 from dragoman_postgres.spelling import short_type
 
-Row: TypeAlias = Sequence[Any]
+Row: TypeAlias = Any
+"""A row of a query: the driver's, which is indexed and unpacked as a tuple is."""
 
 _KINDS: dict[str, Any] = {
     "r": "table",
@@ -90,9 +91,7 @@ def build(facts: Facts) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-def _definition(
-    is_partition: bool, parents: str | None, bounds: str | None, key: str | None, query: str | None
-) -> str:
+def _definition(is_partition: bool, parents: str | None, bounds: str | None, key: str | None, query: str | None) -> str:
     """What of CREATE says more than the columns do."""
     words: list[str] = []
     if parents:
@@ -164,7 +163,7 @@ def _checked(relation: Relation, names: dict[int, str], rows: Iterable[Row]) -> 
             checked.foreign_keys.append(_foreign_key(relation, name, columns, *reference))
         elif kind == "n":
             checked.unproven.update(key)
-        elif definition is not None or kind in "pu":
+        else:
             checked.constraints.append(
                 Constraint(type=_CONSTRAINTS[kind], name=name, columns=columns, definition=definition)
             )
@@ -195,11 +194,8 @@ def _foreign_key(
 
 
 def _indexes(rows: Iterable[Row], names: dict[int, str]) -> Iterator[Index]:
-    for _, name, unique, primary, method, key, computed, expressions, partial, predicate in rows:
-        locked = (computed and expressions is None) or (partial and predicate is None)
-        if locked or any(number and number not in names for number in key):
+    for _, name, unique, primary, method, key, expressions, predicate in rows:
+        if any(number and number not in names for number in key):
             continue
-        parts = [names[number] if number else expressions[place] for place, number in enumerate(key)]
-        yield Index(
-            name=name, parts=tuple(parts), unique=unique, primary=primary, method=method, predicate=predicate
-        )
+        parts = tuple([names[number] if number else expressions[place] for place, number in enumerate(key)])
+        yield Index(name=name, parts=parts, unique=unique, primary=primary, method=method, predicate=predicate)
