@@ -9,13 +9,14 @@ from typing import Any, TypeAlias
 
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
+from asyncpg.types import Attribute
 from dragoman import Column, Database, Executor, ExplainOptions, Plan, Request, ResultTooLarge, RowStream
 
-from dragoman_postgres.failures import Stale, translated
+from dragoman_postgres.failures import Stale, Unreadable, translated
 from dragoman_postgres.parameters import Parameters, taught
 from dragoman_postgres.pool import Connections, Session
-from dragoman_postgres.types import NATIVE, SCALARS, Scalar, Types
-from dragoman_postgres.values import Convert, converted, converter
+from dragoman_postgres.types import NATIVE, SCALARS, Types
+from dragoman_postgres.values import Convert, column_converter, converted
 from dragoman_postgres.wrapping import Wrapped, wrap
 
 REMEMBERED = 100
@@ -26,7 +27,8 @@ LARGE = 16 * 1024 * 1024
 PIECE = 256 * 1024
 
 Statement: TypeAlias = "PreparedStatement[asyncpg.Record]"
-Batches = AsyncGenerator[Sequence[Sequence[Any]]]
+Rows: TypeAlias = Sequence[Any]
+Batches: TypeAlias = AsyncGenerator[Rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class PostgresExecutor(Executor):
     async def _prepared(self, session: Session, request: Request) -> Prepared:
         """The prepared statement of a request: one that is kept, or a new one."""
         key = (request.statement, request.limits.max_rows, request.limits.max_bytes)
-        kept = session.prepared.get(key)
+        kept: Prepared | None = session.prepared.get(key)
         if kept is not None:
             session.prepared.move_to_end(key)
             return kept
@@ -131,8 +133,7 @@ class PostgresExecutor(Executor):
     async def _prepare(self, session: Session, request: Request) -> Prepared:
         """Have the server compile the statement for its columns, then as it will run."""
         first = wrap(request.statement, request.limits)
-        statement = await self._parse(session, first, request)
-        attributes = statement.get_attributes()
+        statement, attributes = await self._described(session, first, request)
         types = self._types
         with translated(self._name):
             await types.learn(session.connection, (a.type.oid for a in attributes if a.type.oid not in SCALARS))
@@ -152,16 +153,33 @@ class PostgresExecutor(Executor):
             converters={
                 place: convert
                 for place, (attribute, scalar) in enumerate(zip(attributes, scalars, strict=True))
-                if scalar.kind == NATIVE and (convert := converter(types, attribute.type.oid))
+                if scalar.kind == NATIVE and (convert := column_converter(types, attribute.type.oid))
             },
             parameters=parameters,
         )
 
+    async def _described(
+        self, session: Session, wrapped: Wrapped, request: Request
+    ) -> tuple[Statement, Sequence[Attribute]]:
+        """A statement compiled as it came, and its columns."""
+        unreadable: list[tuple[str, str]] = []
+        while True:
+            try:
+                async with taught(session, unreadable, format="binary"):
+                    statement = await self._parse(session, wrapped, request)
+                    return statement, statement.get_attributes()
+            except Unreadable as error:
+                more = await self._types.leaves(session.connection, error.type)
+                if not set(more) - set(unreadable):
+                    raise
+                unreadable = [*{*unreadable, *more}]
+                session.spent = False
+
     async def _parse(
-        self, session: Session, wrapped: Wrapped, request: Request, names: Sequence[str] = ()
+        self, session: Session, wrapped: Wrapped, request: Request, names: Sequence[tuple[str, str]] = ()
     ) -> Statement:
-        # Where sessions are shared, only the statement without a name surely belongs to this transaction; it lasts until
-        # the next message, so that nothing can be reset.
+        # Where sessions are shared, only the statement without a name surely belongs to this transaction; it lasts
+        # until the next message, so that nothing can be reset.
         name = "" if self._pooled else None
         with self._translated(wrapped, request):
             async with taught(session, names, lasting=self._pooled):
@@ -180,7 +198,7 @@ class PostgresExecutor(Executor):
         return translated(self._name, prefix=wrapped.prefix, length=len(request.statement))
 
 
-async def _batches(prepared: Prepared, rows: Sequence[Sequence[Any]]) -> Batches:
+async def _batches(prepared: Prepared, rows: Rows) -> Batches:
     """Rows in batches. Raises `ResultTooLarge` when the server stopped although the reader would take more."""
     for start in range(0, len(rows), ROWS_AT_ONCE):
         yield converted(rows[start : start + ROWS_AT_ONCE], prepared.converters)
@@ -189,14 +207,14 @@ async def _batches(prepared: Prepared, rows: Sequence[Sequence[Any]]) -> Batches
         return
     if _octets(rows) >= wrapped.most_bytes:
         raise ResultTooLarge(
-            "The rows are far longer as the server writes them than as an answer, and only a part was read.",
+            f"The rows take more than {wrapped.most_bytes} bytes as the server writes them; only a part was read.",
             suggestion="Select fewer columns or rows, or pick parts of the JSON and composite values.",
         )
 
 
-def _octets(rows: Sequence[Sequence[Any]]) -> int:
+def _octets(rows: Rows) -> int:
     return sum(len(value.encode() if isinstance(value, str) else value) for value in _long(rows))
 
 
-def _long(rows: Sequence[Sequence[Any]]) -> Iterator[str | bytes]:
+def _long(rows: Rows) -> Iterator[str | bytes]:
     return (value for row in rows for value in row if isinstance(value, str | bytes))

@@ -89,12 +89,13 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "P0": (QueryError, "A function of the database raised this; check its arguments."),
 }
 _OTHER = (QueryError, "Check the query; the message is the database's own.")
-_NAMED = {
+_NAMED: dict[type[DragomanError], re.Pattern[str]] = {
     TableNotFound: re.compile(r'relation "(.+)" does not exist'),
     ColumnNotFound: re.compile(r'column "?(.+?)"? (?:of relation .*)?(?:does not exist|not found)'),
     SchemaNotFound: re.compile(r'schema "(.+)" does not exist'),
 }
 _PARAMETER = re.compile(r"portal (?:\S+ )?(?:with )?parameter \$(\d+)")
+_TEXT_ONLY = re.compile(r'cannot decode type "(.+)"\."(.+)": text encoding')
 # What these say may hold an address, a user or a file: they are told in our own words.
 _UNREACHABLE: dict[str, str] = {
     "28P01": "the password is wrong",
@@ -109,6 +110,16 @@ _UNREACHABLE: dict[str, str] = {
 
 class Stale(QueryError):
     """A prepared statement or a type is not what it was: something was altered meanwhile."""
+
+
+class Unreadable(Unsupported):
+    """The driver cannot take a type apart: a composite with parts of which it knows only the text."""
+
+    def __init__(self, schema: str, name: str) -> None:
+        super().__init__(
+            f"Values of the type {schema}.{name} cannot be read.", suggestion="Cast it in the statement, ::text."
+        )
+        self.type = f'"{schema}"."{name}"'
 
 
 @contextlib.contextmanager
@@ -148,9 +159,14 @@ def _server_error(error: Any, database: str, prefix: int, length: int | None) ->
         return unreachable(database, why, suggestion)
     if state == "57014" and "user request" in message:
         return QueryCancelled("The query was cancelled.")
+    if state == "0A000" and "data-modifying" in message:
+        kind, suggestion = WriteDenied, "Only reading is allowed: send a SELECT."
     if state.startswith("22") and (found := _PARAMETER.search(error.context or "")):
         message = f"Parameter {found[1]}: {message}"
-        kind, suggestion = ParameterError, "Send a value of the type the statement needs, written as PostgreSQL reads it."
+        kind, suggestion = (
+            ParameterError,
+            "Send a value of the type the statement needs, written as PostgreSQL reads it.",
+        )
     named = _NAMED.get(kind)
     name = named.search(message) if named else None
     context = {"sqlstate": state, **({"detail": error.detail} if error.detail else {})}
@@ -172,15 +188,20 @@ def _offset(error: Any, prefix: int, length: int | None) -> int | None:
 
 
 def _driver_error(error: Exception, database: str) -> DragomanError:
-    if isinstance(error, asyncpg.DataError):
+    if isinstance(error, ValueError):
         return ParameterError(
             "A parameter does not fit the type the statement needs.", suggestion="Cast it, for instance $1::text."
         )
     if isinstance(error, asyncpg.ClientConfigurationError):
         return unreachable(database, "its options cannot be used together", "Check its options in the configuration.")
     if isinstance(error, asyncpg.UnsupportedClientFeatureError):
-        return Unsupported(
-            "A value of this type cannot be sent or read.", suggestion="Cast it to text in the statement, ::text."
+        found = _TEXT_ONLY.search(str(error))
+        return (
+            Unreadable(found[1], found[2])
+            if found
+            else Unsupported(
+                "A value of this type cannot be sent or read.", suggestion="Cast it in the statement, ::text."
+            )
         )
     return unreachable(database, "the connection broke", "Try again in a moment.")
 

@@ -1,4 +1,4 @@
-"""What an operator may set for a PostgreSQL database beside what every database has. Names are libpq's where it has one."""
+"""What an operator may set for a PostgreSQL database beside what every database has; libpq's names where it has one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Options:
     passfile: str | None = None
     service: str | None = None
     servicefile: str | None = None
-    target_session_attrs: Literal[
-        "any", "primary", "standby", "read-write", "read-only", "prefer-standby"
-    ] | None = None
+    target_session_attrs: Literal["any", "primary", "standby", "read-write", "read-only", "prefer-standby"] | None = (
+        None
+    )
     krbsrvname: str | None = None
     gsslib: str | None = None
     application_name: str = "dragoman"

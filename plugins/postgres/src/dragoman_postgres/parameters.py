@@ -7,7 +7,7 @@ import math
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from dragoman import ParameterError
 
@@ -34,6 +34,8 @@ def encoder(types: Types, oid: int) -> Encode:
     known = types[oid]
     if known.form == "array":
         return _array(encoder(types, known.of[0]), known.delimiter)
+    if known.form in ("composite", "range"):
+        return _refused
     if oid in _INTEGERS:
         return _integer(_INTEGERS[oid], unsigned=oid == 26)
     if oid in _FLOATS:
@@ -54,22 +56,29 @@ def _unknown(types: Types, oid: int) -> set[int]:
 
 
 @asynccontextmanager
-async def taught(session: Session, names: Sequence[str], *, lasting: bool) -> AsyncGenerator[None]:
-    """While it is entered, the driver sends the values of some types as their text, which the server reads.
+async def taught(
+    session: Session,
+    names: Sequence[tuple[str, str]],
+    *,
+    lasting: bool = False,
+    format: Literal["text", "binary"] = "text",
+) -> AsyncGenerator[None]:
+    """While it is entered, the driver sends the values of some types, by schema and name, as their text.
 
-    A type of which the driver knows only the text would spoil the ranges and composites that hold it: it forgets again
-    afterwards, or, `lasting` or when something failed, the connection is not used for other statements.
+    With `binary` it takes them for bytes, which serves only for looking at a statement. A type of which the driver
+    knows only the text would spoil the ranges and composites that hold it: it forgets again afterwards, or, `lasting`
+    or when something failed, the connection is not used for other statements.
     """
     if not names:
         yield
         return
     session.spent = True
-    for name in names:
-        await session.connection.set_type_codec(name, schema="pg_catalog", encoder=_same, decoder=_same, format="text")
+    for schema, name in names:
+        await session.connection.set_type_codec(name, schema=schema, encoder=_same, decoder=_same, format=format)
     yield
     if not lasting:
-        for name in names:
-            await session.connection.reset_type_codec(name, schema="pg_catalog")
+        for schema, name in names:
+            await session.connection.reset_type_codec(name, schema=schema)
         session.spent = False
 
 
@@ -82,7 +91,7 @@ class Parameters:
 
     names: tuple[str, ...]
     encoders: tuple[Encode, ...]
-    unknown: tuple[str, ...]
+    unknown: tuple[tuple[str, str], ...]
 
     @classmethod
     def of(cls, types: Types, oids: Sequence[int]) -> Parameters:
@@ -113,11 +122,11 @@ def _bound(number: int, value: Any, encode: Encode, name: str) -> Any:
     except Misfit as misfit:
         raise ParameterError(
             f"Parameter {number} is of the type {name}: {misfit}.",
-            suggestion=f"Send such a value, or cast in the statement, for instance ${number}::text.",
+            suggestion=f"Send such a value, or the type's text with ${number}::text::{name} in the statement.",
         ) from None
 
 
-def _same(value: str) -> str:
+def _same(value: Any) -> Any:
     return value
 
 
@@ -179,10 +188,16 @@ def _json(value: Any) -> str:
     return _text(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def _refused(_: Any) -> Any:
+    raise Misfit("values of this type cannot be sent as they are")
+
+
 def _array(element: Encode, delimiter: str) -> Encode:
     def encode(value: Any) -> list[Any]:
         elements = _elements(value, delimiter)
-        return [None if item is None else encode(item) if isinstance(item, list) else element(item) for item in elements]
+        return [
+            None if item is None else encode(item) if isinstance(item, list) else element(item) for item in elements
+        ]
 
     return encode
 

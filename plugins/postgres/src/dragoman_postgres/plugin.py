@@ -12,6 +12,7 @@ from dragoman_postgres.inspector import PostgresInspector
 from dragoman_postgres.lexicon import LEXICON
 from dragoman_postgres.options import Options
 from dragoman_postgres.pool import Connections
+from dragoman_postgres.reserved import RESERVED
 
 CATALOG_CONNECTIONS = 2
 """Connections for reading the catalog: callers' slow queries must not keep others from looking around."""
@@ -44,6 +45,7 @@ class PostgresPlugin(DialectPlugin):
         options=Options,
         placeholder="$1",
         folding="lower",
+        reserved=RESERVED,
         default_schema="public",
     )
 

@@ -106,7 +106,8 @@ class Connections:
         """One message: the transaction, its deadlines and, where sessions are shared, their settings."""
         timeout = max(1, round(seconds * 1000))
         prelude = (
-            f"BEGIN READ ONLY; SET LOCAL statement_timeout = {timeout}; SET LOCAL lock_timeout = {timeout * 9 // 10 or 1};"
+            f"BEGIN READ ONLY; SET LOCAL statement_timeout = {timeout};"
+            f" SET LOCAL lock_timeout = {timeout * 9 // 10 or 1};"
             f" SET LOCAL idle_in_transaction_session_timeout = {timeout + 10_000}{self.connector.prelude}"
         )
         try:

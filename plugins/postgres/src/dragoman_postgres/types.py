@@ -46,6 +46,14 @@ class Scalar:
 
 
 _LONG = Scalar(fixed=False)
+# Rows without a type of their own: only their binary form tells the types of their fields.
+RECORD, RECORDS = 2249, 2287
+_ANONYMOUS = {
+    oid: Scalar(
+        NATIVE, f"pg_catalog.encode(pg_catalog.{send}({{0}}), 'hex') || ' ' || {{0}}::pg_catalog.text", fixed=False
+    )
+    for oid, send in ((RECORD, "record_send"), (RECORDS, "array_send"))
+}
 
 # By OID: pg_type.dat never changes one. What is not here is told by the catalog, and comes as the server's text.
 SCALARS: Mapping[int, Scalar] = {
@@ -71,46 +79,54 @@ SCALARS: Mapping[int, Scalar] = {
     # numeric, bit, varbit, path, polygon, tsvector, tsquery
     **dict.fromkeys((1700, 1560, 1562, 602, 604, 3614, 3615), _LONG),
     **dict.fromkeys(
-        # xid, cid, tid, macaddr8, money, macaddr, cidr, date, time, timestamp, timestamptz, interval, timetz, uuid,
-        # pg_lsn, xid8, point, line, lseg, box, circle and the regs
-        (27, 28, 29, 774, 790, 829, 650, 1082, 1083, 1114, 1184, 1186, 1266, 2950, 3220, 5069)
-        + (600, 601, 603, 628, 718)
-        + (24, 2202, 2203, 2204, 2205, 2206, 3734, 3769, 4089, 4096, 4191),
+        # regs, xid, cid, tid, circle, point, line, lseg, box, cidr, macaddr8, money, macaddr, date, time, timestamp,
+        # timestamptz, interval, timetz, uuid, pg_lsn, xid8
+        map(
+            int,
+            "24 2202 2203 2204 2205 2206 3734 3769 4089 4096 4191 28 29 27 718 600 628 601 603 650 774 790 829"
+            " 1082 1083 1114 1184 1186 1266 2950 3220 5069".split(),
+        ),
         Scalar(),
     ),
 }
 
-Form = Literal["scalar", "array", "composite", "domain", "enum"]
+Form = Literal["scalar", "array", "composite", "domain", "enum", "range"]
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type as the catalog tells it. `internal`: its name in pg_type. `of`: the element, the base of a domain, or the fields' types."""
+    """A type as the catalog tells it.
+
+    `internal`: schema and name in pg_type. `of`: the element, the base of a domain, or the fields' types.
+    """
 
     name: str
-    internal: str = ""
+    internal: tuple[str, str] = ("", "")
     form: Form = "scalar"
     of: tuple[int, ...] = ()
     fields: tuple[str, ...] = ()
     delimiter: str = ","
 
 
-_RECORD = 2249
 _KNOWN = """
 SELECT t.oid::int8 AS oid, pg_catalog.format_type(t.oid, NULL) AS name, t.typname::text AS internal,
+       n.nspname::text AS schema,
        CASE WHEN t.typtype = 'd' THEN 'domain'
             WHEN t.typtype = 'c' THEN 'composite'
             WHEN t.typtype = 'e' THEN 'enum'
+            WHEN t.typtype IN ('r', 'm') THEN 'range'
             WHEN e.oid IS NOT NULL THEN 'array' ELSE 'scalar' END AS form,
        CASE WHEN t.typtype = 'd' THEN ARRAY[t.typbasetype::int8]
             WHEN t.typtype = 'c' THEN a.types
             WHEN e.oid IS NOT NULL THEN ARRAY[e.oid::int8] END AS parts,
        a.names AS fields, e.typdelim::text AS delimiter
   FROM pg_catalog.pg_type t
+  JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
   LEFT JOIN pg_catalog.pg_type e ON e.typarray = t.oid
   LEFT JOIN LATERAL (
        SELECT array_agg(atttypid::int8 ORDER BY attnum) AS types, array_agg(attname::text ORDER BY attnum) AS names
-         FROM pg_catalog.pg_attribute WHERE attrelid = t.typrelid AND t.typtype = 'c' AND attnum > 0 AND NOT attisdropped
+         FROM pg_catalog.pg_attribute
+        WHERE attrelid = t.typrelid AND t.typtype = 'c' AND attnum > 0 AND NOT attisdropped
        ) a ON true
  WHERE t.oid = ANY($1::oid[])
 """
@@ -135,6 +151,18 @@ class Types:
             parts = {oid for row in rows for oid in row["parts"] or ()}
             missing = [oid for oid in parts if oid not in self._known]
 
+    async def leaves(self, connection: Connection, name: str) -> list[tuple[str, str]]:
+        """Return the scalar types a type consists of, by schema and name, but for those every driver knows."""
+        oid: int = await connection.fetchval("SELECT $1::text::regtype::oid::int8", name)
+        await self.learn(connection, [oid])
+        found, todo = set[int](), [oid]
+        while todo:
+            each = todo.pop()
+            todo += self[each].of
+            if self[each].form == "scalar" and SCALARS.get(each, _LONG).pick != "{}":
+                found.add(each)
+        return [self[each].internal for each in found]
+
     def forget(self) -> None:
         """Ask again from now on: something was altered."""
         self._known.clear()
@@ -154,7 +182,9 @@ class Types:
         if oid in SCALARS:
             return SCALARS[oid]
         form = self[oid].form
-        if oid == _RECORD or form in ("array", "composite"):
+        if oid in _ANONYMOUS:
+            return _ANONYMOUS[oid]
+        if form in ("array", "composite"):
             return Scalar(NATIVE, fixed=False)
         return Scalar() if form == "enum" else _LONG
 
@@ -162,7 +192,7 @@ class Types:
 def _type(row: asyncpg.Record) -> Type:
     return Type(
         name=short_type(row["name"]),
-        internal=row["internal"],
+        internal=(row["schema"], row["internal"]),
         form=row["form"],
         of=tuple(row["parts"] or ()),
         fields=tuple(row["fields"] or ()),

@@ -79,7 +79,9 @@ def _counted(head: str, statement: str, tail: str, columns: Sequence[Scalar], ro
 
 def _clipped(name: str, most: int) -> str:
     # What is longer than the whole answer is never shown, but its row must be seen to be cut.
-    return f"CASE WHEN pg_catalog.octet_length({name}) > {most} THEN pg_catalog.substr({name}, 1, {most}) ELSE {name} END"
+    return (
+        f"CASE WHEN pg_catalog.octet_length({name}) > {most} THEN pg_catalog.substr({name}, 1, {most}) ELSE {name} END"
+    )
 
 
 def _names(columns: Sequence[Scalar]) -> list[str]:

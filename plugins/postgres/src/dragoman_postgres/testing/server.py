@@ -106,7 +106,9 @@ class Server:
             stderr=subprocess.DEVNULL,
             cwd=folder,
             start_new_session=True,
-            **({"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []} if owner else {}),
+            user=owner.pw_uid if owner else None,
+            group=owner.pw_gid if owner else None,
+            extra_groups=[] if owner else None,
         )
         server = cls(f"postgresql://{SUPERUSER}@{quote(str(folder), safe='')}:{tcp or 5432}", keeper, binaries)
         server._await_ready(folder)
