@@ -40,7 +40,7 @@ class ReadOnly(Validator):
     """Refuses every statement that is not a query, and every query through what the dialect's rules do not list.
 
     With `database`, its `schemas`, `allow_functions` and `allow_relations` count too. A dialect with its own grammar
-    (`Capability.GRAMMAR`) judges its statements by itself; the guards of `Statement.parse` still hold.
+    (`Capability.GRAMMAR`) judges its statements by itself, by `Dialect.judge` or a validator of its own; the guards of `Statement.parse` still hold.
     """
 
     def __init__(self, dialect: Dialect, database: Database | None) -> None:
@@ -58,6 +58,9 @@ class ReadOnly(Validator):
 
     def judge(self, statement: Statement) -> None:
         """Judge what the text alone tells; raises as `check` does."""
+        if self._dialect.judge:
+            self._dialect.judge(statement, self._database)
+            return
         if Capability.GRAMMAR in self._dialect.capabilities:
             return
         start = len(statement.text) - len(statement.text.lstrip())

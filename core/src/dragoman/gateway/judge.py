@@ -9,7 +9,7 @@ from dragoman.catalog import Catalog
 from dragoman.dialect import Call, Dialect, Resolution, Validator
 from dragoman.errors import DragomanError, NotFound
 from dragoman.gateway.failures import located
-from dragoman.model import Database, Principal, Relation
+from dragoman.model import Database, Principal, Relation, Table
 from dragoman.sql import Statement
 
 REMEMBERED = 1024
@@ -53,11 +53,17 @@ class Judge:
 
     async def _resolve(self, statement: Statement) -> Resolution:
         """The relations a statement names, as the catalog knows them; one it does not know stays as written."""
-        return Resolution(tuple([await self._known(relation) for relation in statement.relations()]))
+        judge = self._dialect.judge
+        written = judge(statement, self._database).relations if judge else statement.relations()
+        known = [await self._known(relation) for relation in written]
+        return Resolution(
+            tuple(table.relation for table in known),
+            foreign=tuple(table.relation for table in known if table.type == "foreign table"),
+        )
 
-    async def _known(self, written: Relation) -> Relation:
+    async def _known(self, written: Relation) -> Table:
         schema = ".".join(self._dialect.quote(part) for part in (written.catalog, written.schema) if part)
         try:
-            return (await self._catalog.find(self._dialect.quote(written.name), schema or None)).relation
+            return await self._catalog.find(self._dialect.quote(written.name), schema or None)
         except NotFound:
-            return written
+            return Table(relation=written)

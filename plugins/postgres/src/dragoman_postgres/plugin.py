@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, hookimpl
+from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
 
 from dragoman_postgres.executor import PostgresExecutor
+from dragoman_postgres.gate import PostgresGate, judge
 from dragoman_postgres.inspector import PostgresInspector
 from dragoman_postgres.lexicon import LEXICON
 from dragoman_postgres.options import Options
@@ -17,7 +18,7 @@ from dragoman_postgres.reserved import RESERVED
 CATALOG_CONNECTIONS = 2
 """Connections for reading the catalog: callers' slow queries must not keep others from looking around."""
 
-CAPABILITIES = frozenset(Capability) - {Capability.CATALOGS, Capability.GRAMMAR}
+CAPABILITIES = frozenset(Capability) - {Capability.CATALOGS}
 
 
 class CatalogReader(PostgresInspector):
@@ -47,6 +48,7 @@ class PostgresPlugin(DialectPlugin):
         folding="lower",
         reserved=RESERVED,
         default_schema="public",
+        judge=judge,
     )
 
     @hookimpl
@@ -58,6 +60,11 @@ class PostgresPlugin(DialectPlugin):
     def inspector(self, database: Database, executor: Executor) -> Inspector:
         """Return the inspector, with connections of its own."""
         return CatalogReader(database)
+
+    @hookimpl
+    def validators(self, database: Database) -> Sequence[Validator]:
+        """Return what the catalog must tell for the gate."""
+        return (PostgresGate(database),)
 
     def demo(self, folder: Path) -> Sequence[Database]:
         """Build a shop's support desk on the embedded server; nothing where that is not installed."""
