@@ -219,7 +219,7 @@ async def test_what_has_no_rows_of_its_own_has_no_estimate(tables):
 @pytest.mark.parametrize(
     ("name", "definition"),
     [
-        ("v_orders", "SELECT id,\n    total\n   FROM orders"),
+        ("v_orders", "SELECT count(*) AS number\n   FROM orders"),
         ("readings", "PARTITION BY RANGE (day)"),
         ("readings_2024", "PARTITION OF readings FOR VALUES FROM ('2024-01-01') TO ('2025-01-01')"),
         ("capitals", "INHERITS (cities)"),
@@ -355,3 +355,18 @@ async def test_a_check_that_is_not_valid_lists_no_values(server, inspector, data
     (loose,) = (await inspector.tables(Scope(names=frozenset({"loose"})))).tables
     assert column(loose, "a").enum == ()
     assert loose.constraints[0].definition == "CHECK (a = ANY (ARRAY['x'::text, 'y'::text])) NOT VALID"
+
+
+async def test_nothing_in_the_search_path_takes_the_place_of_what_the_queries_call(server, database_name):
+    await server.run((Path(__file__).parent / "hostile.sql").read_text(), database_name)
+    database = server.configured(database_name, schema="hostile")
+    own = Connections(database, 1)
+    try:
+        inspector = PostgresInspector(database, own)
+        assert "hostile" in {schema.name for schema in await inspector.schemas()}
+        assert "orders" in {table.relation.name for table in (await inspector.tables(Scope())).tables}
+        async with own.borrow() as connection:
+            with pytest.raises(asyncpg.RaiseError, match="taken over"):
+                await connection.fetch("SELECT FROM pg_class WHERE relname ~ '^pg_'")
+    finally:
+        await own.aclose()

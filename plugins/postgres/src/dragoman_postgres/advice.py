@@ -37,8 +37,8 @@ class Scanned:
 
 _SMALLER = "fewer rows or columns, or more work_mem, would keep it in memory"
 
-Tables = Mapping[tuple[str, str], Scanned]
-"""By schema, empty where the plan does not tell it, and name."""
+Tables = Mapping[str, Scanned]
+"""By name."""
 
 
 def sequential_scans(plan: Node) -> list[Node]:
@@ -63,7 +63,7 @@ def _scans(plan: Node, tables: Tables) -> Iterator[str]:
 
 
 def _of(node: Node, tables: Tables) -> Scanned:
-    return tables.get((node.schema, node.relation or ""), Scanned(0, (), frozenset()))
+    return tables.get(node.relation or "", Scanned(0, (), frozenset()))
 
 
 def _amounts(node: Node, table: Scanned) -> tuple[float, float]:

@@ -73,7 +73,7 @@ async def _read(connection: Connection, scope: Scope) -> Facts:
     facts = Facts(relations, columns=await connection.fetch(queries.COLUMNS, oids, partly_hidden))
     used = {(row[3], row[4]) for row in facts.columns}
     facts.types = await connection.fetch(
-        queries.TYPES, [type_ for type_, _ in used], [modifier for _, modifier in used]
+        queries.TYPES, [type_ for type_, _ in used], [str(modifier) for _, modifier in used]
     )
     facts.constraints = await connection.fetch(queries.CONSTRAINTS, oids)
     facts.indexes = await connection.fetch(queries.INDEXES, oids)

@@ -12,8 +12,9 @@ Part = Literal["input", "subplan"]
 
 @dataclass(slots=True)
 class Node:
-    """A step of a plan. Rows are per loop, as the server tells them; `actual` is None for a step that did not run.
+    """A step of a plan. Only the verbose JSON form tells `schema`.
 
+    Rows are per loop, as the server tells them; `actual` is None for a step that did not run.
     `inputs`: of a join the outer one and then the inner one; `subplans`: of subqueries and CTEs. `conditions`: filters
     and index conditions as SQL text, by the server's name for them. `removed`: rows that `Filter` threw away, per loop.
     `disk`: kilobytes in temporary files. `batches`: into how many parts a hash was split.
@@ -23,7 +24,7 @@ class Node:
     rows: float
     cost: float
     relation: str | None = None
-    schema: str = ""
+    schema: str | None = None
     actual: float | None = None
     loops: float = 1
     removed: float = 0
@@ -56,7 +57,7 @@ def from_json(plan: Mapping[str, Any]) -> Node:
         rows=plan["Plan Rows"],
         cost=plan["Total Cost"],
         relation=plan.get("Relation Name"),
-        schema=plan.get("Schema", ""),
+        schema=plan.get("Schema"),
         actual=plan.get("Actual Rows") if plan.get("Actual Loops") else None,
         loops=plan.get("Actual Loops") or 1,
         removed=plan.get("Rows Removed by Filter", 0),
@@ -72,25 +73,26 @@ def from_json(plan: Mapping[str, Any]) -> Node:
 
 def _json_title(plan: Mapping[str, Any]) -> str:
     """The step's name as FORMAT TEXT has it, as far as it matters here."""
-    join, name, alias = (
-        plan.get("Join Type", "Inner"),
-        plan.get("Relation Name", plan.get("CTE Name")),
-        plan.get("Alias"),
-    )
-    said = {
-        "Parallel": plan.get("Parallel Aware"),
-        plan["Node Type"]: True,
-        f"{join} Join": join != "Inner",
-        f"on {name}": name,
-        str(alias): name and alias != name,
-    }
-    return " ".join(words for words, true in said.items() if true)
+    kind: str = plan["Node Type"]
+    join, mode = plan.get("Join Type", "Inner"), plan.get("Partial Mode", "Simple")
+    name, alias = plan.get("Relation Name", plan.get("CTE Name")), plan.get("Alias")
+    words = ["Parallel"] if plan.get("Parallel Aware") else []
+    words += [mode] if mode != "Simple" else []
+    words += [_AGGREGATES[plan["Strategy"]] if kind == "Aggregate" else kind]
+    words += [f"{join} Join"] if join != "Inner" else []
+    words += [f"on {name}"] if name else []
+    words += [alias] if name and alias and alias != name else []
+    return " ".join(words)
+
+
+_AGGREGATES = {"Plain": "Aggregate", "Hashed": "HashAggregate", "Sorted": "GroupAggregate", "Mixed": "MixedAggregate"}
 
 
 def _json_disk(plan: Mapping[str, Any]) -> int:
     sort = plan["Sort Space Used"] if plan.get("Sort Space Type") == "Disk" else 0
     store = plan["Maximum Storage"] if plan.get("Storage") == "Disk" else 0
-    return int(sort + store + plan.get("Disk Usage", 0))
+    groups = (plan.get(name, {}).get("Sort Space Disk", {}) for name in ("Full-sort Groups", "Pre-sorted Groups"))
+    return int(sort + store + plan.get("Disk Usage", 0) + sum(group.get("Peak Sort Space Used", 0) for group in groups))
 
 
 _NAME = r"""(?:"(?:[^"]|"")+"|[^\s".]+)"""
@@ -100,8 +102,8 @@ _NODE = re.compile(
 )
 _SUBPLAN = re.compile(r" *(?:InitPlan|SubPlan|CTE)\b[^:]*")
 _DETAIL = re.compile(r" +(?P<name>[A-Z][\w ]*): (?P<value>.*)")
-_ON = re.compile(rf" Scan\b.* on (?:(?P<schema>{_NAME})\.)?(?P<relation>{_NAME})(?: {_NAME})?")
-_DISK = re.compile(r"(?:Disk|Disk Usage|Storage: Disk  Maximum Storage): (\d+)kB")
+_ON = re.compile(rf" Scan\b.* on (?:{_NAME}\.)?(?P<relation>{_NAME})(?: {_NAME})?")
+_DISK = re.compile(r"(?:(?<!Average )Disk|Disk Usage|Storage: Disk  Maximum Storage): (\d+)kB")
 _BATCHES = re.compile(r"Buckets: .* Batches: (\d+)")
 
 
@@ -132,7 +134,6 @@ def _text_node(match: re.Match[str]) -> Node:
         rows=float(match["rows"]),
         cost=float(match["cost"]),
         relation=_unquoted(place["relation"]) if place else None,
-        schema=_unquoted(place["schema"] or "") if place else "",
         actual=None if match["actual"] is None else float(match["actual"]),
         loops=float(match["loops"] or 1),
     )

@@ -14,7 +14,7 @@ from dragoman_postgres.advice import Scanned, Tables, sequential_scans, warnings
 from dragoman_postgres.nodes import Node, from_json, from_text
 
 SCANNED = """
-SELECT wanted.schema, c.relname::text,
+SELECT n.nspname::text, c.relname::text,
   CASE WHEN c.reltuples > 0::real THEN c.reltuples::bigint ELSE pg_stat_get_live_tuples(c.oid) END,
   array(SELECT a.attname::text FROM pg_attribute AS a
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum),
@@ -22,12 +22,12 @@ SELECT wanted.schema, c.relname::text,
         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
         WHERE i.indrelid = c.oid AND i.indisvalid)
 FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS wanted(schema, name)
-JOIN pg_class AS c ON c.relname = wanted.name AND c.relkind IN ('r', 'm')
-JOIN pg_namespace AS n ON n.oid = c.relnamespace AND wanted.schema IN ('', n.nspname::text)
-ORDER BY pg_table_is_visible(c.oid)
+JOIN pg_namespace AS n ON n.nspname = wanted.schema
+JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = wanted.name
 """
-"""$1: schemas, empty where the plan does not tell them; $2: names. The one that needs no schema comes last."""
+"""$1 and $2: schemas and names of tables. Rows, columns, and the columns that indexes begin with."""
 
+_VERBOSE = ExplainOptions(format="json", verbose=True)
 _EXECUTION = re.compile(r"Execution Time: ([\d.]+) ms")
 
 
@@ -75,12 +75,16 @@ def _elapsed(lines: Sequence[str]) -> float | None:
 
 
 async def _tables(runner: Runner, request: Request, root: Node) -> Tables:
-    wanted = sorted({(node.schema, node.relation or "") for node in sequential_scans(root)})
-    if not wanted:
+    """What the catalog tells of the tables that are scanned: only a verbose plan says in which schemas they are."""
+    if not sequential_scans(root):
         return {}
+    ((verbose, *_), *_) = await runner.run(statement(request, _VERBOSE), request)
+    scans = sequential_scans(from_json(json.loads(verbose)[0]["Plan"]))
+    wanted = sorted({(node.schema or "", node.relation or "") for node in scans})
     parameters = ([schema for schema, _ in wanted], [name for _, name in wanted])
     rows = await runner.run(SCANNED, replace(request, statement=SCANNED, parameters=parameters))
-    return {
-        (schema, name): Scanned(count, tuple(columns), frozenset(leading))
-        for schema, name, count, columns, leading in rows
-    }
+    found: dict[str, list[Scanned]] = {}
+    for _, name, count, columns, leading in rows:
+        found.setdefault(name, []).append(Scanned(count, tuple(columns), frozenset(leading)))
+    # Of two tables of one name it cannot be said which is which.
+    return {name: tables[0] for name, tables in found.items() if len(tables) == 1}

@@ -1,6 +1,6 @@
 """The catalog queries: seven, whatever the number of relations. They run alike on PostgreSQL 13 to 18.
 
-Every value arrives as text, a number, a boolean or an array of these, so that no codec of the connection matters.
+Every value arrives as text, a number, a boolean, or an array of text or OIDs, which the driver knows without asking.
 Columns that newer servers added are not needed: what they say is the default, or a function tells it.
 
 The search path stays the caller's, so that types and expressions are spelled as callers may write them. Whoever may
@@ -57,12 +57,12 @@ ORDER BY a.attrelid, a.attnum
 """$1: relations, $2: those of which not every column may be read."""
 
 TYPES = """
-SELECT used.type, used.modifier, format_type(used.type, used.modifier), own.typnotnull,
+SELECT used.type, used.modifier::integer, format_type(used.type, used.modifier::integer), own.typnotnull,
   array(SELECT label.enumlabel::text FROM pg_enum AS label
         WHERE label.enumtypid IN (element.oid, element.typbasetype) ORDER BY label.enumsortorder),
   array(SELECT pg_get_constraintdef(con.oid, true) FROM pg_constraint AS con
         WHERE con.contypid = element.oid AND con.contype = 'c' ORDER BY con.conname)
-FROM ROWS FROM (pg_catalog.unnest($1::oid[]), pg_catalog.unnest($2::integer[])) AS used(type, modifier)
+FROM ROWS FROM (pg_catalog.unnest($1::oid[]), pg_catalog.unnest($2::text[])) AS used(type, modifier)
 JOIN pg_type AS own ON own.oid = used.type
 JOIN pg_type AS element
   ON element.oid = CASE WHEN own.typcategory = 'A' AND own.typelem <> '0'::oid THEN own.typelem ELSE own.oid END
@@ -71,7 +71,7 @@ JOIN pg_type AS element
 (both of the elements, when it is an array)."""
 
 CONSTRAINTS = f"""
-SELECT con.conrelid, con.contype::text, con.conname::text, con.conkey,
+SELECT con.conrelid, con.contype::text, con.conname::text, con.conkey::text[],
   CASE WHEN con.contype IN ('c', 'x') THEN pg_get_constraintdef(con.oid, true) END,
   target_schema.nspname::text, target.relname::text, CASE WHEN con.contype = 'f' THEN array(
     SELECT a.attname::text FROM pg_catalog.unnest(con.confkey) WITH ORDINALITY AS key(number, place)
@@ -92,7 +92,7 @@ ORDER BY con.conrelid, con.contype <> 'p', con.conname
 
 INDEXES = f"""
 SELECT i.indrelid, c.relname::text, i.indisunique, i.indisprimary, method.amname::text,
-  (i.indkey::smallint[])[0:i.indnkeyatts - 1],
+  (i.indkey::smallint[])[0:i.indnkeyatts - 1]::text[],
   CASE WHEN i.indexprs IS NOT NULL THEN array(
     SELECT pg_get_indexdef(i.indexrelid, part, true)
     FROM generate_series(1, i.indnkeyatts::integer) AS part ORDER BY part) END,

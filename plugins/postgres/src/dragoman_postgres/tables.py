@@ -22,6 +22,8 @@ _KINDS: dict[str, Any] = {
     "f": "foreign table",
     "p": "partitioned table",
 }
+EXPRESSION = "0"
+"""Stands in an index's key where a column's number would."""
 _CONSTRAINTS: dict[str, Any] = {"p": "PRIMARY KEY", "u": "UNIQUE", "c": "CHECK", "x": "EXCLUDE"}
 _ACTIONS = {"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 _IDENTITIES = {"a": "ALWAYS", "d": "BY DEFAULT", "": None}
@@ -56,7 +58,7 @@ class _Checked:
     constraints: list[Constraint] = field(default_factory=list[Constraint])
     foreign_keys: list[ForeignKey] = field(default_factory=list[ForeignKey])
     values: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    unproven: set[int] = field(default_factory=set[int])
+    unproven: set[str] = field(default_factory=set[str])
 
 
 def build(facts: Facts) -> tuple[Table, ...]:
@@ -69,7 +71,7 @@ def build(facts: Facts) -> tuple[Table, ...]:
     for oid, schema, name, kind, owner, comment, system, *_ in facts.relations:
         relation = Relation(name, schema)
         own = columns.get(oid, ())
-        names: dict[int, str] = {row[1]: row[2] for row in own}
+        names: dict[str, str] = {str(row[1]): row[2] for row in own}
         checked = _checked(relation, names, constraints.get(oid, ()))
         rows, size = storage.get(oid, (None, None))
         tables.append(
@@ -129,8 +131,8 @@ class _Columns:
     def column(self, row: Row, checked: _Checked) -> TableColumn:
         """Return the column of a row of the query COLUMNS."""
         number, name = row[1], row[2]
-        if name in checked.values or number in checked.unproven:
-            return self._make(row[2:], number in checked.unproven, checked.values.get(name, ()))
+        if checked.values or checked.unproven:
+            return self._make(row[2:], str(number) in checked.unproven, checked.values.get(name, ()))
         key = row[2:]
         made = self._made.get(key)
         if made is None:
@@ -152,7 +154,7 @@ class _Columns:
         )
 
 
-def _checked(relation: Relation, names: dict[int, str], rows: Iterable[Row]) -> _Checked:
+def _checked(relation: Relation, names: dict[str, str], rows: Iterable[Row]) -> _Checked:
     checked = _Checked()
     for _, kind, name, key, definition, *reference in rows:
         try:
@@ -193,9 +195,11 @@ def _foreign_key(
     )
 
 
-def _indexes(rows: Iterable[Row], names: dict[int, str]) -> Iterator[Index]:
+def _indexes(rows: Iterable[Row], names: dict[str, str]) -> Iterator[Index]:
     for _, name, unique, primary, method, key, expressions, predicate in rows:
-        if any(number and number not in names for number in key):
-            continue
-        parts = tuple([names[number] if number else expressions[place] for place, number in enumerate(key)])
+        if any(number != EXPRESSION and number not in names for number in key):
+            continue  # of a column the role may not read
+        parts = tuple(
+            [expressions[place] if number == EXPRESSION else names[number] for place, number in enumerate(key)]
+        )
         yield Index(name=name, parts=parts, unique=unique, primary=primary, method=method, predicate=predicate)
