@@ -88,9 +88,9 @@ class Dialect:
     driver's distribution name. `options`: a dataclass of the plugin's own settings; the core checks and builds it.
     `folding`: what the database makes of unquoted names (`insensitive`: kept, compared without case). `reserved`: words
     that need quotes as names, lower case. `placeholder`: how agents write the first parameter. `rewrite`: called with a
-    sqlglot tree translated to this dialect; returns the tree to run, or raises `Unsupported`. `judge`: the dialect's own
-    grammar as the judge of its statements (`Capability.GRAMMAR`), called with a statement and the database it is for, if
-    any; returns what the statement reads and calls, or raises as `Validator.check` does.
+    sqlglot tree translated to this dialect; returns the tree to run, or raises `Unsupported`. `judge`: the dialect's
+    own grammar as the judge of its statements (`Capability.GRAMMAR`), called with a statement and the database it is
+    for, if any; returns what the statement reads and calls, or raises as `Validator.check` does.
     """
 
     name: str

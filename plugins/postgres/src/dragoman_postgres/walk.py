@@ -23,8 +23,8 @@ _THROUGH = (
     "SelectStmt ResTarget WindowDef SortBy GroupingSet GroupingFunc List RangeSubselect RangeFunction RangeTableFunc"
     " RangeTableFuncCol RangeTableSample JoinExpr ColumnDef CTESearchClause CTECycleClause"
     # Nodes of expressions
-    " A_Expr A_ArrayExpr A_Indirection A_Indices BoolExpr NullTest BooleanTest CaseExpr CaseWhen CoalesceExpr MinMaxExpr"
-    " RowExpr SubLink NamedArgExpr TypeCast TypeName CollateClause SQLValueFunction XmlExpr XmlSerialize"
+    " A_Expr A_ArrayExpr A_Indirection A_Indices BoolExpr NullTest BooleanTest CaseExpr CaseWhen CoalesceExpr"
+    " MinMaxExpr RowExpr SubLink NamedArgExpr TypeCast TypeName CollateClause SQLValueFunction XmlExpr XmlSerialize"
     " JsonObjectConstructor JsonArrayConstructor JsonArrayQueryConstructor JsonObjectAgg JsonArrayAgg JsonFuncExpr"
     " JsonTable JsonTableColumn JsonTablePathSpec JsonKeyValue JsonValueExpr JsonArgument JsonIsPredicate JsonParseExpr"
     " JsonScalarExpr JsonSerializeExpr JsonBehavior JsonOutput JsonFormat"

@@ -13,7 +13,7 @@ from importlib.resources import files
 from dragoman_postgres.rules.policy import patterns, read_policy
 
 MAJORS = (15, 16, 18)
-"""The majors with a list of their own. Others are judged by all of them: what one server lacks cannot be called there."""
+"""The majors with a list of their own; every server is judged by all of them: what it lacks cannot be called there."""
 
 
 @dataclass(frozen=True, slots=True)

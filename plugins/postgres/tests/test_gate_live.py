@@ -1,0 +1,136 @@
+"""The gate on live servers, as a superuser: what is allowed runs, what is refused leaves no trace."""
+
+from collections.abc import AsyncGenerator
+
+import asyncpg
+import pytest
+from dragoman import Database, DragomanError, Gateway, UnsafeSql
+from dragoman.testing.corpus import cases, setup
+from dragoman_postgres.rules import MAJORS, allowed, inventory
+from dragoman_postgres.rules.policy import fits, patterns, read_policy
+from dragoman_postgres.testing import Server
+
+CASES = cases("postgres")
+MORE = """
+CREATE SCHEMA hidden;
+CREATE TABLE hidden.secrets (id integer);
+CREATE FOREIGN DATA WRAPPER nothing;
+CREATE SERVER elsewhere FOREIGN DATA WRAPPER nothing;
+CREATE FOREIGN TABLE remote (id integer) SERVER elsewhere;
+"""
+# What a database consists of: every row, every object, every role, setting, large object, lock and prepared statement.
+SNAPSHOT = """
+SELECT md5(string_agg(part, '|' ORDER BY part)) FROM (
+  SELECT 'class' || c.oid || c.relname || c.relfilenode FROM pg_class c WHERE relnamespace <> 'pg_toast'::regnamespace
+  UNION ALL SELECT 'proc' || oid || proname FROM pg_proc
+  UNION ALL SELECT 'type' || oid || typname FROM pg_type
+  UNION ALL SELECT 'role' || oid || rolname || coalesce(rolpassword, '') FROM pg_authid
+  UNION ALL SELECT 'setting' || s.setdatabase || s.setconfig::text FROM pg_db_role_setting s
+  UNION ALL SELECT 'database' || datname FROM pg_database
+  UNION ALL SELECT 'large object' || oid FROM pg_largeobject_metadata
+  UNION ALL SELECT 'lock' || objid FROM pg_locks WHERE locktype = 'advisory'
+  UNION ALL SELECT 'slot' || slot_name FROM pg_replication_slots
+  UNION ALL SELECT 'prepared' || gid FROM pg_prepared_xacts
+  UNION ALL SELECT 'sequence' || last_value || is_called FROM counters_id_seq
+  UNION ALL SELECT 'row' || t::text FROM customers t
+  UNION ALL SELECT 'row' || t::text FROM orders t
+  UNION ALL SELECT 'row' || t::text FROM documents t
+) AS parts (part)
+"""
+
+
+@pytest.fixture(scope="module")
+async def database(server: Server, database_name: str) -> Database:
+    await server.run(setup("postgres") + MORE, database_name)
+    return server.configured(database_name)
+
+
+@pytest.fixture(scope="module")
+async def gateway(database: Database) -> AsyncGenerator[Gateway]:
+    async with Gateway.open([database]) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def connection(server: Server, database: Database) -> AsyncGenerator[asyncpg.Connection]:
+    opened = await asyncpg.connect(server.address(database.name))
+    yield opened
+    await opened.close()
+
+
+async def test_every_allowed_query_of_the_corpus_runs(gateway: Gateway, database: Database):
+    failed = {}
+    for case in CASES:
+        if case.allow:
+            try:
+                await gateway.query(database.name, case.sql)
+            except DragomanError as error:
+                if "unsupported XML feature" not in error.message:  # the embedded server is built without
+                    failed[case.sql] = f"{error.code}: {error.message}"
+    assert failed == {}
+
+
+async def test_no_refused_statement_of_the_corpus_leaves_a_trace(
+    gateway: Gateway, database: Database, connection: asyncpg.Connection
+):
+    before = await connection.fetchval(SNAPSHOT)
+    passed = []
+    for case in CASES:
+        if not case.allow:
+            try:
+                await gateway.query(database.name, case.sql)
+            except DragomanError:
+                continue
+            passed.append(case.sql)
+    assert passed == []
+    assert await connection.fetchval(SNAPSHOT) == before
+
+
+async def test_the_snapshot_sees_a_change(database: Database, connection: asyncpg.Connection):
+    before = await connection.fetchval(SNAPSHOT)
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute("SELECT lo_create(0)")
+    assert await connection.fetchval(SNAPSHOT) != before
+    await transaction.rollback()
+    assert await connection.fetchval(SNAPSHOT) == before
+
+
+async def test_the_shipped_lists_are_what_the_policy_makes_of_this_server(connection: asyncpg.Connection):
+    if connection.get_server_version().major not in MAJORS:
+        pytest.skip("no list of this major")
+    lists, rules = await inventory.own(connection, read_policy()), allowed()
+    assert lists["functions"] <= rules.functions
+    assert lists["refused"] <= rules.refused
+    assert lists["operators"] <= rules.operators
+    assert lists["relations"] <= rules.relations
+
+
+async def test_no_volatile_function_is_allowed_but_those_the_policy_names(connection: asyncpg.Connection):
+    rows = await connection.fetch("SELECT proname FROM pg_proc WHERE pronamespace = 11 AND provolatile = 'v'")
+    named = patterns(read_policy()["volatile"])
+    assert {row[0] for row in rows if not fits(row[0], named)} & allowed().functions == set()
+
+
+async def test_foreign_tables_are_refused_until_they_are_allowed(gateway: Gateway, database: Database):
+    with pytest.raises(UnsafeSql, match="foreign table"):
+        await gateway.query(database.name, "SELECT * FROM remote")
+
+
+OUTSIDE = [
+    "SELECT * FROM hidden.secrets",
+    "SELECT * FROM pg_class",
+    "SELECT * FROM information_schema.tables",
+    "WITH secrets AS (SELECT 1) SELECT * FROM hidden.secrets",
+    "SELECT 1 FROM customers c WHERE EXISTS (SELECT 1 FROM hidden.secrets)",
+    "SELECT * FROM secrets",
+]
+
+
+@pytest.mark.parametrize("text", OUTSIDE)
+async def test_relations_outside_the_configured_schemas_are_refused(server: Server, database: Database, text: str):
+    narrow = server.configured(database.name, schemas=("public",))
+    async with Gateway.open([narrow]) as gateway:
+        with pytest.raises(UnsafeSql, match="schema"):
+            await gateway.query(narrow.name, text)
+        assert (await gateway.query(narrow.name, "SELECT count(*) FROM customers")).rows == [[3]]
