@@ -53,6 +53,17 @@ async def test_schemas_are_told_with_owner_and_comment_and_those_of_the_system_m
     assert schemas.keys() - system == {"public", "sales", "hidden"}
 
 
+async def test_the_schemas_of_the_search_path_are_numbered(inspector, server, database_name):
+    assert {s.name: s.search_order for s in await inspector.schemas() if s.search_order is not None} == {"public": 0}
+    database = server.configured(database_name, schema="sales")
+    own = Connections(database, 1)
+    try:
+        places = {schema.name: schema.search_order for schema in await PostgresInspector(database, own).schemas()}
+    finally:
+        await own.aclose()
+    assert (places["sales"], places["public"], places["hidden"]) == (0, 1, None)
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

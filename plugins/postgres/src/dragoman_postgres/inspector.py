@@ -37,10 +37,13 @@ class PostgresInspector(Inspector):
         return version.split()[0]
 
     async def schemas(self) -> Sequence[Schema]:
-        """Return the schemas the role may use; the system's are marked, those for temporary tables left out."""
+        """Return the schemas the role may use; the system's marked, those of the search path numbered."""
         async with self._connections.borrow() as connection:
             rows = await connection.fetch(queries.SCHEMAS)
-        return [Schema(name=name, owner=owner, comment=comment, system=system) for name, owner, comment, system in rows]
+        return [
+            Schema(name=name, owner=owner, comment=comment, system=system, search_order=place)
+            for name, owner, comment, system, place in rows
+        ]
 
     async def tables(self, scope: Scope) -> Inspection:
         """Return relations of every kind. Raises `Busy` when others keep locking them while they are looked at."""

@@ -25,7 +25,8 @@ _IS_SYSTEM = "n.nspname::text ~ '^pg_' OR n.nspname = 'information_schema'"
 _IS_SHOWN = "has_schema_privilege(n.oid, 'USAGE'::text) AND n.nspname::text !~ '^pg_(toast|temp_)'"
 
 SCHEMAS = f"""
-SELECT n.nspname::text, pg_get_userbyid(n.nspowner)::text, about.description, {_IS_SYSTEM}
+SELECT n.nspname::text, pg_get_userbyid(n.nspowner)::text, about.description, {_IS_SYSTEM},
+  pg_catalog.array_position(current_schemas(false), n.nspname) - 1
 FROM pg_namespace AS n LEFT JOIN pg_description AS about
   ON about.objoid = n.oid AND about.classoid = 'pg_namespace'::regclass::oid AND about.objsubid = 0
 WHERE {_IS_SHOWN} ORDER BY n.nspname
