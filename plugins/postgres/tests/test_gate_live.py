@@ -17,6 +17,20 @@ CREATE TABLE hidden.secrets (id integer);
 CREATE FOREIGN DATA WRAPPER nothing;
 CREATE SERVER elsewhere FOREIGN DATA WRAPPER nothing;
 CREATE FOREIGN TABLE remote (id integer) SERVER elsewhere;
+CREATE VIEW over_remote AS SELECT * FROM remote;
+CREATE VIEW over_over_remote AS SELECT count(*) FROM over_remote;
+CREATE TABLE parts (id integer) PARTITION BY RANGE (id);
+CREATE FOREIGN TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (9) SERVER elsewhere;
+CREATE FUNCTION lower(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION spend(customers) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION waste(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION check_it(integer) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+CREATE DOMAIN checked AS integer CHECK (check_it(VALUE));
+CREATE FUNCTION pair_of(integer) RETURNS pair LANGUAGE sql AS 'SELECT 1, NULL::text';
+CREATE CAST (integer AS pair) WITH FUNCTION pair_of;
+CREATE FUNCTION plus(box, integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+CREATE OPERATOR |>> (leftarg = box, rightarg = integer, function = plus);
+CREATE VIEW acting AS SELECT waste(id) FROM customers;
 """
 # What a database consists of: every row, every object, every role, setting, large object, lock and prepared statement.
 SNAPSHOT = """
@@ -46,24 +60,31 @@ async def database(server: Server, database_name: str) -> Database:
 
 
 @pytest.fixture(scope="module")
-async def gateway(database: Database) -> AsyncGenerator[Gateway]:
-    async with Gateway.open([database]) as opened:
+async def plain(server: Server, database_name: str) -> AsyncGenerator[Database]:
+    name = await server.create(setup("postgres"))
+    yield server.configured(name)
+    await server.drop(name)
+
+
+@pytest.fixture(scope="module")
+async def gateway(database: Database, plain: Database) -> AsyncGenerator[Gateway]:
+    async with Gateway.open([database, plain]) as opened:
         yield opened
 
 
 @pytest.fixture
-async def connection(server: Server, database: Database) -> AsyncGenerator[asyncpg.Connection]:
-    opened = await asyncpg.connect(server.address(database.name))
+async def connection(server: Server, plain: Database) -> AsyncGenerator[asyncpg.Connection]:
+    opened = await asyncpg.connect(server.address(plain.name))
     yield opened
     await opened.close()
 
 
-async def test_every_allowed_query_of_the_corpus_runs(gateway: Gateway, database: Database):
+async def test_every_allowed_query_of_the_corpus_runs(gateway: Gateway, plain: Database):
     failed = {}
     for case in CASES:
         if case.allow:
             try:
-                await gateway.query(database.name, case.sql)
+                await gateway.query(plain.name, case.sql)
             except DragomanError as error:
                 if "unsupported XML feature" not in error.message:  # the embedded server is built without
                     failed[case.sql] = f"{error.code}: {error.message}"
@@ -71,14 +92,14 @@ async def test_every_allowed_query_of_the_corpus_runs(gateway: Gateway, database
 
 
 async def test_no_refused_statement_of_the_corpus_leaves_a_trace(
-    gateway: Gateway, database: Database, connection: asyncpg.Connection
+    gateway: Gateway, plain: Database, connection: asyncpg.Connection
 ):
     before = await connection.fetchval(SNAPSHOT)
     passed = []
     for case in CASES:
         if not case.allow:
             try:
-                await gateway.query(database.name, case.sql)
+                await gateway.query(plain.name, case.sql)
             except DragomanError:
                 continue
             passed.append(case.sql)
@@ -86,7 +107,7 @@ async def test_no_refused_statement_of_the_corpus_leaves_a_trace(
     assert await connection.fetchval(SNAPSHOT) == before
 
 
-async def test_the_snapshot_sees_a_change(database: Database, connection: asyncpg.Connection):
+async def test_the_snapshot_sees_a_change(plain: Database, connection: asyncpg.Connection):
     before = await connection.fetchval(SNAPSHOT)
     transaction = connection.transaction()
     await transaction.start()
@@ -112,9 +133,54 @@ async def test_no_volatile_function_is_allowed_but_those_the_policy_names(connec
     assert {row[0] for row in rows if not fits(row[0], named)} & allowed().functions == set()
 
 
-async def test_foreign_tables_are_refused_until_they_are_allowed(gateway: Gateway, database: Database):
-    with pytest.raises(UnsafeSql, match="foreign table"):
-        await gateway.query(database.name, "SELECT * FROM remote")
+MADE_BY_USERS = [
+    "SELECT * FROM remote",
+    "SELECT * FROM over_remote",
+    "SELECT 1 WHERE EXISTS (SELECT * FROM over_over_remote)",
+    "SELECT * FROM parts",
+    "SELECT * FROM acting",
+    "SELECT lower(1)",
+    "SELECT c.spend FROM customers c",
+    "SELECT (c).spend FROM customers c",
+    "SELECT (1).waste",
+    "SELECT g.waste FROM generate_series(1, 2) AS g",
+    "SELECT 5::checked",
+    "SELECT CAST(5 AS pair)",
+    "SELECT box '((0,0),(1,1))' |>> 5",
+]
+
+
+@pytest.mark.parametrize("text", MADE_BY_USERS)
+async def test_what_users_made_is_refused_though_its_name_is_harmless(gateway: Gateway, database: Database, text: str):
+    with pytest.raises(UnsafeSql):
+        await gateway.query(database.name, text)
+
+
+BESIDE = [
+    "SELECT pg_catalog.lower('A')",
+    "SELECT c.name FROM customers c",
+    "SELECT x.waste FROM (SELECT 1 AS waste) AS x",
+    "SELECT upper('a'), 1 + 1",
+    "SELECT * FROM big_orders",
+    "SELECT 'happy'::mood",
+]
+
+
+@pytest.mark.parametrize("text", BESIDE)
+async def test_what_stands_beside_the_users_names_runs(gateway: Gateway, database: Database, text: str):
+    assert (await gateway.query(database.name, text)).columns
+
+
+async def test_configuration_opens_what_users_made(server: Server, database: Database):
+    opened = server.configured(
+        database.name,
+        allow_functions=frozenset({"lower", "spend", "waste"}),
+        allow_relations=frozenset({"public.acting"}),
+    )
+    async with Gateway.open([opened]) as gateway:
+        assert (await gateway.query(None, "SELECT lower(1), (1).waste")).rows == [[1, 1]]
+        assert (await gateway.query(None, "SELECT c.spend FROM customers c LIMIT 1")).rows == [[1]]
+        assert (await gateway.query(None, "SELECT * FROM acting LIMIT 1")).rows == [[1]]
 
 
 OUTSIDE = [

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import pgparse
-from dragoman import Call, Database, DragomanError, InvalidSql, Reading, Statement, UnsafeSql, Validator, WriteDenied
+from dragoman import (
+    Call,
+    Database,
+    DragomanError,
+    InvalidSql,
+    Reading,
+    Relation,
+    Statement,
+    UnsafeSql,
+    Validator,
+    WriteDenied,
+)
 
 from dragoman_postgres.rules import allowed
+from dragoman_postgres.userland import Reader, Remembered, Userland
 from dragoman_postgres.walk import Walk
 
 _WORD = re.compile(r"[a-zA-Z_]+")
@@ -20,7 +33,8 @@ _EXPLAIN_OPTIONS = frozenset(
     {"verbose", "costs", "generic_plan", "buffers", "wal", "timing", "summary", "memory", "format", "settings"}
 )
 
-_readings: WeakKeyDictionary[Statement, Reading] = WeakKeyDictionary()
+_pgparse: Any = import_module("pgparse")  # it has no types
+_walks: WeakKeyDictionary[Statement, Walk] = WeakKeyDictionary()
 
 
 def judge(statement: Statement, database: Database | None = None) -> Reading:
@@ -29,71 +43,100 @@ def judge(statement: Statement, database: Database | None = None) -> Reading:
     Raises `WriteDenied` for what is no query, `UnsafeSql` for a query through what the rules do not list, `InvalidSql`
     for what PostgreSQL cannot parse. No database is asked.
     """
-    if statement not in _readings:
+    walk = _walked(statement, database)
+    return Reading(tuple(walk.relations), tuple(walk.functions))
+
+
+def _walked(statement: Statement, database: Database | None) -> Walk:
+    if statement not in _walks:
+        walk = Walk(database)
         try:
-            _readings[statement] = _judge(statement, database)
+            _judge(statement.text, walk)
         except DragomanError as error:
             raise _in_characters(error, statement.text) from None
-    return _readings[statement]
+        _walks[statement] = walk
+    return _walks[statement]
 
 
 class PostgresGate(Validator):
-    """What only the catalog can tell: whether a statement stays within the configured schemas."""
+    """What only the catalog can tell: what the users of the database have made of the names a statement uses."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, reader: Reader | None = None) -> None:
         self._database = database
+        self._functions = frozenset(name.lower() for name in database.allow_functions)
         self._relations = frozenset(name.lower() for name in database.allow_relations)
+        self._userland = (
+            Remembered(reader, database.catalog_ttl, foreign=database.allow_foreign_tables) if reader else None
+        )
 
     async def check(self, statement: Statement, call: Call) -> None:
         """Raise `WriteDenied`, `UnsafeSql` or `InvalidSql` for anything but an allowed query."""
-        judge(statement, self._database)
-        if not self._database.schemas and self._database.allow_foreign_tables:
-            return
-        resolution = await call.resolve()
-        if not self._database.allow_foreign_tables:
-            self._check_foreign(resolution.foreign)
-        if self._database.schemas:
-            self._check_schemas(resolution.relations)
+        walk = _walked(statement, self._database)
+        userland = await self._userland.get() if self._userland else None
+        if userland:
+            self._check_names(walk, userland)
+        if self._database.schemas or (walk.relations and userland and userland.relations):
+            relations = (await call.resolve()).relations
+            self._check_active(relations, userland)
+            self._check_schemas(relations)
 
-    def _check_foreign(self, relations: Any) -> None:
-        for relation in relations:
-            if str(relation).lower() not in self._relations:
+    def _check_names(self, walk: Walk, made: Userland) -> None:
+        singles = walk.singles | walk.attributes if walk.calls_in_from else walk.singles
+        used = {
+            "function": (walk.plain & made.functions, "Write pg_catalog.name() for the system's own."),
+            "operator": (walk.operators & made.operators, "Write OPERATOR(pg_catalog.name) for the system's own."),
+            "function, called as a column,": (
+                (singles & made.singles) | (walk.attributes & made.attributes),
+                "Name the columns of the table, or rename them in a subquery.",
+            ),
+            "cast to the type": (walk.types & made.types, "Leave the cast out."),
+        }
+        for kind, (names, suggestion) in used.items():
+            for name in sorted(names - self._functions):
                 raise UnsafeSql(
-                    f"{relation} is a foreign table: what reading it does on the other side cannot be judged here.",
-                    suggestion="Query tables of this database. Its operator can allow it with allow_foreign_tables.",
+                    f"The {kind} {name} may be one that users of this database made, which nobody has looked at.",
+                    suggestion=f"{suggestion} Its operator can allow it with allow_functions.",
                 )
 
-    def _check_schemas(self, relations: Any) -> None:
-        # A name the catalog does not know has no schema: where the server would find it cannot be told.
+    def _check_active(self, relations: Iterable[Relation], made: Userland | None) -> None:
         for relation in relations:
-            if relation.schema not in self._database.schemas and str(relation).lower() not in self._relations:
+            if made and relation in made.relations and str(relation).lower() not in self._relations:
+                raise UnsafeSql(
+                    f"Reading {relation} reaches a foreign table or a volatile function that users made.",
+                    suggestion="Query other tables. Its operator can allow it with allow_relations, or all foreign"
+                    " tables with allow_foreign_tables.",
+                )
+
+    def _check_schemas(self, relations: Iterable[Relation]) -> None:
+        # A name the catalog does not know has no schema: where the server would find it cannot be told.
+        schemas = self._database.schemas
+        for relation in relations:
+            if schemas and relation.schema not in schemas and str(relation).lower() not in self._relations:
                 raise UnsafeSql(
                     f"The relation {relation} is not in a schema that is open to queries.",
-                    suggestion=f"Query relations of {', '.join(self._database.schemas)}.",
+                    suggestion=f"Query relations of {', '.join(schemas)}.",
                 )
 
 
-def _judge(statement: Statement, database: Database | None) -> Reading:
-    tree = _parsed(statement.text)
+def _judge(text: str, walk: Walk) -> None:
+    tree = _parsed(text)
     if len(tree) != 1:
         raise UnsafeSql("Several statements were sent.", suggestion="Send one at a time.") if tree else _empty()
     ((kind, root),) = tree[0]["stmt"].items()
     if kind == "VariableShowStmt":
         _check_setting(root["name"])
-        return Reading((), ())
+        return
     if kind == "ExplainStmt":
         ((kind, root),) = _explained(root).items()
     if kind != "SelectStmt":
-        raise _no_query(statement.text)
-    walk = Walk(database)
+        raise _no_query(text)
     walk.run(root)
-    return Reading(tuple(walk.relations), tuple(walk.functions))
 
 
 def _parsed(text: str) -> list[dict[str, Any]]:
     try:
-        tree: list[dict[str, Any]] = pgparse.parse(text)
-    except pgparse.PGQueryError as error:
+        tree: list[dict[str, Any]] = _pgparse.parse(text)
+    except _pgparse.PGQueryError as error:
         position = error.position
         raise InvalidSql(
             f"The statement does not parse: {error.message}.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
 
@@ -25,12 +26,12 @@ class CatalogReader(PostgresInspector):
     """The inspector, with connections of its own."""
 
     def __init__(self, database: Database) -> None:
-        self._own = Connections(database, CATALOG_CONNECTIONS)
-        super().__init__(database, self._own)
+        self.connections = Connections(database, CATALOG_CONNECTIONS)
+        super().__init__(database, self.connections)
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._own.aclose()
+        await self.connections.aclose()
 
 
 class PostgresPlugin(DialectPlugin):
@@ -51,6 +52,9 @@ class PostgresPlugin(DialectPlugin):
         judge=judge,
     )
 
+    def __init__(self) -> None:
+        self._readers: WeakValueDictionary[Database, CatalogReader] = WeakValueDictionary()
+
     @hookimpl
     def executor(self, database: Database) -> Executor:
         """Return the executor: a pool of connections."""
@@ -59,12 +63,13 @@ class PostgresPlugin(DialectPlugin):
     @hookimpl
     def inspector(self, database: Database, executor: Executor) -> Inspector:
         """Return the inspector, with connections of its own."""
-        return CatalogReader(database)
+        reader = self._readers[database] = CatalogReader(database)
+        return reader
 
     @hookimpl
     def validators(self, database: Database) -> Sequence[Validator]:
-        """Return what the catalog must tell for the gate."""
-        return (PostgresGate(database),)
+        """Return what the catalog must tell for the gate; the inspector made before has the connections for it."""
+        return (PostgresGate(database, self._readers.get(database)),)
 
     def demo(self, folder: Path) -> Sequence[Database]:
         """Build a shop's support desk on the embedded server; nothing where that is not installed."""

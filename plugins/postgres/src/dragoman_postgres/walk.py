@@ -61,7 +61,11 @@ _BY_OPERATORS = "Write OPERATOR(pg_catalog.name) or the plain operator. Its oper
 
 
 class Walk:
-    """One walk over one query. `relations` and `functions`: what it found, as written, in no particular order."""
+    """One walk over one query, and what it found, as written, in no particular order.
+
+    `plain` are the functions and operators without a schema, `attributes` the b of a.b, `singles` that of (a).b; with a
+    function in FROM, a.b counts as that too. `types`: what is cast to.
+    """
 
     def __init__(self, database: Database | None) -> None:
         self._rules = allowed()
@@ -70,6 +74,12 @@ class Walk:
         self._waiting: list[tuple[Any, Names]] = []
         self.relations: dict[Relation, None] = {}
         self.functions: dict[str, None] = {}
+        self.plain: set[str] = set()
+        self.operators: set[str] = set()
+        self.attributes: set[str] = set()
+        self.singles: set[str] = set()
+        self.types: set[str] = set()
+        self.calls_in_from = False
 
     def run(self, query: Node) -> None:
         """Walk through a SELECT. Raises `WriteDenied` or `UnsafeSql`, with offsets in bytes."""
@@ -149,6 +159,8 @@ class Walk:
         schema = qualifiers[-1] if qualifiers else None
         dotted = f"{schema}.{name}" if schema else name
         self.functions[dotted.removeprefix("pg_catalog.")] = None
+        if schema is None:
+            self.plain.add(name)
         if not self._may_call(schema, name, dotted) and not self._is_harmless(name, call.get("args", ())):
             raise UnsafeSql(
                 f"The function {dotted} is not on the list of functions known to be harmless.",
@@ -184,11 +196,13 @@ class Walk:
         """Check a.b: where a has no column b, b is called as a function of a."""
         fields = node[key]["fields"]
         if len(fields) > 1:
+            self.attributes.add(fields[-1].get("String", {}).get("sval", ""))
             self._check_projection(fields[-1], node[key].get("location"))
 
     def indirection(self, node: Node, key: str, names: Names) -> None:
         """Check (a).b, as in `column`."""
         for item in node[key]["indirection"]:
+            self.singles.add(item.get("String", {}).get("sval", ""))
             self._check_projection(item, node[key]["arg"].get("location"))
             if "A_Indices" in item:
                 self._waiting.append((item, names))
@@ -217,6 +231,8 @@ class Walk:
         *qualifiers, name = _strings(parts)
         schema = qualifiers[-1] if qualifiers else None
         rules, dotted = self._rules, f"{schema}.{name}" if schema else name
+        if schema is None:
+            self.operators.add(name)
         if not (
             (schema in (None, "pg_catalog") and name in rules.operators)
             or (schema in (None, *_usual(name, rules.operators)) and name in rules.extension_operators)
@@ -227,6 +243,14 @@ class Walk:
                 suggestion=_BY_OPERATORS,
                 offset=offset,
             )
+
+    def type(self, node: Node, key: str, names: Names) -> None:
+        """Keep the name of a type."""
+        self.types.add(list(_strings(node[key]["names"]))[-1])
+
+    def table_function(self, node: Node, key: str, names: Names) -> None:
+        """Keep in mind that a name in FROM may be a value of any type."""
+        self.calls_in_from = True
 
     def sample(self, node: Node, key: str, names: Names) -> None:
         """Check the method of TABLESAMPLE."""
@@ -276,6 +300,8 @@ _STEPS: dict[str, _Step | None] = {
     "ColumnRef": Walk.column,
     "A_Indirection": Walk.indirection,
     "A_Expr": Walk.operator,
+    "typeName": Walk.type,
+    "RangeFunction": Walk.table_function,
     "operName": Walk.using,
     "useOp": Walk.using,
     "method": Walk.sample,
