@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -10,14 +11,25 @@ from typing import Any, TypeAlias
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
 from asyncpg.types import Attribute
-from dragoman import Column, Database, Executor, ExplainOptions, Plan, Request, ResultTooLarge, RowStream
+from dragoman import (
+    Column,
+    Database,
+    Executor,
+    ExplainOptions,
+    InvalidSql,
+    NotFound,
+    Plan,
+    Request,
+    ResultTooLarge,
+    RowStream,
+)
 
 from dragoman_postgres.failures import Stale, Unreadable, translated
 from dragoman_postgres.parameters import Parameters, taught
 from dragoman_postgres.pool import Connections, Session
 from dragoman_postgres.types import NATIVE, SCALARS, Types
 from dragoman_postgres.values import Convert, column_converter, converted
-from dragoman_postgres.wrapping import Wrapped, wrap
+from dragoman_postgres.wrapping import Picked, Wrapped, wrap
 
 REMEMBERED = 100
 """Statements kept prepared per connection, the least recently used forgotten first."""
@@ -33,13 +45,14 @@ Batches: TypeAlias = AsyncGenerator[Rows]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A statement the server knows, how its columns arrive and how its parameters are sent."""
+    """A statement the server knows, how its columns arrive and how its parameters are sent; `until` when that holds."""
 
     statement: Statement
     wrapped: Wrapped
     columns: tuple[Column, ...]
     converters: dict[int, Convert]
     parameters: Parameters
+    until: float
 
 
 class PostgresExecutor(Executor):
@@ -48,15 +61,19 @@ class PostgresExecutor(Executor):
     def __init__(self, database: Database) -> None:
         self._name = database.name
         self._connections = Connections(database)
-        self._types = Types()
+        self._types = Types(database.catalog_ttl)
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
         """Run a statement; leaving cancels what still runs and rolls the transaction back."""
         async with self._connections.lend(request.limits.timeout) as session:
+            kept = _key(request) in session.prepared
             try:
                 prepared, batches = await self._begun(session, request)
-            except Stale:
+            except (Stale, InvalidSql, NotFound) as error:
+                # What was prepared before a table or type was altered fails in ways it would not fail anew.
+                if not kept and not isinstance(error, Stale):
+                    raise
                 self._types.forget()
                 await self._connections.restart(session, request.limits.timeout)
                 prepared, batches = await self._begun(session, request)
@@ -101,7 +118,7 @@ class PostgresExecutor(Executor):
             return prepared, self._pieces(prepared, arguments, request)
         with self._translated(prepared.wrapped, request):
             rows = await prepared.statement.fetch(*arguments)
-        return prepared, _batches(prepared, rows)
+        return prepared, _batches(prepared, rows, converted(rows, prepared.converters))
 
     async def _pieces(self, prepared: Prepared, arguments: list[Any], request: Request) -> Batches:
         """Rows of an answer that may be large, in pieces whose size follows that of the rows before."""
@@ -114,13 +131,13 @@ class PostgresExecutor(Executor):
             if not rows:
                 return
             yield converted(rows, prepared.converters)
-            count = max(1, min(10_000, PIECE * len(rows) // (_octets(rows) or 1)))
+            count = max(1, min(4 * count, 10_000, PIECE * len(rows) // (_octets(rows) or 1)))
 
     async def _prepared(self, session: Session, request: Request) -> Prepared:
         """The prepared statement of a request: one that is kept, or a new one."""
-        key = (request.statement, request.limits.max_rows, request.limits.max_bytes)
+        key = _key(request)
         kept: Prepared | None = session.prepared.get(key)
-        if kept is not None:
+        if kept is not None and kept.until > time.monotonic():
             session.prepared.move_to_end(key)
             return kept
         prepared = await self._prepare(session, request)
@@ -140,8 +157,9 @@ class PostgresExecutor(Executor):
             parameters = await self._parameters(session, statement)
         scalars = tuple(types.scalar(attribute.type.oid) for attribute in attributes)
         whole = request.limits.max_bytes <= LARGE
-        wrapped = wrap(request.statement, request.limits, scalars, count_bytes=whole)
-        if parameters.unknown or self._pooled or wrapped.text != first.text:
+        picked = [Picked(attribute.name, scalar) for attribute, scalar in zip(attributes, scalars, strict=True)]
+        wrapped = wrap(request.statement, request.limits, picked, count_bytes=whole)
+        if wrapped.text != first.text or parameters.unknown or self._pooled:
             statement = await self._parse(session, wrapped, request, parameters.unknown)
         return Prepared(
             statement=statement,
@@ -156,6 +174,7 @@ class PostgresExecutor(Executor):
                 if scalar.kind == NATIVE and (convert := column_converter(types, attribute.type.oid))
             },
             parameters=parameters,
+            until=types.until,
         )
 
     async def _described(
@@ -165,11 +184,13 @@ class PostgresExecutor(Executor):
         unreadable: list[tuple[str, str]] = []
         while True:
             try:
-                async with taught(session, unreadable, format="binary"):
-                    statement = await self._parse(session, wrapped, request)
-                    return statement, statement.get_attributes()
+                with translated(self._name):
+                    async with taught(session, unreadable, format="binary"):
+                        statement = await self._parse(session, wrapped, request)
+                        return statement, statement.get_attributes()
             except Unreadable as error:
-                more = await self._types.leaves(session.connection, error.type)
+                with translated(self._name):
+                    more = await self._types.leaves(session.connection, error.type)
                 if not set(more) - set(unreadable):
                     raise
                 unreadable = [*{*unreadable, *more}]
@@ -198,10 +219,14 @@ class PostgresExecutor(Executor):
         return translated(self._name, prefix=wrapped.prefix, length=len(request.statement))
 
 
-async def _batches(prepared: Prepared, rows: Rows) -> Batches:
+def _key(request: Request) -> tuple[str, int, int]:
+    return request.statement, request.limits.max_rows, request.limits.max_bytes
+
+
+async def _batches(prepared: Prepared, rows: Rows, values: Rows) -> Batches:
     """Rows in batches. Raises `ResultTooLarge` when the server stopped although the reader would take more."""
     for start in range(0, len(rows), ROWS_AT_ONCE):
-        yield converted(rows[start : start + ROWS_AT_ONCE], prepared.converters)
+        yield values[start : start + ROWS_AT_ONCE]
     wrapped = prepared.wrapped
     if wrapped.most_bytes is None or len(rows) == wrapped.most_rows:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import ssl
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, NoReturn
 
 import asyncpg
@@ -112,6 +112,11 @@ class Stale(QueryError):
     """A prepared statement or a type is not what it was: something was altered meanwhile."""
 
 
+def stale() -> Stale:
+    """Return the error of a statement that has to be prepared anew."""
+    return Stale("A table or type of the query was altered meanwhile.", suggestion="Try again.")
+
+
 class Unreadable(Unsupported):
     """The driver cannot take a type apart: a composite with parts of which it knows only the text."""
 
@@ -123,7 +128,7 @@ class Unreadable(Unsupported):
 
 
 @contextlib.contextmanager
-def translated(database: str, *, prefix: int = 0, length: int | None = None) -> Iterator[None]:
+def translated(database: str, *, prefix: int = 0, length: int | None = None) -> Generator[None]:
     """Raise `DragomanError`s for whatever goes wrong inside.
 
     `prefix` and `length`, in characters: where in the text that was sent the caller's statement stands.
@@ -144,7 +149,7 @@ def translated(database: str, *, prefix: int = 0, length: int | None = None) -> 
 
 def _raise(error: Exception, database: str, prefix: int, length: int | None) -> NoReturn:
     if isinstance(error, asyncpg.InvalidCachedStatementError | asyncpg.OutdatedSchemaCacheError):
-        raise Stale("A table or type of the query was altered while it ran.", suggestion="Try again.") from None
+        raise stale() from None
     if isinstance(error, asyncpg.PostgresError):
         raise _server_error(error, database, prefix, length) from None
     raise _driver_error(error, database) from None
@@ -194,13 +199,14 @@ def _driver_error(error: Exception, database: str) -> DragomanError:
         )
     if isinstance(error, asyncpg.ClientConfigurationError):
         return unreachable(database, "its options cannot be used together", "Check its options in the configuration.")
-    if isinstance(error, asyncpg.UnsupportedClientFeatureError):
+    if isinstance(error, asyncpg.UnsupportedClientFeatureError | asyncpg.InternalClientError):
         found = _TEXT_ONLY.search(str(error))
         return (
             Unreadable(found[1], found[2])
             if found
             else Unsupported(
-                "A value of this type cannot be sent or read.", suggestion="Cast it in the statement, ::text."
+                "A column is of a type whose values cannot be read.",
+                suggestion="Name the columns, and cast those of types such as anyarray: ::text.",
             )
         )
     return unreachable(database, "the connection broke", "Try again in a moment.")

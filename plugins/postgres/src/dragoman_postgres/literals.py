@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 Tree = list[Any]
 """Texts, None for NULL, and lists of these for further dimensions."""
 
-_SIMPLE = re.compile(r'\{[^{}"\\]*\}')
+# Possessive, since a long text would cost many times its size in places to come back to.
+_SIMPLE = re.compile(r'\{[^{}"\\]*+\}')
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_FIELD = re.compile(r'((?:[^",()\\]|"(?:[^"\\]|\\.|"")*"|\\.)*)([,)])', re.DOTALL)
-_PIECE = re.compile(r'"((?:[^"\\]|\\.|"")*)"|\\(.)|([^"\\]+)', re.DOTALL)
+_FIELD = re.compile(r'((?:[^",()\\]++|"(?:[^"\\]++|\\.|"")*+"|\\.)*+)([,)])', re.DOTALL)
+_PIECE = re.compile(r'"((?:[^"\\]++|\\.|"")*+)"|\\(.)|([^"\\]++)', re.DOTALL)
 _INNER = re.compile(r'\\(.)|"(")', re.DOTALL)
+
+
+@cache
+def _token(delimiter: str) -> re.Pattern[str]:
+    between = re.escape(delimiter)
+    return re.compile(rf'([{{}}{between}])|"((?:[^"\\]++|\\.)*+)"|((?:[^{{}}"\\{between}]++|\\.)++)', re.DOTALL)
 
 
 def split_array(text: str, delimiter: str = ",") -> Tree | None:
@@ -29,7 +37,7 @@ def split_array(text: str, delimiter: str = ",") -> Tree | None:
 
 
 def _nested(text: str, delimiter: str) -> Tree:
-    token = re.compile(rf'([{{}}{re.escape(delimiter)}])|"((?:[^"\\]|\\.)*)"|((?:[^{{}}"\\{re.escape(delimiter)}]|\\.)+)', re.DOTALL)
+    token = _token(delimiter)
     root: Tree = []
     open_lists = [root]
     place = 0

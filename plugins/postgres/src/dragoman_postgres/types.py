@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -28,6 +29,8 @@ NAMES = {
     "float4": "real",
     "float8": "double precision",
     "bpchar": "char",
+    "int2vector[]": "int2vector",
+    "oidvector[]": "oidvector",
     "char": '"char"',
 }
 """Where PostgreSQL's internal name of a type is not the one people write."""
@@ -54,30 +57,38 @@ _ANONYMOUS = {
     )
     for oid, send in ((RECORD, "record_send"), (RECORDS, "array_send"))
 }
+# int2vector, oidvector: the driver takes them for arrays of numbers, the server writes them as texts.
+_VECTORS = (22, 30)
 
 # By OID: pg_type.dat never changes one. What is not here is told by the catalog, and comes as the server's text.
+#
+# Every column is picked through something that gives one type only. A statement stays prepared while a column's type is
+# altered, and the server then sends the new type's bytes without a word: 7.0 as a real would be read as 1088421888.
+# The functions below do nothing, and exist for their one type (and those that it holds exactly).
 SCALARS: Mapping[int, Scalar] = {
-    16: Scalar(BOOLEAN, "{}"),
-    17: Scalar(BINARY, "{}", fixed=False),
+    16: Scalar(BOOLEAN, "pg_catalog.booleq({}, true)"),
+    17: Scalar(BINARY, "pg_catalog.byteacat({}, '')", fixed=False),
     18: Scalar(),
-    19: Scalar(TEXT, "{}"),
-    20: Scalar(INTEGER, "{}"),
-    21: Scalar(INTEGER, "{}"),
-    23: Scalar(INTEGER, "{}"),
-    25: Scalar(TEXT, "{}", fixed=False),
-    26: Scalar(INTEGER, "{}"),
+    19: Scalar(),
+    20: Scalar(INTEGER, "pg_catalog.int8up({})"),
+    21: Scalar(INTEGER, "pg_catalog.int2up({})"),
+    23: Scalar(INTEGER, "pg_catalog.int4up({})"),
+    25: _LONG,
+    26: Scalar(INTEGER, "pg_catalog.oidlarger({0}, {0})"),
     114: Scalar(JSON, fixed=False),
+    142: _LONG,
     # The shortest digits that mean this float, made a float again: 0.1 and not 0.10000000149.
     700: Scalar(FLOAT, "{}::pg_catalog.text::pg_catalog.float8"),
-    701: Scalar(FLOAT, "{}"),
+    701: Scalar(FLOAT, "pg_catalog.float8up({})"),
+    705: _LONG,
     # Its cast to text adds the length of the network, which its output leaves out for a host.
     869: Scalar(TEXT, "pg_catalog.abbrev({})"),
     # A cast to text would strip its blanks.
     1042: Scalar(TEXT, "pg_catalog.textin(pg_catalog.bpcharout({}))", fixed=False),
-    1043: Scalar(TEXT, "{}", fixed=False),
+    1043: _LONG,
     3802: Scalar(JSON, fixed=False),
-    # numeric, bit, varbit, path, polygon, tsvector, tsquery
-    **dict.fromkeys((1700, 1560, 1562, 602, 604, 3614, 3615), _LONG),
+    # and numeric, bit, varbit, path, polygon, tsvector, tsquery
+    **dict.fromkeys((*_VECTORS, 1700, 1560, 1562, 602, 604, 3614, 3615), _LONG),
     **dict.fromkeys(
         # regs, xid, cid, tid, circle, point, line, lseg, box, cidr, macaddr8, money, macaddr, date, time, timestamp,
         # timestamptz, interval, timetz, uuid, pg_lsn, xid8
@@ -89,6 +100,9 @@ SCALARS: Mapping[int, Scalar] = {
         Scalar(),
     ),
 }
+
+# What every driver decodes by itself: booleans, numbers, texts, bytes, JSON.
+_KNOWN_TO_DRIVER = frozenset({16, 17, 18, 19, 20, 21, 23, 25, 26, 114, 142, 700, 701, 1042, 1043, 3802, *_VECTORS})
 
 Form = Literal["scalar", "array", "composite", "domain", "enum", "range"]
 
@@ -133,16 +147,20 @@ SELECT t.oid::int8 AS oid, pg_catalog.format_type(t.oid, NULL) AS name, t.typnam
 
 
 class Types:
-    """What is known of a database's types; the catalog is asked once for each."""
+    """What is known of a database's types; the catalog is asked once for each, and anew after `lifetime` seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, lifetime: float) -> None:
+        self._lifetime = lifetime
         self._known: dict[int, Type] = {}
+        self.until = 0.0
 
     def __getitem__(self, oid: int) -> Type:
         return self._known.get(oid) or Type("unknown")
 
     async def learn(self, connection: Connection, oids: Iterable[int]) -> None:
         """Ask the catalog for those of `oids` that are not known, and for all they consist of."""
+        if self.until < time.monotonic():
+            self.forget()
         missing = [oid for oid in set(oids) if oid not in self._known]
         while missing:
             rows = await connection.fetch(_KNOWN, missing)
@@ -159,13 +177,14 @@ class Types:
         while todo:
             each = todo.pop()
             todo += self[each].of
-            if self[each].form == "scalar" and SCALARS.get(each, _LONG).pick != "{}":
+            if self[each].form == "scalar" and each not in _KNOWN_TO_DRIVER:
                 found.add(each)
         return [self[each].internal for each in found]
 
     def forget(self) -> None:
         """Ask again from now on: something was altered."""
-        self._known.clear()
+        self._known = {}
+        self.until = time.monotonic() + self._lifetime
 
     def base(self, oid: int) -> int:
         """The type below a domain, or the type itself."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from dragoman import Column, Kind, encode
 
+from dragoman_postgres.failures import stale
 from dragoman_postgres.literals import Tree, split_array, split_row
 from dragoman_postgres.types import RECORD, RECORDS, Types
 
@@ -18,7 +19,7 @@ _JSON = Column("", "json", Kind("json"))
 
 def column_converter(types: Types, oid: int) -> Convert | None:
     """Return what makes a value of what is picked for a column."""
-    decode = {RECORD: _fields, RECORDS: _records}.get(oid)
+    decode = _ANONYMOUS.get(oid)
     return _both(types, decode) if decode else converter(types, oid)
 
 
@@ -69,12 +70,14 @@ def _row(fields: Sequence[Convert | None], names: Sequence[str]) -> Convert:
     def convert(text: str) -> Any:
         try:
             texts = split_row(text) if fields else []
-            values = [
-                value if value is None or field is None else field(value)
-                for field, value in zip(fields, texts, strict=True)
-            ]
         except ValueError:
             return text
+        if len(texts) != len(fields):
+            raise stale()
+        values = [
+            value if value is None or field is None else field(value)
+            for field, value in zip(fields, texts, strict=True)
+        ]
         return dict(zip(names, values, strict=True))
 
     return convert
@@ -123,10 +126,13 @@ def _fields(types: Types, binary: bytes, text: str) -> Any:
 
 
 def _field(types: Types, oid: int, binary: bytes, text: str) -> Any:
-    if oid == RECORD:
-        return _fields(types, binary, text)
+    if decode := _ANONYMOUS.get(oid):
+        return decode(types, binary, text)
     convert = converter(types, oid)
     return convert(text) if convert else text
+
+
+_ANONYMOUS = {RECORD: _fields, RECORDS: _records}
 
 
 def _exact_json(text: str) -> Any:

@@ -31,6 +31,14 @@ class Wrapped:
     most_bytes: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A column of a statement, by name, and how it is picked."""
+
+    name: str
+    scalar: Scalar
+
+
 def is_inspection(statement: str) -> bool:
     """Whether this is a SHOW or an EXPLAIN, which cannot stand inside a query and gives few rows."""
     return _INSPECTION.match(statement) is not None
@@ -45,7 +53,7 @@ def enough_rows(limits: Limits, columns: int) -> int:
 
 
 def wrap(
-    statement: str, limits: Limits, columns: Sequence[Scalar] | None = None, *, count_bytes: bool = True
+    statement: str, limits: Limits, columns: Sequence[Picked] | None = None, *, count_bytes: bool = True
 ) -> Wrapped:
     """Return `statement` bounded by `limits`; without `count_bytes`, by their rows only.
 
@@ -53,22 +61,41 @@ def wrap(
     """
     if is_inspection(statement):
         return Wrapped(statement, 0, None)
-    rows = enough_rows(limits, len(columns or ()))
-    if columns is None or all(column.pick == "{}" for column in columns):
-        head, tail = "SELECT * FROM (\n", f"\n) AS _q LIMIT {rows}"
-    else:
-        names = _names(columns)
-        picked = (f"{column.pick.format(name)} AS {name}" for column, name in zip(columns, names, strict=True))
-        head, tail = f"SELECT {', '.join(picked)} FROM (\n", f"\n) AS _q({', '.join(names)}) LIMIT {rows}"
-    if columns is None or not count_bytes or all(column.fixed for column in columns):
+    if columns is None:
+        head = "SELECT * FROM (\n"
+        return Wrapped(f"{head}{statement}\n) AS _q LIMIT {limits.max_rows + 1}", len(head), None)
+    rows = enough_rows(limits, len(columns))
+    head, tail = _picking(columns, rows)
+    if not count_bytes or all(column.scalar.fixed for column in columns):
         return Wrapped(head + statement + tail, len(head), rows)
     return _counted(head, statement, tail, columns, rows, limits.max_bytes * SLACK)
 
 
-def _counted(head: str, statement: str, tail: str, columns: Sequence[Scalar], rows: int, most: int) -> Wrapped:
+def _picking(columns: Sequence[Picked], rows: int) -> tuple[str, str]:
+    """What stands before and after the statement, so that its columns come as c1, c2, ..., each of one certain type.
+
+    By name where names tell columns apart: a prepared statement would not notice that others stand in their places.
+    """
+    names = _names(columns)
+    own = [column.name for column in columns]
+    by_name = len(set(own)) == len(own)
+    sources = [f"_q.{_quoted(name)}" for name in own] if by_name else names
+    picked = (
+        f"{column.scalar.pick.format(source)} AS {name}"
+        for column, source, name in zip(columns, sources, names, strict=True)
+    )
+    alias = "_q" if by_name else f"_q({', '.join(names)})"
+    return f"SELECT {', '.join(picked)} FROM (\n", f"\n) AS {alias} LIMIT {rows}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _counted(head: str, statement: str, tail: str, columns: Sequence[Picked], rows: int, most: int) -> Wrapped:
     """The server adds up the bytes of the rows before each, and sends none after `most`, nor a longer value."""
     names = _names(columns)
-    long = [name for column, name in zip(columns, names, strict=True) if not column.fixed]
+    long = [name for column, name in zip(columns, names, strict=True) if not column.scalar.fixed]
     sizes = " + ".join(f"coalesce(pg_catalog.octet_length({name}), 0)::pg_catalog.int8" for name in long)
     before = f"pg_catalog.sum({sizes}) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     clipped = (_clipped(name, most) if name in long else name for name in names)
@@ -84,5 +111,5 @@ def _clipped(name: str, most: int) -> str:
     )
 
 
-def _names(columns: Sequence[Scalar]) -> list[str]:
+def _names(columns: Sequence[Picked]) -> list[str]:
     return [f"c{number}" for number in range(1, len(columns) + 1)]

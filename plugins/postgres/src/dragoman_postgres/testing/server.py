@@ -30,7 +30,8 @@ _VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
 _KEEPER = """
 trap '' INT TERM HUP
 "$1/initdb" -D "$2/data" -U "$3" -A trust -E UTF8 --no-locale --no-sync >"$2/log" 2>&1 &&
-"$1/pg_ctl" -D "$2/data" -l "$2/log" -w -o "$4" start >>"$2/log" 2>&1 && echo ready
+echo "$4" >>"$2/data/postgresql.conf" &&
+"$1/pg_ctl" -D "$2/data" -l "$2/log" -w start >>"$2/log" 2>&1 && echo ready || echo failed
 cat >/dev/null
 "$1/pg_ctl" -D "$2/data" -m immediate -w stop >>"$2/log" 2>&1
 rm -rf "$2"
@@ -81,6 +82,7 @@ class Server:
     url: str
     keeper: subprocess.Popen[bytes] | None = None
     bin: Path | None = None
+    folder: Path | None = None
 
     @classmethod
     def start(cls, major: int | None = None, *, settings: Mapping[str, str] | None = None, tcp: int = 0) -> Self:
@@ -98,9 +100,9 @@ class Server:
             os.chown(folder, owner.pw_uid, owner.pw_gid)
         given = {**_SETTINGS, "listen_addresses": "127.0.0.1" if tcp else "", "port": str(tcp or 5432)}
         given |= {"unix_socket_directories": str(folder), **(settings or {})}
-        options = " ".join(f"-c {name}='{value}'" for name, value in given.items())
+        lines = "\n".join(f"{name} = '{value}'" for name, value in given.items())
         keeper = subprocess.Popen(
-            ["/bin/sh", "-c", _KEEPER, "keeper", str(binaries), str(folder), SUPERUSER, options],
+            ["/bin/sh", "-c", _KEEPER, "keeper", str(binaries), str(folder), SUPERUSER, lines],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -110,26 +112,13 @@ class Server:
             group=owner.pw_gid if owner else None,
             extra_groups=[] if owner else None,
         )
-        server = cls(f"postgresql://{SUPERUSER}@{quote(str(folder), safe='')}:{tcp or 5432}", keeper, binaries)
-        server._await_ready(folder)
+        server = cls(f"postgresql://{SUPERUSER}@{quote(str(folder), safe='')}:{tcp or 5432}", keeper, binaries, folder)
+        assert keeper.stdout is not None
+        if keeper.stdout.readline() != b"ready\n":
+            reason = (folder / "log").read_text(errors="replace")[-2000:]
+            server.stop()
+            raise RuntimeError(f"PostgreSQL does not start: {reason}")
         return server
-
-    def _await_ready(self, folder: Path) -> None:
-        assert self.keeper is not None
-        assert self.keeper.stdout is not None
-        os.set_blocking(self.keeper.stdout.fileno(), True)
-        # The shell says "ready", or says nothing and waits for us: the log then has the reason.
-        if self._starts():
-            return
-        log = folder / "log"
-        reason = log.read_text(errors="replace")[-2000:] if log.exists() else ""
-        self.stop()
-        raise RuntimeError(f"PostgreSQL does not start: {reason}")
-
-    def _starts(self) -> bool:
-        assert self.keeper is not None
-        assert self.keeper.stdout is not None
-        return self.keeper.stdout.readline() == b"ready\n"
 
     def stop(self) -> None:
         """Stop the server, if it is ours, and wait until it is gone."""
@@ -140,6 +129,28 @@ class Server:
         self.keeper.stdin.close()
         self.keeper.wait(30)
         self.keeper.stdout.close()
+
+    def halt(self) -> None:
+        """Stop a server of ours at once, as a crash does; its data stays."""
+        self._control("-m", "immediate", "stop")
+
+    def resume(self) -> None:
+        """Start a halted server again, as it was started."""
+        self._control("-l", "log", "start")
+
+    def _control(self, *command: str) -> None:
+        assert self.bin is not None
+        assert self.folder is not None
+        owner = _unprivileged()
+        subprocess.run(
+            [self.bin / "pg_ctl", "-D", self.folder / "data", "-w", *command],
+            check=True,
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            user=owner.pw_uid if owner else None,
+            group=owner.pw_gid if owner else None,
+            extra_groups=[] if owner else None,
+        )
 
     def address(self, database: str, *, user: str | None = None, password: str | None = None) -> str:
         """The URL of one of its databases, for the superuser or another role."""
