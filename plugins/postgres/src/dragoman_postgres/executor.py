@@ -24,6 +24,7 @@ from dragoman import (
     RowStream,
 )
 
+from dragoman_postgres import plans
 from dragoman_postgres.failures import Stale, Unreadable, translated
 from dragoman_postgres.parameters import Parameters, taught
 from dragoman_postgres.pool import Connections, Session
@@ -87,8 +88,6 @@ class PostgresExecutor(Executor):
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
         """Return the plan of a judged query."""
-        from dragoman_postgres import plans
-
         return await plans.explain(self, request, options)
 
     async def run(self, statement: str, request: Request) -> list[asyncpg.Record]:

@@ -2,6 +2,4 @@
 
 from dragoman import Lexicon
 
-LEXICON = Lexicon(
-    escape_strings=True, dollar_quotes=True, nested_comments=True, dollar_names=True, parameters="$"
-)
+LEXICON = Lexicon(escape_strings=True, dollar_quotes=True, nested_comments=True, dollar_names=True, parameters="$")
