@@ -62,6 +62,7 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "44": (InvalidSql, _SYNTAX),
     "26": (InvalidSql, _SYNTAX),
     "34": (InvalidSql, _SYNTAX),
+    "54000": (QueryError, "Make the values the query computes smaller."),
     "54": (InvalidSql, "Make the statement simpler: fewer columns, less nesting."),
     "22012": (QueryError, "Guard the divisor with NULLIF(divisor, 0)."),
     "22003": (QueryError, "Cast to a wider type, for instance numeric."),
@@ -95,6 +96,8 @@ _NAMED: dict[type[DragomanError], re.Pattern[str]] = {
     SchemaNotFound: re.compile(r'schema "(.+)" does not exist'),
 }
 _PARAMETER = re.compile(r"portal (?:\S+ )?(?:with )?parameter \$(\d+)")
+# The driver's own words for what it cannot send, whatever class of error it gives them.
+_ARGUMENT = re.compile(r"invalid input for query argument \$(\d+):.*\((.*)\)", re.DOTALL)
 _TEXT_ONLY = re.compile(r'cannot decode type "(.+)"\."(.+)": text encoding')
 # What these say may hold an address, a user or a file: they are told in our own words.
 _UNREACHABLE: dict[str, str] = {
@@ -150,7 +153,7 @@ def translated(database: str, *, prefix: int = 0, length: int | None = None) -> 
 def _raise(error: Exception, database: str, prefix: int, length: int | None) -> NoReturn:
     if isinstance(error, asyncpg.InvalidCachedStatementError | asyncpg.OutdatedSchemaCacheError):
         raise stale() from None
-    if isinstance(error, asyncpg.PostgresError):
+    if isinstance(error, asyncpg.PostgresError) and not _ARGUMENT.match(str(error)):
         raise _server_error(error, database, prefix, length) from None
     raise _driver_error(error, database) from None
 
@@ -193,9 +196,10 @@ def _offset(error: Any, prefix: int, length: int | None) -> int | None:
 
 
 def _driver_error(error: Exception, database: str) -> DragomanError:
-    if isinstance(error, ValueError):
+    if found := _ARGUMENT.match(str(error)):
         return ParameterError(
-            "A parameter does not fit the type the statement needs.", suggestion="Cast it, for instance $1::text."
+            f"Parameter {found[1]} does not fit the type the statement needs: {found[2]}.",
+            suggestion="Send a value of that type, or cast the parameter, for instance $1::text.",
         )
     if isinstance(error, asyncpg.ClientConfigurationError):
         return unreachable(database, "its options cannot be used together", "Check its options in the configuration.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -40,8 +41,8 @@ def encoder(types: Types, oid: int) -> Encode:
         return _integer(_INTEGERS[oid], unsigned=oid == 26)
     if oid in _FLOATS:
         return _float
-    if oid == 16:
-        return _boolean
+    if oid in _OTHERS:
+        return _OTHERS[oid]
     return _json if oid in _JSONS else _text
 
 
@@ -51,7 +52,7 @@ def _unknown(types: Types, oid: int) -> set[int]:
     known = types[oid]
     if known.form == "array":
         return _unknown(types, known.of[0])
-    direct = oid in _INTEGERS or oid in _FLOATS or oid in _TEXTS or oid == 16
+    direct = oid in _INTEGERS or oid in _FLOATS or oid in _TEXTS or oid in _OTHERS
     return set() if direct or known.form != "scalar" or oid > _LAST_BUILTIN else {oid}
 
 
@@ -170,6 +171,19 @@ def _boolean(value: Any) -> bool:
     if known is None:
         raise Misfit(f"it must be true or false, not {_kind(value)}")
     return known
+
+
+def _binary(value: Any) -> bytes:
+    """Bytes as they are answered, in base64, or as PostgreSQL writes them, in hexadecimal digits after a backslash."""
+    try:
+        if isinstance(value, str):
+            return bytes.fromhex(value[2:]) if value.startswith("\\x") else base64.b64decode(value, validate=True)
+    except ValueError:
+        pass
+    raise Misfit(f"it must be base64, or \\x and hexadecimal digits, not {_kind(value)}")
+
+
+_OTHERS: dict[int, Encode] = {16: _boolean, 17: _binary}
 
 
 def _text(value: Any) -> str:
