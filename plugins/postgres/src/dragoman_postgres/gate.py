@@ -108,14 +108,21 @@ class PostgresGate(Validator):
                 )
 
     def _check_schemas(self, relations: Iterable[Relation]) -> None:
-        # A name the catalog does not know has no schema: where the server would find it cannot be told.
         schemas = self._database.schemas
         for relation in relations:
-            if schemas and relation.schema not in schemas and str(relation).lower() not in self._relations:
-                raise UnsafeSql(
-                    f"The relation {relation} is not in a schema that is open to queries.",
-                    suggestion=f"Query relations of {', '.join(schemas)}.",
+            if not schemas or relation.schema in schemas or str(relation).lower() in self._relations:
+                continue
+            if relation.schema is None:
+                # The catalog does not know it, so where the server would find it cannot be told.
+                raise TableNotFound(
+                    f"There is no relation {relation} in the schemas that are open to queries.",
+                    suggestion="Use list_tables to see what is there.",
+                    identifier=relation.name,
                 )
+            raise UnsafeSql(
+                f"The relation {relation} is not in a schema that is open to queries.",
+                suggestion=f"Query relations of {', '.join(schemas)}.",
+            )
 
 
 def _judge(text: str, walk: Walk) -> None:

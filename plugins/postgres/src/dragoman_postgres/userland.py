@@ -107,8 +107,8 @@ class Remembered:
         trusted = [*read_policy()["extensions"]["names"].split(), "postgis"]
         async with self._reader.connections.borrow() as connection:
             rows = await connection.fetch(_MADE, trusted, self._foreign)
-        made = {kind: {name for it, name, _ in rows if it == kind} for kind in _KINDS}
-        return Userland(
-            *(frozenset(made[kind]) for kind in _KINDS),
-            relations=frozenset(Relation(name, schema) for kind, name, schema in rows if kind == "relation"),
+        relations = frozenset(Relation(name, schema) for kind, name, schema in rows if kind == "relation")
+        functions, singles, attributes, operators, types = (
+            frozenset(name for kind, name, _ in rows if kind == wanted) for wanted in _KINDS
         )
+        return Userland(functions, singles, attributes, operators, types, relations)

@@ -87,10 +87,12 @@ class Walk:
         waiting.append((query, frozenset()))
         while waiting:
             node, names = waiting.pop()
-            if type(node) is list:
-                waiting.extend((item, names) for item in node)
-            elif type(node) is dict:
-                self._enter(node, names)
+            if isinstance(node, list):
+                items: list[Any] = node
+                waiting.extend((item, names) for item in items)
+            elif isinstance(node, dict):
+                fields: Node = node
+                self._enter(fields, names)
 
     def _enter(self, node: Node, names: Names) -> None:
         if "withClause" in node:

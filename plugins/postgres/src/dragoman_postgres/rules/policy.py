@@ -13,7 +13,7 @@ Policy = Mapping[str, Any]
 
 def read_policy() -> Policy:
     """Return policy.toml."""
-    return tomllib.loads((files(__package__) / "policy.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((files("dragoman_postgres.rules") / "policy.toml").read_text(encoding="utf-8"))
 
 
 def patterns(groups: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
