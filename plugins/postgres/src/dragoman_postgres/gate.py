@@ -16,6 +16,7 @@ from dragoman import (
     Reading,
     Relation,
     Statement,
+    TableNotFound,
     UnsafeSql,
     Validator,
     WriteDenied,

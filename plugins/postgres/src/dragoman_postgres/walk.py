@@ -71,7 +71,7 @@ class Walk:
         self._rules = allowed()
         self._functions = _lower(database.allow_functions if database else ())
         self._open = _lower(database.allow_relations if database else ())
-        self._waiting: list[tuple[Any, Names]] = []
+        self._waiting: list[tuple[list[Any] | Node, Names]] = []
         self.relations: dict[Relation, None] = {}
         self.functions: dict[str, None] = {}
         self.plain: set[str] = set()
@@ -88,11 +88,9 @@ class Walk:
         while waiting:
             node, names = waiting.pop()
             if isinstance(node, list):
-                items: list[Any] = node
-                waiting.extend((item, names) for item in items)
-            elif isinstance(node, dict):
-                fields: Node = node
-                self._enter(fields, names)
+                waiting.extend((item, names) for item in node)
+            else:
+                self._enter(node, names)
 
     def _enter(self, node: Node, names: Names) -> None:
         if "withClause" in node:
