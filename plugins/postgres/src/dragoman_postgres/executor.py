@@ -96,12 +96,13 @@ class PostgresExecutor(Executor):
         Inside the read-only transaction, as everything is. Values come as the driver decodes them.
         """
         async with self._connections.lend(request.limits.timeout) as session:
-            with self._translated(Wrapped(statement, max(statement.find(request.statement), 0), None), request):
-                parsed = await session.connection.prepare(statement)
+            wrapped = Wrapped(statement, max(statement.find(request.statement), 0), None)
+            parsed = await self._parse(session, wrapped, request)
+            with translated(self._name):
                 parameters = await self._parameters(session, parsed)
-                if parameters.unknown:
-                    async with taught(session, parameters.unknown, lasting=self._pooled):
-                        parsed = await session.connection.prepare(statement)
+            if parameters.unknown or self._pooled:
+                parsed = await self._parse(session, wrapped, request, parameters.unknown)
+            with self._translated(wrapped, request):
                 return await parsed.fetch(*parameters.bind(request.parameters))
 
     async def aclose(self) -> None:

@@ -203,6 +203,8 @@ def _driver_error(error: Exception, database: str) -> DragomanError:
         )
     if isinstance(error, asyncpg.ClientConfigurationError):
         return unreachable(database, "its options cannot be used together", "Check its options in the configuration.")
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return unreachable(database, "none of its hosts is of the kind target_session_attrs asks for")
     if isinstance(error, asyncpg.UnsupportedClientFeatureError | asyncpg.InternalClientError):
         found = _TEXT_ONLY.search(str(error))
         return (

