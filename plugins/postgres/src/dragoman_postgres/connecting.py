@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import asyncpg
 from dragoman import Database
 
+from dragoman_postgres.embedded import ABSENT, awake
 from dragoman_postgres.options import Options
 
 _UNSUPPORTED = re.compile(r"unsupported startup parameter")
@@ -62,10 +63,15 @@ class Connector:
         return connection
 
     async def _connect(self, timeout: float) -> Connection:
+        woken = False
         while True:
             startup = self._startup_settings()
             try:
                 return await self._open(startup, timeout)
+            except ABSENT:
+                if self.options.embedded is None or woken or not await awake(self.options.embedded):
+                    raise
+                woken = True
             except asyncpg.PostgresError as error:
                 if not startup or not self._learned(str(error)):
                     raise

@@ -10,7 +10,10 @@ SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`connect_timeout`: seconds. `timezone`: of every timestamp with a time zone. `pgbouncer`: None finds out."""
+    """`connect_timeout`: seconds. `timezone`: of every timestamp with a time zone. `pgbouncer`: None finds out.
+
+    `embedded`: the folder of the demo's server, which is started when it is needed.
+    """
 
     sslmode: SslMode | None = None
     sslcert: str | None = None
@@ -33,6 +36,7 @@ class Options:
     connect_timeout: float = 10.0
     timezone: str = "UTC"
     pgbouncer: bool | None = None
+    embedded: str | None = None
 
     def libpq(self) -> dict[str, str]:
         """Return what the driver takes as the query of a URL."""

