@@ -19,8 +19,6 @@ class NoNames(Validator):
 class Privacy(PolicyPlugin):
     """Adds the check to every database."""
 
-    name = "privacy"
-
     def further_validators(self, database: Database) -> Sequence[Validator]:
         """Return the check."""
         return [NoNames()]

@@ -49,3 +49,7 @@ def test_a_command_answers_what_the_page_shows(command: str, expected: str, shop
 def test_the_library_example_prints_the_rows(shop: Path) -> None:
     done = run("python library.py", shop)
     assert "['name', 'total'] [['Ada', 12.5], ['Ada', 80], ['Chidi', 7.25]]" in done.stdout, done.stderr
+
+
+def test_the_page_shows_the_library_example_as_it_is() -> None:
+    assert (EXAMPLES / "library.py").read_text(encoding="utf-8") in (DOCS / "quickstart.md").read_text(encoding="utf-8")

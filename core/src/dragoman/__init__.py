@@ -1,7 +1,7 @@
 """dragoman: a query gateway for AI agents, one MCP server in front of many databases of many kinds.
 
-`Gateway` is the library; everything else here is what a dialect or policy plugin needs. Names load on first use, so that
-a worker process that only encodes rows imports nothing it does not need.
+`Gateway` is the library; everything else here is what a dialect or policy plugin needs. Names load on first use, so
+that a worker process that only encodes rows imports nothing it does not need.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
         Resolution,
         Rules,
         Validator,
+        WrappedExecutor,
+        WrappedInspector,
     )
     from dragoman.errors import (
         Busy,
@@ -80,14 +82,16 @@ if TYPE_CHECKING:
     from dragoman.sql.lexicon import Lexicon
 
 _HOMES = {
-    "dragoman.dialect": "CONTRACT Call Capability Dialect Executor Inspector Reading Resolution Rules Validator",
-    "dragoman.errors": "Busy ColumnNotFound ConfigurationError ConnectionFailed DialectError DragomanError InternalError"
-    " InvalidSql NotFound ParameterError PathNotFound PermissionDenied QueryCancelled QueryError QueryTimeout Refused"
-    " ResultTooLarge SchemaNotFound TableNotFound UnknownDatabase UnsafeSql Unsupported WriteDenied",
+    "dragoman.dialect": "CONTRACT Call Capability Dialect Executor Inspector Reading Resolution Rules Validator"
+    " WrappedExecutor WrappedInspector",
+    "dragoman.errors": "Busy ColumnNotFound ConfigurationError ConnectionFailed DialectError DragomanError"
+    " InternalError InvalidSql NotFound ParameterError PathNotFound PermissionDenied QueryCancelled QueryError"
+    " QueryTimeout Refused ResultTooLarge SchemaNotFound TableNotFound UnknownDatabase UnsafeSql Unsupported"
+    " WriteDenied",
     "dragoman.gateway": "Gateway",
     "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
-    "dragoman.model": "Batch Column Constraint Database DeclaredKey Encoded ExplainOptions ForeignKey Index Inspection Kind"
-    " Limits Plan Principal Relation Request Result RowStream Schema Scope Secret Table TableColumn Truncation",
+    "dragoman.model": "Batch Column Constraint Database DeclaredKey Encoded ExplainOptions ForeignKey Index Inspection"
+    " Kind Limits Plan Principal Relation Request Result RowStream Schema Scope Secret Table TableColumn Truncation",
     "dragoman.results": "encode",
     "dragoman.sql": "Statement",
     "dragoman.sql.lexicon": "Lexicon",
@@ -156,6 +160,8 @@ __all__ = [
     "UnsafeSql",
     "Unsupported",
     "Validator",
+    "WrappedExecutor",
+    "WrappedInspector",
     "WriteDenied",
     "encode",
     "hookimpl",

@@ -71,6 +71,8 @@ class Reading:
     functions: tuple[str, ...]
 
 
+_STANDARD = Lexicon()
+_NOTHING_ALLOWED = Rules()
 Folding = Literal["lower", "upper", "insensitive", "exact"]
 _PLAIN_NAME = {
     "lower": re.compile(r"[a-z_][a-z0-9_]*"),
@@ -98,8 +100,8 @@ class Dialect:
     sqlglot: str
     driver: str = ""
     capabilities: frozenset[Capability] = frozenset()
-    lexicon: Lexicon = Lexicon()
-    rules: Rules = Rules()
+    lexicon: Lexicon = _STANDARD
+    rules: Rules = _NOTHING_ALLOWED
     options: type[Any] | None = None
     placeholder: Literal["$1", "?"] = "?"
     quote_marks: str = '""'
@@ -113,8 +115,8 @@ class Dialect:
         """Return `name` as SQL, quoted only when it needs to be."""
         if _PLAIN_NAME[self.folding].fullmatch(name) and name.lower() not in self.reserved:
             return name
-        start, end = self.quote_marks
-        return start + name.replace(end, end * 2) + end
+        opening, closing = self.quote_marks[0], self.quote_marks[1]
+        return opening + name.replace(closing, closing * 2) + closing
 
     def qualify(self, relation: Relation, *, default: str | None = None) -> str:
         """Return a relation's name as SQL; its schema is left out when it is `default`."""
@@ -189,26 +191,76 @@ class Inspector(abc.ABC):
         return
 
 
+class WrappedExecutor(Executor):
+    """Passes everything on to another executor; a policy overrides what it changes."""
+
+    def __init__(self, inner: Executor) -> None:
+        self.inner = inner
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[RowStream]:
+        """As `Executor.open`."""
+        return self.inner.open(request)
+
+    async def describe(self, request: Request) -> Sequence[Column]:
+        """As `Executor.describe`."""
+        return await self.inner.describe(request)
+
+    async def explain(self, request: Request, options: ExplainOptions) -> Plan:
+        """As `Executor.explain`."""
+        return await self.inner.explain(request, options)
+
+    async def prepare(self, request: Request) -> None:
+        """As `Executor.prepare`."""
+        await self.inner.prepare(request)
+
+    async def aclose(self) -> None:
+        """As `Executor.aclose`."""
+        await self.inner.aclose()
+
+
+class WrappedInspector(Inspector):
+    """Passes everything on to another inspector; a policy overrides what it changes."""
+
+    def __init__(self, inner: Inspector) -> None:
+        self.inner = inner
+
+    async def version(self) -> str:
+        """As `Inspector.version`."""
+        return await self.inner.version()
+
+    async def schemas(self) -> Sequence[Schema]:
+        """As `Inspector.schemas`."""
+        return await self.inner.schemas()
+
+    async def tables(self, scope: Scope) -> Inspection:
+        """As `Inspector.tables`."""
+        return await self.inner.tables(scope)
+
+    async def aclose(self) -> None:
+        """As `Inspector.aclose`."""
+        await self.inner.aclose()
+
+
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a statement touches, resolved against the catalog: relations, and columns as (relation, column name).
-
-    `foreign`: those of the relations that are foreign tables.
-    """
+    """What a statement touches, resolved against the catalog: relations, and columns as (relation, column name)."""
 
     relations: tuple[Relation, ...]
     columns: tuple[tuple[Relation, str], ...] = ()
-    foreign: tuple[Relation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """Who asks what of which database. `resolve` is lazy, since it may parse the statement and read the catalog."""
+    """Who asks what of which database. `resolve` is lazy, since it may parse the statement and read the catalog.
+
+    `relations` tells the relations alone, without another parser where the dialect has a grammar of its own.
+    """
 
     principal: Principal
     tool: str
     database: Database
     resolve: Callable[[], Awaitable[Resolution]]
+    relations: Callable[[], Awaitable[tuple[Relation, ...]]]
 
 
 class Validator(abc.ABC):

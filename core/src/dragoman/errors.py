@@ -36,12 +36,13 @@ from typing import Any, ClassVar
 class DragomanError(Exception):
     """What went wrong, in words an agent can act on.
 
-    `code`: stable, upper case. `suggestion`: the next action, or empty. `identifier`: the name the database did not
-    know, as written. `offset`: where in the statement, in characters from 0. `context`: JSON-safe facts that add
-    something, such as `sqlstate`.
+    `code`: stable, upper case. `suggestion`: the next action; the kind's own `remedy` when none is given. `identifier`:
+    the name the database did not know, as written. `offset`: where in the statement, in characters from 0. `context`:
+    JSON-safe facts that add something, such as `sqlstate`.
     """
 
     code: ClassVar[str] = "INTERNAL_ERROR"
+    remedy: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class DragomanError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.suggestion = suggestion
+        self.suggestion = suggestion or self.remedy
         self.identifier = identifier
         self.offset = offset
         self.context = context or {}
@@ -85,24 +86,28 @@ class SchemaNotFound(NotFound):
     """No such schema, or no such catalog."""
 
     code = "SCHEMA_NOT_FOUND"
+    remedy = "list_schemas tells which there are."
 
 
 class TableNotFound(NotFound):
     """No such relation."""
 
     code = "TABLE_NOT_FOUND"
+    remedy = "search_catalog finds tables by name."
 
 
 class ColumnNotFound(NotFound):
     """No such column."""
 
     code = "COLUMN_NOT_FOUND"
+    remedy = "describe_table tells the columns."
 
 
 class InvalidSql(DragomanError):
     """The statement does not parse, does not type-check, or is nothing a query needs."""
 
     code = "INVALID_SQL"
+    remedy = "Check the statement against this database's SQL."
 
 
 class Refused(DragomanError):
@@ -113,42 +118,49 @@ class WriteDenied(Refused):
     """Not a query."""
 
     code = "WRITE_OPERATION_DENIED"
+    remedy = "Only queries are run here."
 
 
 class UnsafeSql(Refused):
     """A query, but through something the policy refuses."""
 
     code = "UNSAFE_SQL"
+    remedy = "Write the query without it."
 
 
 class QueryError(DragomanError):
     """The database failed the query while running it."""
 
     code = "QUERY_ERROR"
+    remedy = "Mend the expression the message is about, or keep such rows out with WHERE."
 
 
 class QueryTimeout(DragomanError):
     """The deadline passed; the database's work was ended."""
 
     code = "QUERY_TIMEOUT"
+    remedy = "Narrow it with WHERE or LIMIT, look at explain_query, or raise timeout_ms."
 
 
 class QueryCancelled(DragomanError):
     """The caller cancelled; the database's work was ended."""
 
     code = "QUERY_CANCELLED"
+    remedy = "Ask again when the answer is wanted."
 
 
 class ResultTooLarge(DragomanError):
     """Not even one row fits the byte limit, or the answer needs more memory than allowed."""
 
     code = "RESULT_TOO_LARGE"
+    remedy = "Select fewer or shorter columns, or aggregate."
 
 
 class ParameterError(DragomanError):
     """An argument or a bound parameter is missing, unknown, of a wrong type or out of range."""
 
     code = "PARAMETER_ERROR"
+    remedy = "Check the arguments and the parameters against the statement."
 
 
 class PathNotFound(DragomanError):
@@ -158,7 +170,7 @@ class PathNotFound(DragomanError):
 
 
 class Unsupported(DragomanError):
-    """This dialect cannot, or a translation would not be right."""
+    """The dialect cannot, or a translation would not be right."""
 
     code = "UNSUPPORTED"
 
@@ -179,12 +191,14 @@ class PermissionDenied(DragomanError):
     """The database's role lacks a right."""
 
     code = "PERMISSION_DENIED"
+    remedy = "Ask the operator to grant the right, or do without."
 
 
 class ConnectionFailed(DragomanError):
     """The database cannot be reached. The message names the database, never its address."""
 
     code = "CONNECTION_ERROR"
+    remedy = "Try again; if it stays so, tell the operator."
 
 
 class InternalError(DragomanError):

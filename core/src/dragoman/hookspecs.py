@@ -49,10 +49,14 @@ class DialectPlugin(abc.ABC):
         return ()
 
 
-class PolicyPlugin(abc.ABC):
-    """Sees every database, whatever its dialect: may wrap executors and inspectors and add validators."""
+class PolicyPlugin:
+    """Sees every database, whatever its dialect: may wrap executors and inspectors and add validators.
 
-    name: str
+    `contract`: the contract version it was written for. What wraps should subclass `WrappedExecutor` or
+    `WrappedInspector`, so that whatever it does not change goes through, later additions to the contract included.
+    """
+
+    contract: int = 1
 
     def wrap_executor(self, executor: Executor, database: Database) -> Executor:
         """Return the executor to use instead, usually one that calls `executor`."""

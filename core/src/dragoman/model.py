@@ -309,22 +309,49 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Rows in their final form, each the bytes of a minified JSON array; `notices` say what encoding had to change."""
+    """Rows in their final form: `count` minified JSON arrays with commas between, most never looked at again.
 
-    rows: Sequence[bytes]
+    `notices` say what encoding had to change.
+    """
+
+    json: bytes
+    count: int
     notices: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, rows: Sequence[bytes], notices: tuple[str, ...] = ()) -> Encoded:
+        """Return rows that are encoded one by one."""
+        return cls(b",".join(rows), len(rows), notices)
+
+    @property
+    def rows(self) -> list[bytes]:
+        """The rows one by one, cut where each ends."""
+        text = self.json.decode()
+        rows: list[bytes] = []
+        start = 0
+        for _ in range(self.count):
+            end = _next_value(text, start)[1]
+            rows.append(text[start:end].encode())
+            start = end + 1
+        return rows
+
+
+_next_value = json.JSONDecoder().raw_decode
 
 Batch = Encoded | Sequence[Sequence[Any]]
 
 
 @dataclass(slots=True)
 class RowStream:
-    """What an executor opens: columns, and rows in batches. `columns` are final once `batches` is exhausted."""
+    """What an executor opens: columns, and rows in batches. `columns` are final once `batches` is exhausted.
+
+    `truncated` is for readers of a gateway's stream: what cut it, once it is exhausted. Executors leave it alone.
+    """
 
     columns: Sequence[Column]
     batches: AsyncIterator[Batch]
     notices: list[str] = field(default_factory=list[str])
+    truncated: Truncation | None = None
 
 
 @dataclass(frozen=True, slots=True)

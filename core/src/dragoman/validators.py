@@ -13,7 +13,7 @@ from dragoman.sql import Statement
 from dragoman.sql.calls import FunctionCall, verbs, written_calls
 
 if TYPE_CHECKING:
-    from dragoman.sql.tree import Effect
+    from dragoman.sql.facts import Effect
 
 _QUERY_WORDS = frozenset({"select", "values", "with", "from"})
 # What begins a statement that is no query, in any of the SQLs we know. The first word tells what was meant even where
@@ -26,13 +26,15 @@ _OTHER_WORDS = frozenset(
     " rollback savepoint security set show shutdown signal start summarize truncate uncache undrop unlisten unload"
     " unlock update upsert use vacuum".split()
 )
+# Where a dialect reserves them they cannot be names: no query holds them outside quotes.
+_WRITE_WORDS = frozenset("alter create delete drop insert into set update".split())
 _READ_ONLY = "Only queries are run here: SELECT, VALUES, and WITH in front of them."
 _TOOLS = {
     "explain": "Use explain_query with the query itself.",
     "describe": "Use describe_table.",
     "desc": "Use describe_table.",
     "show": "Use list_tables, describe_table or list_schemas.",
-    "pragma": "Use describe_table or list_tables; only PRAGMAs that read the catalog are run.",
+    "pragma": "Use list_databases, list_tables or describe_table; only PRAGMAs that read the catalog are run.",
 }
 
 
@@ -50,6 +52,7 @@ class ReadOnly(Validator):
         rules = dialect.rules
         self._functions = rules.functions | rules.table_functions | _lower(database.allow_functions if database else ())
         self._relations = _lower(database.allow_relations if database else ())
+        self._write_words = _WRITE_WORDS & dialect.reserved
 
     async def check(self, statement: Statement, call: Call) -> None:
         """Raise `WriteDenied`, `UnsafeSql` or `InvalidSql` for anything but an allowed query."""
@@ -72,13 +75,13 @@ class ReadOnly(Validator):
         query = statement.after(prefix.end()) if prefix else statement
         self._check_kind(query)
         try:
-            effect = query.effect()
+            effect = query.effect
         except InvalidSql:
             # Where the tree cannot tell, the tokens still do: a refused function is the better reason.
-            self._check_functions(written_calls(query.tokens))
+            self._check_functions(written_calls(query.tokens), frozenset())
             raise
         self._check_effect(effect)
-        self._check_functions(query.calls)
+        self._check_functions(query.calls, query.table_calls)
         self._check_relations(query.relations())
 
     def _judge_by_grammar(self, statement: Statement, judge: Callable[[Statement, Database | None], Reading]) -> None:
@@ -99,6 +102,11 @@ class ReadOnly(Validator):
                 suggestion=_READ_ONLY,
                 offset=first.start if first else None,
             )
+        for token in statement.tokens:
+            if token.kind == "word" and token.text.lower() in self._write_words:
+                raise WriteDenied(
+                    f"{token.text.upper()} is not part of a query.", suggestion=_READ_ONLY, offset=token.start
+                )
 
     def _check_verbs(self, statement: Statement) -> None:
         for verb in verbs(statement.tokens):
@@ -116,11 +124,12 @@ class ReadOnly(Validator):
                 offset=effect.offset,
             )
 
-    def _check_functions(self, calls: Iterable[FunctionCall]) -> None:
+    def _check_functions(self, calls: Iterable[FunctionCall], relations: frozenset[int]) -> None:
+        """Refuse functions that are not listed; calls at the offsets `relations` are judged as relations."""
         for call in calls:
             schema, _, name = call.name.rpartition(".")
             plain = name if schema and schema == self._dialect.default_schema else call.name
-            if plain not in self._functions:
+            if plain not in self._functions and call.offset not in relations:
                 raise UnsafeSql(
                     f"The function {call.name} is not on the list of functions known to be harmless.",
                     suggestion=self._instead_of(name),

@@ -28,7 +28,7 @@ def test_the_demo_shows_the_whole_tour_and_ends_with_a_client_configuration_that
     assert (shown.returncode, shown.stderr) == (0, "")
     titles = re.findall(r"^(\d)\. (.*) \(\d+ ms\)$", shown.stdout, re.MULTILINE)
     assert [number for number, _ in titles] == list("12345678")
-    for words in ("WRITE_OPERATION_DENIED", "truncated: ", "ran as:", "notice: translated", "shop", "warehouse"):
+    for words in ("WRITE_OPERATION_DENIED", "truncated: ", "ran as:", "from postgres to sqlite", "shop", "warehouse"):
         assert words in shown.stdout
     snippet = json.loads(shown.stdout[shown.stdout.index("{\n") : shown.stdout.index("\n}\n") + 2])
     server = snippet["mcpServers"]["dragoman"]

@@ -154,3 +154,9 @@ def test_tables_of_no_rows_still_have_their_columns() -> None:
     assert list(plain_table(["a", "bc"], [])) == ["a  bc", "-  --"]
     assert list(markdown_lines(["a"], [])) == ["| a |", "| --- |"]
     assert list(csv_lines(["a"], [])) == ["a"]
+
+
+def test_a_mistake_is_shown_where_it_is(dragoman: Dragoman) -> None:
+    lines = dragoman("query", "shop", "SELECT * fro orders").err.splitlines()
+    assert lines[1] == "SELECT * fro orders"
+    assert lines[2].strip() == "^"

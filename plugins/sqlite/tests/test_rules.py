@@ -6,9 +6,18 @@ from dragoman import Dialect, DragomanError
 from dragoman.testing.corpus import Case, cases, setup
 from dragoman.validators import check_text
 from dragoman_sqlite.allowed import FUNCTIONS, PRAGMAS
+from dragoman_sqlite.reserved import RESERVED
 from dragoman_sqlite.rules import LEXICON, RULES
 
-SQLITE = Dialect(name="sqlite", contract=1, sqlglot="sqlite", lexicon=LEXICON, rules=RULES, default_schema="main")
+SQLITE = Dialect(
+    name="sqlite",
+    contract=1,
+    sqlglot="sqlite",
+    lexicon=LEXICON,
+    rules=RULES,
+    default_schema="main",
+    reserved=RESERVED,
+)
 CASES = cases("any") + cases("sqlite")
 REFUSED_FUNCTIONS = set(
     "fts3_tokenizer fts5 fts5_get_locale fts5_insttoken fts5_locale fts5_source_id geopoly_debug load_extension"

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from dragoman.errors import ConfigurationError, DialectError, DragomanError, UnknownDatabase
+from dragoman.errors import ConfigurationError, DialectError, DragomanError, InternalError, UnknownDatabase
 
 COMMANDS = {
     "demo": "build demo databases and show what an agent can do with them",
@@ -26,6 +26,8 @@ COMMANDS = {
 
 USAGE = 2
 INTERRUPTED = 130
+
+_BUG = "This is a bug: please report it with what DRAGOMAN_SERVER__LOG_LEVEL=error makes it write to stderr."
 
 _EXAMPLES = """\
 examples:
@@ -52,11 +54,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         # Whoever read our output has gone; Python would complain again while flushing at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except Exception as error:
+        logging.getLogger(__name__).exception("the command line failed")
+        report(InternalError(f"dragoman failed ({type(error).__name__}).", suggestion=_BUG))
+        sys.exit(1)
 
 
 def report(error: DragomanError) -> None:
-    """Write an error to stderr: `CODE: message`, then what to do."""
-    lines = [f"{error.code}: {error.message}", error.suggestion]
+    """Write an error to stderr: `CODE: message`, the line it is about with a caret, then what to do."""
+    lines = [f"{error.code}: {error.message}", error.context.get("position", ""), error.suggestion]
     print("\n".join(line for line in lines if line), file=sys.stderr)
 
 

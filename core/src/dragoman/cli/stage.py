@@ -94,8 +94,6 @@ class Stage:
                     yield from (Text(f"  {visible(line)}") for line in lines)
             case "find_join_path":
                 yield from self._path(step.answer["paths"][0])
-            case "search_catalog":
-                yield self._objects(("database", "table", "column", "kind"), step.answer["results"][:6])
             case _:
                 yield from self._result(step.answer)
 

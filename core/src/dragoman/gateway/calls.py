@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from dragoman.errors import Busy, DragomanError
+from dragoman.errors import Busy, DragomanError, InternalError, QueryCancelled
 from dragoman.model import Principal
 
 _log = logging.getLogger("dragoman.calls")
@@ -18,7 +18,7 @@ _log = logging.getLogger("dragoman.calls")
 
 @dataclass(slots=True)
 class CallRecord:
-    """What the log line of a call says; filled in while the call lives. `outcome`: ok, an error's code or CANCELLED."""
+    """What the log line of a call says; filled in while the call lives. `outcome`: ok, or an error's code."""
 
     who: str
     tool: str
@@ -48,41 +48,53 @@ class Calls:
 
     @asynccontextmanager
     async def call(self, tool: str, principal: Principal, database: str | None) -> AsyncGenerator[CallRecord]:
-        """Be one call. A call inside a call is the same one. Raises `Busy`."""
+        """Be one call, whatever parts it has. Raises `Busy`."""
+        async with self._call(CallRecord(principal.name, tool, database)) as record:
+            token = _current.set(record)
+            try:
+                yield record
+            finally:
+                _current.reset(token)
+
+    @asynccontextmanager
+    async def part(self, tool: str, principal: Principal, database: str | None) -> AsyncGenerator[CallRecord]:
+        """Be a part of the call this runs in, else a call of its own. Raises `Busy`."""
         outer = _current.get()
         if outer is not None:
             yield outer
             return
-        record = CallRecord(principal.name, tool, database)
+        async with self._call(CallRecord(principal.name, tool, database)) as record:
+            yield record
+
+    @asynccontextmanager
+    async def _call(self, record: CallRecord) -> AsyncGenerator[CallRecord]:
         began = time.perf_counter()
-        token = _current.set(record)
         try:
-            async with self._place():
+            await self._enter()
+            try:
                 yield record
+            finally:
+                self._free.release()
         except DragomanError as error:
             record.outcome = error.code
             raise
-        except BaseException as error:
-            record.outcome = "CANCELLED" if isinstance(error, asyncio.CancelledError) else "INTERNAL_ERROR"
+        except asyncio.CancelledError:
+            record.outcome = QueryCancelled.code
+            raise
+        except BaseException:
+            record.outcome = InternalError.code
             raise
         finally:
-            _current.reset(token)
             record.ms = round((time.perf_counter() - began) * 1000, 1)
             _log.info("call", extra={"call": record.as_dict()})
 
-    @asynccontextmanager
-    async def _place(self) -> AsyncGenerator[None]:
+    async def _enter(self) -> None:
         if self._free.locked() and self._waiting >= self._at_once:
             raise Busy(
-                f"{self._at_once} calls are being answered and as many wait.",
-                suggestion="Try again in a moment.",
+                f"{self._at_once} calls are being answered and as many wait.", suggestion="Try again in a moment."
             )
         self._waiting += 1
         try:
             await self._free.acquire()
         finally:
             self._waiting -= 1
-        try:
-            yield
-        finally:
-            self._free.release()

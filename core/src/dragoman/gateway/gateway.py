@@ -3,31 +3,53 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from dragoman.config import Configuration, load
 from dragoman.dialect import Capability, Dialect
-from dragoman.errors import ConfigurationError, ParameterError, UnknownDatabase, Unsupported
+from dragoman.errors import ConfigurationError, DialectError, ParameterError, UnknownDatabase, Unsupported
 from dragoman.gateway.calls import CallRecord, Calls
 from dragoman.gateway.opened import OpenDatabase
-from dragoman.gateway.queries import Ask, Query
+from dragoman.gateway.queries import LOCAL, Ask, Query
 from dragoman.gateway.sampling import sample_sql
+from dragoman.gateway.tasks import finished
 from dragoman.model import Database, ExplainOptions, Plan, Principal, Result, RowStream
 from dragoman.plugins import Plugins
 
 Source = Configuration | Sequence[Database] | str | Path | None
-LOCAL = Principal()
 PLAIN = ExplainOptions()
+_log = logging.getLogger(__name__)
+
+
+class AskOptions(TypedDict, total=False):
+    """How a statement is meant.
+
+    `timeout`: seconds, at most the database's. `from_dialect`: the SQL it is written in, when that is not the
+    database's. `principal` asks, by means of `tool`.
+    """
+
+    timeout: float | None
+    from_dialect: str | None
+    principal: Principal
+    tool: str
+
+
+class QueryOptions(AskOptions, total=False):
+    """And how much of its result is wanted: `limit` rows, at most the database's; `max_bytes` of JSON."""
+
+    limit: int | None
+    max_bytes: int | None
 
 
 class Gateway:
-    """Open it with `Gateway.open`. All methods raise `DragomanError`s only.
+    """Open it with `Gateway.open`. All methods raise `DragomanError`s only; what they take is in `QueryOptions`.
 
     `database` is a name, or None for the default. Parameters are JSON values for `$1`.. or `?`. Cancelling a call ends
     its work in the database before the cancellation goes on.
@@ -47,10 +69,22 @@ class Gateway:
         Nothing connects before it is used. Raises `ConfigurationError`, and `DialectError` for a broken policy.
         """
         gateway = cls(_configuration(source), Plugins.discover())
+        gateway._check()
         try:
             yield gateway
         finally:
-            await asyncio.gather(*(opened.aclose() for opened in gateway._opened.values()))
+            await finished(gateway._close())
+
+    def _check(self) -> None:
+        """Raise `ConfigurationError` for what an operator must mend. A broken dialect stops only its own databases."""
+        for database in self.configuration.databases.values():
+            try:
+                self.plugins.prepare(database)
+            except DialectError as error:
+                _log.warning("the database %s cannot be used: %s %s", database.name, error.message, error.suggestion)
+
+    async def _close(self) -> None:
+        await asyncio.gather(*(opened.aclose() for opened in self._opened.values()))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,38 +122,30 @@ class Gateway:
         self, tool: str, principal: Principal = LOCAL, database: str | None = None
     ) -> AbstractAsyncContextManager[CallRecord]:
         """Be one call: within the bounds of how many run at once, with one line in the log. Raises `Busy`."""
-        return self._calls.call(tool, principal, database or self.default)
+        return self._calls.call(tool, principal, self._logged(database))
+
+    def _part(self, tool: str, principal: Principal, database: str | None) -> AbstractAsyncContextManager[CallRecord]:
+        return self._calls.part(tool, principal, self._logged(database))
+
+    def _logged(self, name: str | None) -> str | None:
+        """The database's name for the log, which shows none that a caller made up."""
+        name = self.default if name is None else name
+        return name if name in self.configuration.databases else None
 
     async def query(
-        self,
-        database: str | None,
-        sql: str,
-        params: Sequence[Any] = (),
-        *,
-        limit: int | None = None,
-        timeout: float | None = None,
-        max_bytes: int | None = None,
-        from_dialect: str | None = None,
-        principal: Principal = LOCAL,
-        tool: str = "execute_query",
+        self, database: str | None, sql: str, params: Sequence[Any] = (), **how: Unpack[QueryOptions]
     ) -> Result:
-        """Run one query and return its rows, exact and within the limits (`limit` rows, `timeout` seconds)."""
-        ask = Ask(
-            sql=sql,
-            params=params,
-            limit=limit,
-            timeout=timeout,
-            max_bytes=max_bytes,
-            from_dialect=from_dialect,
-            principal=principal,
-            tool=tool,
-        )
+        """Run one query and return its rows, exact and within the limits."""
+        ask = Ask(sql=sql, params=params, **how)
+        async with self._part(ask.tool, ask.principal, database) as record:
+            return await self._answer(self.database(database), ask, record)
+
+    async def _answer(self, opened: OpenDatabase, ask: Ask, record: CallRecord) -> Result:
         began = time.perf_counter()
-        async with self.call(tool, principal, database) as record:
-            query = await Query.prepare(self.database(database), ask)
-            record.hash = query.statement.hash
-            rows = await query.rows()
-            record.rows, record.bytes = rows.row_count, len(rows.rows_json)
+        query = await Query.prepare(opened, ask)
+        record.hash = query.statement.hash
+        rows = await query.rows()
+        record.rows, record.bytes = rows.row_count, len(rows.rows_json)
         return Result(
             columns=rows.columns,
             rows_json=rows.rows_json,
@@ -133,36 +159,17 @@ class Gateway:
 
     @asynccontextmanager
     async def stream(
-        self,
-        database: str | None,
-        sql: str,
-        params: Sequence[Any] = (),
-        *,
-        limit: int | None = None,
-        timeout: float | None = None,
-        max_bytes: int | None = None,
-        from_dialect: str | None = None,
-        principal: Principal = LOCAL,
+        self, database: str | None, sql: str, params: Sequence[Any] = (), **how: Unpack[QueryOptions]
     ) -> AsyncGenerator[RowStream]:
-        """Run one judged query and hand out its rows as they come, until the deadline; leaving ends it.
+        """Run one query and hand out its rows as they come, exact and within the limits; leaving ends it.
 
-        Batches are rows, or `Encoded` ones; `dragoman.encode` makes them all so. The executor may stop a little beyond
-        the limits: the reader does the exact bounding.
+        Batches are `Encoded`. Once they are exhausted, columns, notices and `truncated` are final.
         """
-        ask = Ask(
-            sql=sql,
-            params=params,
-            limit=limit,
-            timeout=timeout,
-            max_bytes=max_bytes,
-            from_dialect=from_dialect,
-            principal=principal,
-            tool="stream",
-        )
-        async with self.call("stream", principal, database) as record:
+        ask = Ask(sql=sql, params=params, **how)
+        async with self._part(ask.tool, ask.principal, database) as record:
             query = await Query.prepare(self.database(database), ask)
             record.hash = query.statement.hash
-            async with query.stream() as stream:
+            async with query.stream(record) as stream:
                 yield stream
 
     async def explain(
@@ -172,14 +179,12 @@ class Gateway:
         params: Sequence[Any] = (),
         *,
         options: ExplainOptions = PLAIN,
-        timeout: float | None = None,
-        from_dialect: str | None = None,
-        principal: Principal = LOCAL,
+        **how: Unpack[AskOptions],
     ) -> Plan:
         """Return the plan of a query; `options.analyze` runs it, inside the same read-only envelope."""
-        tool = "explain_query"
-        ask = Ask(sql=sql, params=params, timeout=timeout, from_dialect=from_dialect, principal=principal, tool=tool)
-        async with self.call(tool, principal, database) as record:
+        how.setdefault("tool", "explain_query")
+        ask = Ask(sql=sql, params=params, **how)
+        async with self._part(ask.tool, ask.principal, database) as record:
             opened = self.database(database)
             _check_explain(opened.dialect, options)
             query = await Query.prepare(opened, ask)
@@ -202,10 +207,13 @@ class Gateway:
         principal: Principal = LOCAL,
     ) -> Result:
         """Return a few rows of a table. `where` is one boolean expression, judged like any query."""
-        opened = self.database(database)
-        found = await opened.catalog.find(table, schema)
-        sql = sample_sql(found, opened.dialect, columns=columns, where=where, randomize=randomize)
-        result = await self.query(database, sql, limit=limit, principal=principal, tool="get_sample_rows")
+        tool = "get_sample_rows"
+        async with self._part(tool, principal, database) as record:
+            opened = self.database(database)
+            found = await opened.catalog.find(table, schema)
+            sql = sample_sql(found, opened.dialect, columns=columns, where=where, randomize=randomize)
+            ask = Ask(sql=sql, limit=limit, principal=principal, tool=tool)
+            result = await self._answer(opened, ask, record)
         # More rows than a sample has is no news.
         by_rows = result.truncated is not None and result.truncated.reason == "rows"
         return replace(result, truncated=None) if by_rows else result

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dragoman.catalog import Catalog
 from dragoman.dialect import Call, Dialect, Resolution, Validator
-from dragoman.errors import DragomanError, NotFound
+from dragoman.errors import DragomanError, NotFound, UnsafeSql
 from dragoman.gateway.failures import located
 from dragoman.model import Database, Principal, Relation, Table
 from dragoman.sql import Statement
 
 REMEMBERED = 1024
 """Verdicts kept per database, the least recently used forgotten first."""
+LONGEST = 4096
+"""Characters of a statement whose verdict is kept: what agents repeat is short, and so the memory is bounded."""
 
-_Key = tuple[str, str, int, str | None]
+_Key = tuple[str, str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What passed; `version`: of the catalog, when a validator looked into it."""
+
+    statement: Statement
+    version: int | None
 
 
 class Judge:
@@ -27,43 +38,80 @@ class Judge:
         self._catalog = catalog
         self._validators = validators
         self._personal = any(validator.depends_on_principal for validator in validators)
-        self._passed: OrderedDict[_Key, Statement] = OrderedDict()
+        self._passed: OrderedDict[_Key, _Verdict] = OrderedDict()
 
     async def judge(self, sql: str, tool: str, principal: Principal) -> Statement:
         """Return the statement to send. Raises `InvalidSql`, `WriteDenied` or `UnsafeSql`."""
-        key = (sql, tool, self._catalog.version, principal.name if self._personal else None)
-        if key in self._passed:
+        key = (sql, tool, principal.name if self._personal else None)
+        verdict = self._passed.get(key)
+        if verdict is not None and await self._holds(verdict):
             self._passed.move_to_end(key)
-            return self._passed[key]
+            return verdict.statement
         try:
-            statement = await self._checked(sql, tool, principal)
+            verdict = await self._checked(sql, tool, principal)
         except DragomanError as error:
             raise located(error, sql) from None
-        self._passed[key] = statement
-        if len(self._passed) > REMEMBERED:
-            self._passed.popitem(last=False)
-        return statement
+        if len(sql) <= LONGEST:
+            self._passed[key] = verdict
+            if len(self._passed) > REMEMBERED:
+                self._passed.popitem(last=False)
+        return verdict.statement
 
-    async def _checked(self, sql: str, tool: str, principal: Principal) -> Statement:
+    async def _holds(self, verdict: _Verdict) -> bool:
+        return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
+
+    async def _checked(self, sql: str, tool: str, principal: Principal) -> _Verdict:
         statement = Statement.parse(sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
-        call = Call(principal=principal, tool=tool, database=self._database, resolve=lambda: self._resolve(statement))
+        version: int | None = None
+
+        async def look() -> None:
+            nonlocal version
+            version = (await self._catalog.snapshot()).version
+
+        async def resolve() -> Resolution:
+            await look()
+            return await self._resolve(statement)
+
+        async def relations() -> tuple[Relation, ...]:
+            await look()
+            return await self._relations(statement)
+
+        call = Call(principal=principal, tool=tool, database=self._database, resolve=resolve, relations=relations)
         for validator in self._validators:
             await validator.check(statement, call)
-        return statement
+        # Another object, without the trees that judging has built.
+        plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
+        return _Verdict(plain, version)
 
     async def _resolve(self, statement: Statement) -> Resolution:
-        """The relations a statement names, as the catalog knows them; one it does not know stays as written."""
+        """The relations and columns a statement touches; what the catalog does not know stays as written."""
+        from dragoman.sql.columns import touched_columns  # sqlglot is slow to import
+
+        tables = {written: await self._known(written) for written in statement.relations()}
+        return Resolution(await self._relations(statement), touched_columns(statement.tree, tables))
+
+    async def _relations(self, statement: Statement) -> tuple[Relation, ...]:
+        """The relations alone, by the dialect's own grammar where it has one: no other parser is asked."""
         judge = self._dialect.judge
         written = judge(statement, self._database).relations if judge else statement.relations()
-        known = [await self._known(relation) for relation in written]
-        return Resolution(
-            tuple(table.relation for table in known),
-            foreign=tuple(table.relation for table in known if table.type == "foreign table"),
-        )
+        known = {each: await self._known(each) for each in written}
+        return tuple(dict.fromkeys(table.relation if table else each for each, table in known.items()))
 
-    async def _known(self, written: Relation) -> Table:
-        schema = ".".join(self._dialect.quote(part) for part in (written.catalog, written.schema) if part)
+    async def _known(self, written: Relation) -> Table | None:
+        """What the catalog knows under a name of which only the dialect's own grammar can say whether it was quoted."""
+        schema = ".".join(self._dialect.quote(part) for part in (written.catalog, written.schema) if part) or None
+        quoted = self._dialect.quote(written.name)
+        names = (quoted,) if self._dialect.judge else dict.fromkeys((quoted, written.name))
+        found = {table.relation: table for name in names if (table := await self._find(name, schema))}
+        if len(found) > 1:
+            raise UnsafeSql(
+                f"Which relation {written.name} names depends on its case.",
+                suggestion="Query it through a view, or have one of them renamed.",
+            )
+        return next(iter(found.values()), None)
+
+    async def _find(self, name: str, schema: str | None) -> Table | None:
         try:
-            return await self._catalog.find(self._dialect.quote(written.name), schema or None)
+            return await self._catalog.find(name, schema)
         except NotFound:
-            return Table(relation=written)
+            return None

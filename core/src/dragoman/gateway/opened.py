@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from dragoman.catalog import Catalog
-from dragoman.dialect import Capability, Dialect, Executor, Inspector
-from dragoman.errors import ConfigurationError, ConnectionFailed, DragomanError, ParameterError
+from dragoman.dialect import Dialect, Executor, Inspector
+from dragoman.errors import ParameterError
+from dragoman.gateway.guard import GuardedInspector
+from dragoman.gateway.health import Health, Status
 from dragoman.gateway.judge import Judge
+from dragoman.gateway.tasks import Work
 from dragoman.model import Database, Limits
 from dragoman.plugins import Plugins
 from dragoman.validators import ReadOnly
 
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """Whether a database answers, as far as is known; `error` says why not, without its address."""
-
-    state: Literal["ready", "unknown", "unreachable"] = "unknown"
-    version: str = ""
-    error: str = ""
+_log = logging.getLogger(__name__)
 
 
 class OpenDatabase:
@@ -35,60 +29,54 @@ class OpenDatabase:
     inspector: Inspector
     catalog: Catalog
     judge: Judge
+    work: Work
+    health: Health
 
     def __init__(self, plugins: Plugins, database: Database) -> None:
         self.config = plugins.prepare(database)
         self.dialect = plugins.load(database.dialect).dialect
-        _check_enforced(self.dialect, database)
+        self.work = Work()
         self.executor = plugins.executor(self.config)
-        self.inspector = plugins.inspector(self.config, self.executor)
+        self.inspector = GuardedInspector(plugins.inspector(self.config, self.executor), self.config, self.work)
         self.catalog = Catalog(self.inspector, self.dialect, self.config)
         validators = [ReadOnly(self.dialect, self.config), *plugins.validators(self.config)]
         self.judge = Judge(self.dialect, self.config, self.catalog, validators)
-        self._status = Status()
-        self._probe: asyncio.Task[None] | None = None
+        self.health = Health(self.inspector.version)
 
     async def status(self, wait: float = 0.0) -> Status:
-        """Return what is known; ask a database that is not known to be ready, for at most `wait` seconds."""
-        if self._status.state != "ready" and wait > 0:
-            self._probe = self._probe or asyncio.get_running_loop().create_task(self._ask())
-            await asyncio.wait({self._probe}, timeout=wait)
-        return self._status
-
-    async def _ask(self) -> None:
-        try:
-            version = await self.inspector.version()
-        except DragomanError as error:
-            self._status = Status("unreachable", error=error.message)
-        else:
-            self._status = Status("ready", version)
-        finally:
-            self._probe = None
+        """Return whether it answers, as far as is known; with `wait`, ask it first, for at most so many seconds."""
+        return await self.health.status(wait)
 
     def translate(self, sql: str, params: Sequence[Any], source: str) -> tuple[str, Sequence[Any], tuple[str, ...]]:
         """Return `sql`, written in the SQL named `source`, and its parameters, for this database, with notices.
 
-        Raises `ParameterError` for an unknown name, `InvalidSql`, and `Unsupported` rather than translate wrongly.
+        Raises `ParameterError` for an unknown name or too few parameters, `InvalidSql`, and `Unsupported` rather than
+        translate wrongly.
         """
         from dragoman.sql.translate import translate  # sqlglot is slow to import
 
-        done = translate(sql, source=source, target=self.dialect.sqlglot, rewrite=self.dialect.rewrite)
-        ordered = params if done.order is None else [params[number - 1] for number in done.order]
-        return done.sql, ordered, done.notices
-
-    def noticed(self, error: DragomanError) -> None:
-        """Take note of an error: a database that cannot be reached is asked again when its status is wanted."""
-        if isinstance(error, ConnectionFailed):
-            self._status = replace(self._status, state="unreachable", error=error.message)
+        dialect = self.dialect
+        done = translate(
+            sql, source=source, target=dialect.sqlglot, rewrite=dialect.rewrite, placeholder=dialect.placeholder
+        )
+        if done.order is None:
+            return done.sql, params, done.notices
+        if max(done.order, default=0) > len(params):
+            raise ParameterError(
+                f"The statement uses parameter {max(done.order)}; {len(params)} came.",
+                suggestion="Give one value for each parameter.",
+            )
+        return done.sql, [params[number - 1] for number in done.order], done.notices
 
     def limits(self, rows: int | None, timeout: float | None, max_bytes: int | None) -> tuple[Limits, tuple[str, ...]]:
         """Return the limits of one call within the configured ones, and notices of what was lowered.
 
-        Raises `ParameterError` for what is not positive.
+        `max_bytes` has no ceiling: only those who run the gateway set it. Raises `ParameterError` for what is not
+        positive.
         """
         config = self.config
-        for name, value in (("limit", rows), ("timeout", timeout)):
-            if value is not None and value <= 0:
+        for name, value in (("limit", rows), ("timeout", timeout), ("max_bytes", max_bytes)):
+            if value is not None and not value > 0:
                 raise ParameterError(
                     f"{name} must be greater than zero.", suggestion=f"Leave {name} out for the default."
                 )
@@ -105,19 +93,10 @@ class OpenDatabase:
         return limits, tuple(notices)
 
     async def aclose(self) -> None:
-        """Release everything; errors of one part do not keep the others open."""
-        if self._probe is not None:
-            self._probe.cancel()
-        for part in (self.catalog, self.inspector, self.executor):
-            with contextlib.suppress(DragomanError):
+        """End what runs and release everything; errors of one part do not keep the others open."""
+        self.health.close()
+        for part in (self.work, self.catalog, self.inspector, self.executor):
+            try:
                 await part.aclose()
-
-
-def _check_enforced(dialect: Dialect, database: Database) -> None:
-    if Capability.READ_ONLY_SESSION in dialect.capabilities or database.accept_unenforced:
-        return
-    raise ConfigurationError(
-        f"The dialect {dialect.name!r} has no read-only sessions: only our own checks would keep writes from the"
-        f" database {database.name!r}.",
-        suggestion=f"Set databases.{database.name}.accept_unenforced = true, with a role that may only read.",
-    )
+            except Exception:
+                _log.exception("closing the database %s failed", self.config.name)

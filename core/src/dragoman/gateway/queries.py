@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncGenerator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dragoman.dialect import Capability
-from dragoman.errors import DialectError, DragomanError, InvalidSql, Unsupported
-from dragoman.gateway.failures import explained
+from dragoman.errors import DragomanError, InvalidSql, Unsupported
+from dragoman.gateway.calls import CallRecord
+from dragoman.gateway.failures import explained, ours
 from dragoman.gateway.opened import OpenDatabase
-from dragoman.gateway.tasks import GRACE, late, to_its_end
-from dragoman.model import ExplainOptions, Plan, Principal, Request, RowStream
-from dragoman.results import Collected, collect
+from dragoman.model import Encoded, ExplainOptions, Plan, Principal, Request, RowStream
+from dragoman.results import Bounded, Collected, collect
 from dragoman.sql import Statement
 
-_log = logging.getLogger(__name__)
 T = TypeVar("T")
+LOCAL = Principal()
+Put = Callable[[Encoded], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +31,13 @@ class Ask:
     timeout: float | None = None
     max_bytes: int | None = None
     from_dialect: str | None = None
-    principal: Principal
-    tool: str
+    principal: Principal = LOCAL
+    tool: str = "execute_query"
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A judged statement; nothing has run yet. `sql` is there when the text was translated."""
+    """A judged statement; nothing has run yet. `sql` is there when what will run is not what came."""
 
     opened: OpenDatabase
     statement: Statement
@@ -54,12 +53,15 @@ class Query:
         if ask.from_dialect is not None:
             sql, params, told = opened.translate(sql, params, ask.from_dialect)
             notices += told
-        statement = await opened.judge.judge(sql, ask.tool, ask.principal)
+        translated = sql if sql != ask.sql else None
+        try:
+            statement = await opened.judge.judge(sql, ask.tool, ask.principal)
+        except DragomanError as error:
+            raise _about(error, translated) from None
         request = Request(statement=statement.text, parameters=tuple(params), limits=limits, principal=ask.principal)
-        if ask.from_dialect is None:
-            return cls(opened, statement, request, notices)
-        query = cls(opened, statement, request, notices, statement.text)
-        await query._check_translation()
+        query = cls(opened, statement, request, notices, translated)
+        if translated is not None:
+            await query._check_translation()
         return query
 
     async def rows(self) -> Collected:
@@ -75,17 +77,37 @@ class Query:
         return await self._run(self.opened.executor.explain(self.request, options))
 
     @asynccontextmanager
-    async def stream(self) -> AsyncGenerator[RowStream]:
-        """Run it in the caller's own task and hand out its rows, until the deadline."""
-        seconds = self.request.limits.timeout
-        try:
-            async with asyncio.timeout(seconds + GRACE), self.opened.executor.open(self.request) as stream:
-                stream.notices[:0] = self.notices
-                yield stream
-        except DragomanError as error:
-            raise await self._explained(error) from None
-        except TimeoutError:
-            raise late(seconds) from None
+    async def stream(self, record: CallRecord) -> AsyncGenerator[RowStream]:
+        """Run it and hand out its rows as they come, within the limits, until the deadline; `record` counts them."""
+        handed = RowStream((), _none(), [*self.notices])
+
+        async def feed(put: Put) -> None:
+            await self._feed(handed, put, record)
+
+        async with (
+            self.opened.work.feed(feed, self.request.limits.timeout) as items,
+            aclosing(self._handed(items)) as batches,
+        ):
+            await anext(batches)  # the empty batch that says it is open, or what went wrong
+            handed.batches = batches
+            yield handed
+
+    async def _feed(self, handed: RowStream, put: Put, record: CallRecord) -> None:
+        async with self.opened.executor.open(self.request) as stream:
+            bounded = Bounded(stream, self.request.limits)
+            handed.columns = stream.columns
+            await put(Encoded(b"", 0))
+            async for batch in bounded.batches():
+                record.rows, record.bytes = bounded.rows, bounded.bytes
+                await put(batch)
+            handed.columns = tuple(stream.columns)
+            handed.notices += stream.notices
+            handed.truncated = bounded.truncated
+
+    async def _handed(self, items: AsyncIterator[Encoded]) -> AsyncGenerator[Encoded]:
+        async with self._told():
+            async for batch in items:
+                yield batch
 
     async def _check_translation(self) -> None:
         """Have the database compile a translation before it runs: sqlglot proposes, the database decides."""
@@ -98,22 +120,33 @@ class Query:
             raise Unsupported(
                 f"The translation does not run on {dialect.name}: {error.message}",
                 suggestion=f"Write the query in {dialect.name}'s own SQL.",
-                context={"sql": self.statement.text},
+                context=error.context,
             ) from None
 
     async def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await what the executor does; its errors come out with what helps, and a driver's own do not get out."""
-        try:
-            return await to_its_end(work, self.request.limits.timeout)
-        except DragomanError as error:
-            raise await self._explained(error) from None
-        except Exception as error:
-            _log.exception("the executor of database %s leaked an exception", self.opened.config.name)
-            raise DialectError(
-                f"The plugin of the dialect {self.opened.dialect.name!r} failed with {type(error).__name__}.",
-                suggestion="Report it to the plugin's authors; the log has the details.",
-            ) from None
+        async with self._told():
+            return await self.opened.work.do(work, self.request.limits.timeout)
 
-    async def _explained(self, error: DragomanError) -> DragomanError:
-        self.opened.noticed(error)
-        return await explained(error, self.statement, self.opened.catalog)
+    @asynccontextmanager
+    async def _told(self) -> AsyncGenerator[None]:
+        """Around what the executor does: its errors come out with what helps, and a driver's own do not get out."""
+        opened = self.opened
+        try:
+            with ours(opened.dialect.name, opened.config.name):
+                yield
+        except DragomanError as error:
+            opened.health.saw(error)
+            raise _about(await explained(error, self.statement, opened.catalog), self.sql) from None
+        opened.health.saw(None)
+
+
+def _about(error: DragomanError, sql: str | None) -> DragomanError:
+    """Return `error`, which is about `sql` when that is not what the caller wrote; the same object."""
+    if sql is not None:
+        error.context = {**error.context, "sql": sql}
+    return error
+
+
+async def _none() -> AsyncIterator[Encoded]:
+    return
+    yield

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from dragoman.dialect import Dialect
-from dragoman.errors import ColumnNotFound, UnsafeSql
+from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, UnsafeSql
+from dragoman.gateway.failures import located
 from dragoman.model import Table
 from dragoman.sql import Statement
+
+STATEMENTS = frozenset({"select", "values", "with"})
+EXAMPLE = "Give one boolean expression, such as status = 'paid'; subqueries stand in parentheses."
 
 
 def sample_sql(
@@ -38,14 +42,22 @@ def _column(written: str, table: Table, dialect: Dialect) -> str:
 
 def _expression(where: str, dialect: Dialect) -> str:
     """The text of one expression: it must not leave the parentheses it is put into."""
-    statement = Statement.parse(where, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
+    try:
+        statement = Statement.parse(where, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
+        _check_alone(statement)
+    except DragomanError as error:
+        raise located(error, where) from None
+    return statement.text
+
+
+def _check_alone(statement: Statement) -> None:
+    first = statement.tokens[0]
+    if first.text.lower() in STATEMENTS:
+        raise InvalidSql("where_clause is a statement, not an expression.", suggestion=EXAMPLE, offset=first.start)
     depth = 0
     for token in statement.tokens:
         depth += {"open": 1, "close": -1}.get(token.kind, 0)
         if depth < 0:
             raise UnsafeSql(
-                "where_clause closes a parenthesis it did not open.",
-                suggestion="Give one boolean expression, such as status = 'paid'.",
-                offset=token.start,
+                "where_clause closes a parenthesis it did not open.", suggestion=EXAMPLE, offset=token.start
             )
-    return statement.text

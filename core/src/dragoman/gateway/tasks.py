@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Generic, TypeVar
 
 import anyio
 
-from dragoman.errors import QueryTimeout
+from dragoman.errors import DragomanError, QueryCancelled, QueryTimeout
 
 T = TypeVar("T")
 
@@ -18,34 +19,151 @@ CLEANUP = 5.0
 """Seconds that ending the work in the database may take before it is left alone."""
 
 
-async def to_its_end(work: Coroutine[Any, Any, T], timeout: float) -> T:
-    """Await `work`; when the caller is cancelled or `timeout` seconds (and some grace) pass, end it first.
+class Work:
+    """Everything under way on one database."""
 
-    The caller may sit in an anyio scope, whose cancellation strikes at every await: hence the task and the shield.
-    Raises `QueryTimeout`.
+    def __init__(self) -> None:
+        self._jobs: set[_Job[Any]] = set()
+
+    async def do(self, work: Coroutine[Any, Any, T], timeout: float) -> T:
+        """Await `work`; when the caller is cancelled or `timeout` seconds (and some grace) pass, end it first.
+
+        Raises `QueryTimeout`, and `QueryCancelled` when everything is closed meanwhile.
+        """
+        job = self._start(work, timeout)
+        try:
+            await job.over
+            return job.result()
+        finally:
+            await job.ended()
+
+    @asynccontextmanager
+    async def feed(
+        self, work: Callable[[Callable[[T], Awaitable[None]]], Coroutine[Any, Any, None]], timeout: float
+    ) -> AsyncGenerator[AsyncIterator[T]]:
+        """Let `work(put)` run, and yield an iterator over what it puts, one ahead at most; leaving ends the work.
+
+        The iterator raises what the work raises, and what `do` does.
+        """
+        items: asyncio.Queue[T | None] = asyncio.Queue()
+        room = asyncio.Semaphore(1)
+
+        async def put(item: T) -> None:
+            await room.acquire()
+            items.put_nowait(item)
+
+        async def taken() -> AsyncIterator[T]:
+            while (item := await items.get()) is not None:
+                room.release()
+                yield item
+            items.put_nowait(None)  # it stays ended, whoever asks again
+            job.result()
+
+        job = self._start(work(put), timeout)
+        job.task.add_done_callback(lambda _: items.put_nowait(None))
+        try:
+            yield taken()
+        finally:
+            await job.ended()
+
+    def _start(self, work: Coroutine[Any, Any, T], timeout: float) -> _Job[T]:
+        job = _Job(work, timeout)
+        self._jobs.add(job)
+        job.task.add_done_callback(lambda _: self._jobs.discard(job))
+        return job
+
+    async def aclose(self) -> None:
+        """End all of it; who waits for it gets `QueryCancelled`."""
+        jobs = list(self._jobs)
+        for job in jobs:
+            job.end(QueryCancelled("The gateway was closed while the query ran."))
+        await asyncio.gather(*(job.ended() for job in jobs))
+
+
+class _Job(Generic[T]):
+    """A task with a deadline, and the reason when it was ended before its own end."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], timeout: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._why: DragomanError | None = None
+        self._timer = self._loop.call_later(timeout + GRACE, lambda: self.end(_late(timeout)))
+        self.over = self._loop.create_future()
+        self.task = self._loop.create_task(self._run(work))
+        self.task.add_done_callback(self._done)
+
+    async def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await work
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Wake who waits: the work is over, or does not end although it was told to."""
+        if not self.over.done():
+            self.over.set_result(None)
+
+    def _done(self, task: asyncio.Task[T]) -> None:
+        self._timer.cancel()
+        self._let_go()  # the work may never have begun
+        if not task.cancelled():
+            task.exception()  # seen: asyncio would report it when nobody waits any more
+
+    def end(self, why: DragomanError) -> None:
+        """Cancel it, for the reason that `result` will raise."""
+        if self.task.done():
+            return
+        self._why = self._why or why
+        self.task.cancel()
+        self._timer.cancel()
+        self._timer = self._loop.call_later(CLEANUP, self._let_go)
+
+    def result(self) -> T:
+        """Return or raise what the task did; or raise why it was ended."""
+        if self._why is not None:
+            raise self._why
+        if self.task.cancelled():  # by nobody who waits for it: a driver that gave up, or the end of the loop
+            raise QueryCancelled("The query was ended before its time.")
+        return self.task.result()
+
+    async def ended(self) -> None:
+        """Cancel it unless it is done, and wait until it is, whatever strikes the caller meanwhile."""
+        if not self.task.done():
+            self.task.cancel()
+            await _wait(self.task)
+
+
+async def finished(work: Coroutine[Any, Any, None]) -> None:
+    """Await `work` to its end, whatever strikes the caller meanwhile; after a while it is cancelled.
+
+    It may itself have to wait `CLEANUP` seconds for what does not end, and then has as many again.
     """
     task = asyncio.get_running_loop().create_task(work)
-    task.add_done_callback(_retrieve)
     try:
-        await asyncio.wait({task}, timeout=timeout + GRACE)
+        await _wait(task, 2 * CLEANUP)
     finally:
-        if not task.done():
-            task.cancel()
-            with anyio.CancelScope(shield=True):
-                await asyncio.wait({task}, timeout=CLEANUP)
-    if task.done() and not task.cancelled():
-        return task.result()
-    raise late(timeout)
+        task.cancel()
 
 
-def late(timeout: float) -> QueryTimeout:
-    """Return what to raise when the deadline has passed."""
+async def _wait(task: asyncio.Task[Any], seconds: float = CLEANUP) -> None:
+    """Wait for at most so many seconds until `task` is done; only then does a cancellation of the caller go on.
+
+    The caller may sit in an anyio scope, whose cancellation strikes at every await, or be cancelled again.
+    """
+    loop = asyncio.get_running_loop()
+    patience = loop.time() + seconds
+    struck: asyncio.CancelledError | None = None
+    with anyio.CancelScope(shield=True):
+        while not task.done() and (left := patience - loop.time()) > 0:
+            try:
+                await asyncio.wait({task}, timeout=left)
+            except asyncio.CancelledError as error:
+                struck = error
+    if struck is not None:
+        raise struck
+
+
+def _late(timeout: float) -> QueryTimeout:
     return QueryTimeout(
-        f"The query did not end within {timeout:g} seconds and was ended.",
+        f"The database did not answer within {timeout:g} seconds and was told to stop.",
         suggestion="Narrow it with WHERE or LIMIT, look at explain_query, or raise timeout_ms.",
     )
-
-
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        task.exception()  # seen: asyncio would report it when nobody waits any more

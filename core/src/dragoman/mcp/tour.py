@@ -37,7 +37,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """A foreign key: table.column points to target.target_column; the target's `label` tells its rows apart."""
+    """A foreign key of one column to target.target_column; the target's `label` tells its rows apart."""
 
     table: str
     column: str
@@ -86,9 +86,10 @@ class _Guide:
             return
         for title, tool, arguments in _script(links[main]):
             yield await self._call(title, tool, database=main, **arguments)
-        if len(ready) > 1:
-            target = _central(links[main]).target
-            yield await self._call("Where else is it? All databases at once", "search_catalog", query=target)
+        other = next((name for name in ready if name != main and links[name]), None)
+        if other:
+            sql = _question(_central(links[other]))
+            yield await self._call("Another database, the same server", "execute_query", database=other, sql=sql)
 
     async def _call(self, title: str, tool: str, **arguments: Any) -> Step:
         started = time.perf_counter()
@@ -128,18 +129,20 @@ def _script(links: Sequence[_Link]) -> list[tuple[str, str, dict[str, Any]]]:
 
 def _links(table: dict[str, Any], tables: dict[str, dict[str, Any]]) -> list[_Link]:
     found: list[_Link] = []
-    for column in table["columns"]:
-        key = column.get("foreign_key")
-        if key and key["referenced_table"] in tables and key["referenced_table"] != table["name"]:
-            target = tables[key["referenced_table"]]
-            found.append(_Link(table["name"], column["name"], target["name"], key["referenced_column"], _label(target)))
+    for key in table.get("constraints", []):
+        target = tables.get(key.get("referenced_table", ""))
+        if target and target is not table and len(key["columns"]) == 1:
+            ends = key["columns"][0], target["name"], key["referenced_columns"][0]
+            found.append(_Link(table["name"], *ends, _label(target)))
     return found
 
 
 def _label(table: dict[str, Any]) -> str:
-    """Return the column that tells people which row it is: a name or title, else the first."""
-    names = [str(column["name"]) for column in table["columns"]]
-    return next((name for word in _NAMING for name in names if word in name.lower()), names[0])
+    """Return the column that tells people which row it is: a name or title, else the first text, else the first."""
+    columns = table["columns"]
+    named = (c for word in _NAMING for c in columns if word in c["name"].lower())
+    texts = (c for c in columns if any(word in c["data_type"].lower() for word in ("char", "text")))
+    return str(next(named, next(texts, columns[0]))["name"])
 
 
 def _central(links: Sequence[_Link]) -> _Link:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from dragoman.errors import ResultTooLarge
@@ -27,54 +27,81 @@ class Collected:
     notices: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _Reader:
-    limits: Limits
-    rows: list[bytes] = field(default_factory=list[bytes])
-    size: int = 2  # the array's own brackets
-    cut: Literal["rows", "bytes"] | None = None
+class Bounded:
+    """The rows of `stream` in their final form, up to its limits. Iterate once; then `truncated` tells what cut it.
 
-    def take(self, batch: Sequence[bytes]) -> None:
-        for row in batch:
-            size = self.size + len(row) + (1 if self.rows else 0)
-            if len(self.rows) == self.limits.max_rows:
-                self.cut = "rows"
-            elif size > self.limits.max_bytes:
-                self.cut = "bytes"
-            if self.cut:
+    `rows` and `bytes` count what was handed out, `bytes` as one minified JSON array. Leaving the stream, which ends
+    the database's work, is up to whoever opened it. Iterating raises `ResultTooLarge` when not even the first row fits.
+    """
+
+    def __init__(self, stream: RowStream, limits: Limits) -> None:
+        self._stream = stream
+        self._limits = limits
+        self.rows = 0
+        self.bytes = 2  # the array's own brackets
+        self.truncated: Truncation | None = None
+
+    async def batches(self) -> AsyncIterator[Encoded]:
+        """Yield the rows, as they come, until a limit cuts them."""
+        async for batch in self._stream.batches:
+            encoded = batch if isinstance(batch, Encoded) else encode(self._stream.columns, batch)
+            fitting = self._fitting(encoded)
+            if fitting.count or fitting.notices:
+                yield fitting
+            if self.truncated:
                 return
-            self.rows.append(row)
-            self.size = size
+
+    def _fitting(self, batch: Encoded) -> Encoded:
+        """The whole batch where it fits, else its first rows, found one by one."""
+        size = self.bytes + len(batch.json) + (1 if self.rows and batch.count else 0)
+        if self.rows + batch.count > self._limits.max_rows or size > self._limits.max_bytes:
+            return Encoded.of(list(self._first(batch.rows)), batch.notices)
+        self.rows += batch.count
+        self.bytes = size
+        return batch
+
+    def _first(self, rows: Sequence[bytes]) -> Iterator[bytes]:
+        for row in rows:
+            size = self.bytes + len(row) + (1 if self.rows else 0)
+            if self.rows == self._limits.max_rows:
+                self.truncated = _truncation("rows", self._limits.max_rows)
+                return
+            if size > self._limits.max_bytes:
+                self.truncated = self._full()
+                return
+            self.rows += 1
+            self.bytes = size
+            yield row
+
+    def _full(self) -> Truncation:
+        if self.rows == 0:
+            raise ResultTooLarge(
+                f"The first row alone is larger than {self._limits.max_bytes} bytes.",
+                suggestion="Select fewer or shorter columns, for instance with substr().",
+            )
+        return _truncation("bytes", self._limits.max_bytes)
 
 
 async def collect(stream: RowStream, limits: Limits) -> Collected:
-    """Read `stream` until a limit cuts it. Leaving the stream, which ends the database's work, is the caller's.
+    """Read `stream` until a limit cuts it. Leaving the stream is up to the caller.
 
     Raises `ResultTooLarge` when not even the first row fits `limits.max_bytes`.
     """
-    reader = _Reader(limits)
-    notices: dict[str, None] = {}
-    async for batch in stream.batches:
-        encoded = batch if isinstance(batch, Encoded) else encode(stream.columns, batch)
-        notices.update(dict.fromkeys(encoded.notices))
-        reader.take(encoded.rows)
-        if reader.cut:
-            break
-    if reader.cut == "bytes" and not reader.rows:
-        raise ResultTooLarge(
-            f"The first row alone is larger than {limits.max_bytes} bytes.",
-            suggestion="Select fewer or shorter columns, for instance with substr().",
-        )
+    bounded = Bounded(stream, limits)
+    parts: list[bytes] = []
+    notices: list[str] = []
+    async for batch in bounded.batches():
+        if batch.count:
+            parts.append(batch.json)
+        notices += batch.notices
     return Collected(
         columns=tuple(stream.columns),
-        rows_json=b"[" + b",".join(reader.rows) + b"]",
-        row_count=len(reader.rows),
-        truncated=_truncation(reader.cut, limits),
-        notices=(*notices, *stream.notices),
+        rows_json=b"[%b]" % b",".join(parts),
+        row_count=bounded.rows,
+        truncated=bounded.truncated,
+        notices=tuple(dict.fromkeys((*stream.notices, *notices))),
     )
 
 
-def _truncation(cut: Literal["rows", "bytes"] | None, limits: Limits) -> Truncation | None:
-    if cut is None:
-        return None
-    return Truncation(cut, limits.max_rows if cut == "rows" else limits.max_bytes, HINTS[cut])
+def _truncation(reason: Literal["rows", "bytes"], limit: int) -> Truncation:
+    return Truncation(reason, limit, HINTS[reason])

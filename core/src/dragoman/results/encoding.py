@@ -10,36 +10,49 @@ import base64
 import datetime
 import decimal
 import enum
-import json
 import math
+import operator
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
-from dragoman.model import Column, Encoded, Kind
-
-MAX_SAFE = 2**53 - 1
-"""The largest integer every JSON reader keeps exactly (RFC 8259, section 6)."""
+from dragoman.errors import ResultTooLarge
+from dragoman.model import Column, Encoded, Kind, KindName
+from dragoman.results.documents import MAX_SAFE, exact_json
 
 Convert = Callable[[Any], Any]
 _encode = msgspec.json.Encoder().encode
-_AS_IS = frozenset({type(None), str, bool})
+_Types = frozenset[type]
+_NULL = type(None)
+_ARRAYS = (tuple, list)
+_NO_TEXT: Any = object.__str__
 
 
 def encode(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> Encoded:
-    """Return rows as minified JSON arrays, one `bytes` each, with notices for what had to change.
+    """Return rows as minified JSON arrays, with notices for what had to change.
 
-    Values arrive as `column.kind` says. Raises `ValueError` for a row that is not as long as `columns`.
+    Values arrive as `column.kind` says; where one is of another type, its own type decides. Raises `ValueError` for a
+    row that is not as long as `columns`, `TypeError` for a value that has no text but a `repr`, and `ResultTooLarge`
+    for one that is nested too deeply.
     """
-    if not rows or not columns:
-        return Encoded([b"[]"] * len(rows))
+    if not columns and not any(rows):
+        return Encoded.of([b"[]" for _ in rows])
+    if not rows:
+        return Encoded(b"", 0)
     encoder = _Encoder()
-    converted = [
-        encoder.column(column, values) for column, values in zip(columns, zip(*rows, strict=True), strict=True)
-    ]
-    return Encoded([_encode(row) for row in zip(*converted, strict=True)], tuple(encoder.notices))
+    by_column = list(zip(*rows, strict=True))
+    try:
+        converted = [encoder.column(column, values) for column, values in zip(columns, by_column, strict=True)]
+        # Mostly nothing had to change, and the rows can go as they came.
+        same = all(map(operator.is_, converted, by_column)) and type(rows[0]) in _ARRAYS
+        array = _encode(rows if same else list(zip(*converted, strict=True)))
+    except RecursionError:
+        raise ResultTooLarge(
+            f"A value of the column {encoder.name!r} is nested too deeply.", suggestion="Select parts of it."
+        ) from None
+    return Encoded(array[1:-1], len(rows), tuple(encoder.notices))
 
 
 class _Encoder:
@@ -51,58 +64,60 @@ class _Encoder:
 
     def column(self, column: Column, values: Sequence[Any]) -> Sequence[Any]:
         self.name = column.name
-        kind = column.kind
-        if kind.name == "any" or kind.name in _TYPES_AS_THEY_ARE:
-            types = set(map(type, values))
-            if types <= _AS_IS:
-                return self.texts(values) if str in types else values
-            if types <= {int, type(None)} and _all_safe(values):
+        types = frozenset(map(type, values))
+        for plain, ready in _READY.get(column.kind.name, ()):
+            if types <= plain and ready(values):
                 return values
-            if types <= {float, type(None)} and _all_finite(values):
-                return values
-        convert = self.converter(kind)
+        convert = self.converter(column.kind)
         return [None if value is None else convert(value) for value in values]
-
-    def texts(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Texts as they are, unless one holds what UTF-8 cannot: a lone surrogate."""
-        try:
-            "".join(value for value in values if type(value) is str).encode()
-        except UnicodeEncodeError:
-            return [None if value is None else self.text(value) for value in values]
-        return values
 
     def converter(self, kind: Kind) -> Convert:
         match kind.name:
             case "text":
                 return self.text
             case "integer":
-                return _integer
+                return self.integer
             case "float":
-                return _float
-            case "binary":
-                return _binary
+                return self.float
             case "boolean":
-                return bool
+                return self.boolean
             case "json":
                 return self.json
             case "array":
-                return self.array(self.converter(kind.of[0]))
+                return self.or_text(self.array(self.converter(kind.of[0])))
             case "map":
-                return self.map(self.converter(kind.of[0]), self.converter(kind.of[1]))
+                return self.or_text(self.map(self.converter(kind.of[0]), self.converter(kind.of[1])))
             case "row":
-                return self.row([self.converter(of) for of in kind.of], kind.fields)
-            case "any" | "native":
+                return self.or_text(self.row([self.converter(of) for of in kind.of], kind.fields))
+            case "binary" | "any" | "native":
                 return self.native
+
+    def or_text(self, convert: Convert) -> Convert:
+        """What is built of values, unless the server wrote it as one text."""
+        return lambda value: self.text(value) if isinstance(value, str) else convert(value)
 
     def array(self, element: Convert) -> Convert:
         return lambda values: [None if value is None else element(value) for value in values]
 
     def map(self, key: Convert, value: Convert) -> Convert:
-        def convert(entries: Any) -> dict[str, Any]:
+        def convert(entries: Any) -> Any:
             pairs = cast(Iterable[tuple[Any, Any]], entries.items() if isinstance(entries, Mapping) else entries)
-            return {_key(key(name)): None if item is None else value(item) for name, item in pairs}
+            found = [
+                (None if name is None else key(name), None if item is None else value(item)) for name, item in pairs
+            ]
+            return self.entries(found)
 
         return convert
+
+    def entries(self, pairs: Sequence[tuple[Any, Any]]) -> Any:
+        """An object; the pairs themselves where two keys have one text, since an object would lose one of them."""
+        entries = {_key(name): item for name, item in pairs}
+        if len(entries) == len(pairs):
+            return entries
+        self.notices[f"Column {self.name!r} has maps with keys of one text; they are given as [key, value] pairs."] = (
+            None
+        )
+        return pairs
 
     def row(self, fields: Sequence[Convert], names: Sequence[str]) -> Convert:
         def convert(values: Any) -> Any:
@@ -113,26 +128,39 @@ class _Encoder:
         return convert
 
     def text(self, value: Any) -> Any:
-        text = value if isinstance(value, str) else str(value)
+        if not isinstance(value, str):
+            return self.native(value)
         try:
-            text.encode()
+            value.encode()
         except UnicodeEncodeError:
-            return self.broken_text(text.encode("utf-8", "surrogateescape" if _escaped(text) else "surrogatepass"))
-        return text
+            return self.broken(value.encode("utf-8", "surrogateescape" if _escaped(value) else "surrogatepass"))
+        return str.__str__(value)
 
-    def broken_text(self, value: bytes) -> str:
+    def broken(self, value: bytes) -> str:
         self.notices[f"Column {self.name!r} has text that is not valid in its encoding; it is given as base64."] = None
         return _binary(value)
 
+    def integer(self, value: Any) -> Any:
+        return _integer(operator.index(value)) if hasattr(value, "__index__") else self.native(value)
+
+    def float(self, value: Any) -> Any:
+        return _float(float(value)) if isinstance(value, float | int) else self.native(value)
+
+    def boolean(self, value: Any) -> Any:
+        return bool(value) if isinstance(value, int) else self.native(value)
+
     def json(self, value: Any) -> Any:
-        text = value.decode() if isinstance(value, bytes | bytearray) else str(value)
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "surrogateescape")
+        if not isinstance(value, str):
+            return self.native(value)
         try:
-            return _exact_json(text)
-        except ValueError:
+            return exact_json(value)
+        except (ValueError, ArithmeticError, RecursionError):
             self.notices[f"Column {self.name!r} has JSON that parsing would change; it is given as its exact text."] = (
                 None
             )
-            return self.text(text)
+            return self.text(value)
 
     def native(self, value: Any) -> Any:
         """Any Python value a driver may hand out, as its exact JSON counterpart or its text."""
@@ -142,18 +170,20 @@ class _Encoder:
         match value:
             case str():
                 return self.text(value)
-            case bool() | None:
-                return value
             case enum.Enum():
                 return self.native(value.value)
+            case bool() | None:
+                return value
             case int():
                 return _integer(int(value))
             case float():
                 return _float(float(value))
+            case decimal.Decimal():
+                return _decimal(value)
             case bytes() | bytearray() | memoryview():
                 return _binary(value)
             case Mapping():
-                return {_key(self.native(key)): self.native(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+                return self.entries([(self.native(key), self.native(item)) for key, item in value.items()])  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
             case list() | tuple() | set() | frozenset():
                 return [self.native(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
             case datetime.datetime():
@@ -162,11 +192,19 @@ class _Encoder:
                 return value.isoformat()
             case datetime.timedelta():
                 return _interval(value)
+            case _ if type(value).__str__ is _NO_TEXT:  # pyright: ignore[reportUnknownArgumentType]
+                raise TypeError(f"a value of type {type(value).__name__} has no text of its own")
             case _:
                 return self.text(str(value))
 
 
-_TYPES_AS_THEY_ARE = frozenset({"text", "integer", "float", "boolean", "native"})
+def _all_valid(values: Iterable[Any]) -> bool:
+    """Whether no text holds what UTF-8 cannot: a lone surrogate."""
+    try:
+        "".join(value for value in values if type(value) is str).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _all_safe(values: Iterable[Any]) -> bool:
@@ -176,6 +214,22 @@ def _all_safe(values: Iterable[Any]) -> bool:
 
 def _all_finite(values: Iterable[Any]) -> bool:
     return all(math.isfinite(value) for value in values if value is not None)
+
+
+_Ready = tuple[_Types, Callable[[Iterable[Any]], bool]]
+_TEXTS: _Ready = (frozenset({str, _NULL}), _all_valid)
+_BOOLEANS: _Ready = (frozenset({bool, _NULL}), lambda values: True)
+_INTEGERS: _Ready = (frozenset({int, _NULL}), _all_safe)
+_FLOATS: _Ready = (frozenset({float, _NULL}), _all_finite)
+# Columns that may go out as they are: whose values are all of these types and pass this test.
+_READY: dict[KindName, tuple[_Ready, ...]] = {
+    "text": (_TEXTS,),
+    "boolean": (_BOOLEANS,),
+    "integer": (_INTEGERS,),
+    "float": (_FLOATS,),
+    "any": (_TEXTS, _INTEGERS, _FLOATS, _BOOLEANS),
+    "native": (_TEXTS, _INTEGERS, _FLOATS, _BOOLEANS),
+}
 
 
 def _integer(value: int) -> int | str:
@@ -193,7 +247,7 @@ def _binary(value: Any) -> str:
 
 
 def _decimal(value: decimal.Decimal) -> str:
-    return format(value, "f") if value.is_finite() else str(_float(float(value)))
+    return format(value, "f") if value.is_finite() else "NaN" if value.is_nan() else str(_float(float(value)))
 
 
 def _interval(value: datetime.timedelta) -> str:
@@ -225,38 +279,3 @@ _NATIVE: dict[type, Convert] = {
     decimal.Decimal: _decimal,
     uuid.UUID: str,
 }
-
-
-def _exact_json(text: str) -> Any:
-    """Parse JSON whose every digit and key survives, else raise ValueError."""
-    value = json.loads(
-        text, parse_int=_exact_int, parse_float=_exact_float, parse_constant=_refuse, object_pairs_hook=_unique
-    )
-    if "\\u" in text:
-        json.dumps(value, ensure_ascii=False).encode()
-    return value
-
-
-def _exact_int(text: str) -> int:
-    value = int(text) if len(text) < 18 else MAX_SAFE + 1
-    if not -MAX_SAFE <= value <= MAX_SAFE or text == "-0":
-        raise ValueError(text)
-    return value
-
-
-def _exact_float(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value) or decimal.Decimal(text) != decimal.Decimal(repr(value)):
-        raise ValueError(text)
-    return value
-
-
-def _refuse(text: str) -> Any:
-    raise ValueError(text)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("duplicate key")
-    return found

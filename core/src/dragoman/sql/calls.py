@@ -52,13 +52,16 @@ def _is_type(tokens: Sequence[Token], index: int) -> bool:
 
 def type_tails(tokens: Sequence[Token]) -> list[Token]:
     """Return the words after the first of types written as several words: PRECISION in CAST(a AS DOUBLE PRECISION)."""
-    return [
-        token
-        for index, token in enumerate(tokens)
-        if token.text.lower() in _TYPE_WORDS
-        and tokens[index - 1].text.lower() in _TYPE_WORDS
-        and _is_type(tokens, index)
-    ]
+    tails: list[Token] = []
+    previous = ""
+    in_type = False
+    for token in tokens:
+        word = token.text.lower()
+        if in_type and word in _TYPE_WORDS:
+            tails.append(token)
+        in_type = word in _TYPE_WORDS and (in_type or previous == "as")
+        previous = word if token.kind == "word" else ""
+    return tails
 
 
 def _qualified(tokens: Sequence[Token], index: int) -> FunctionCall:

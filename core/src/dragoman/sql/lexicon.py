@@ -14,6 +14,8 @@ class Lexicon:
     $tag$...$tag$. `nested_comments`: /* /* */ */ is one comment. `hash_comments`: # starts one.
     `unclosed_comment_ends`: an unclosed /* runs to the end of the text instead of being an error, as in SQLite.
     `dollar_names`: names may hold $ after their first character. `parameters`: `?`, or `$` for $1 and on.
+    `colon_casts`: `a::b` is a cast. `table_functions`: what a call in FROM may be besides a table that is searched, as
+    SQLite's virtual tables are: `t('a')`; None where every call is a function.
     """
 
     identifier_quotes: str = '"'
@@ -25,3 +27,5 @@ class Lexicon:
     unclosed_comment_ends: bool = False
     dollar_names: bool = False
     parameters: str = "?"
+    colon_casts: bool = False
+    table_functions: frozenset[str] | None = None

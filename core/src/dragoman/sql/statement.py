@@ -14,7 +14,7 @@ from dragoman.sql.lexicon import Lexicon
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
-    from dragoman.sql.tree import Effect
+    from dragoman.sql.facts import Effect, Facts
 
 
 class Statement:
@@ -66,13 +66,18 @@ class Statement:
         return parse(self)
 
     @cached_property
-    def calls(self) -> tuple[FunctionCall, ...]:
-        """Every function the statement calls by name, found in its tokens and in its tree. Raises `InvalidSql`."""
-        from dragoman.sql.tree import alias_offsets, tree_calls
+    def facts(self) -> Facts:
+        """What the tree holds. Raises `InvalidSql`."""
+        from dragoman.sql.facts import survey
 
-        aliases = alias_offsets(self.tree)
-        found = {call.offset: call for call in tree_calls(self.tree, self.text)}
-        found |= {call.offset: call for call in written_calls(self.tokens) if call.offset not in aliases}
+        return survey(self.tree, self.text, table_functions=self.lexicon.table_functions)
+
+    @cached_property
+    def calls(self) -> tuple[FunctionCall, ...]:
+        """Every function it calls by name, found in its tokens and in its tree, in order. Raises `InvalidSql`."""
+        facts = self.facts
+        found = {call.offset: call for call in facts.calls}
+        found |= {call.offset: call for call in written_calls(self.tokens) if call.offset not in facts.aliases}
         return tuple(found[offset] for offset in sorted(found))
 
     def functions(self) -> tuple[str, ...]:
@@ -81,12 +86,14 @@ class Statement:
 
     def relations(self) -> tuple[Relation, ...]:
         """The relations it names, as written, without those that WITH defines. Raises `InvalidSql`."""
-        from dragoman.sql.tree import relations
+        return tuple(self.facts.relations)
 
-        return relations(self.tree)
+    @property
+    def table_calls(self) -> frozenset[int]:
+        """Where calls stand that read a relation and are among `relations()`. Raises `InvalidSql`."""
+        return frozenset(self.facts.table_calls)
 
+    @property
     def effect(self) -> Effect | None:
         """The first thing that makes it more than a query: a write, a lock, INTO, a command. Raises `InvalidSql`."""
-        from dragoman.sql.tree import effect
-
-        return effect(self.tree)
+        return self.facts.effect

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dragoman.errors import DragomanError, InvalidSql, UnsafeSql
+from dragoman.errors import DragomanError, InvalidSql, UnsafeSql, WriteDenied
 from dragoman.sql.lexicon import Lexicon
 
 MAX_BYTES = 64 * 1024
@@ -125,6 +125,8 @@ def _pieces(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
     yield "close", r"\)" if "[" in lexicon.identifier_quotes else r"[)\]]"
     yield "semicolon", ";"
     if lexicon.parameters == "?":
+        if lexicon.colon_casts:
+            yield "mark_cast", "::"
         yield "named", rf":(?={_NAME_START}|:)|\$(?=[\w:(])|@(?=\w)|\#(?=\w)"
         yield "at", "@"
     else:
@@ -197,19 +199,23 @@ def check_characters(text: str) -> None:
 
 _COMMENTS = frozenset({"comment", "comment_block", "nested"})
 _NOT_BREAKS = re.compile(r"[^\r\n]")
+_CREATE = re.compile(r"\s*(create)\b", re.IGNORECASE)
 
 
 def clean(text: str, lexicon: Lexicon) -> str:
     """Return `text` with comments blanked and a trailing semicolon and white space gone; offsets stay as they were.
 
     Raises `InvalidSql` for text that is too long, too deep, empty or cannot be read with certainty, `UnsafeSql` for
-    more than one statement.
+    more than one statement, `WriteDenied` when it begins with CREATE.
     """
     check_characters(text)
     comments, end = _survey(text, lexicon)
     for start, stop in comments:
         text = text[:start] + _NOT_BREAKS.sub(" ", text[start:stop]) + text[stop:]
     if text[end + 1 :].strip(" \t\r\n"):
+        if created := _CREATE.match(text):
+            # The body of a trigger or a function holds semicolons, and is one statement all the same.
+            raise WriteDenied("CREATE is not a query.", suggestion="Send one SELECT.", offset=created.start(1))
         raise UnsafeSql(
             "More than one statement was sent.",
             suggestion="Send one statement per call, without anything after the semicolon.",

@@ -83,8 +83,14 @@ class ErrorCases(Suite):
         for _ in range(gateway.database().config.pool_size + 1):
             await failure(gateway, UNKNOWN_TABLE)
             await failure(gateway, self.failing_query)
-        result = await ask(gateway, f"SELECT id FROM {sample.GENRE} ORDER BY id")
-        assert result.rows == [[1], [2], [3]], "After failed statements a query was not answered as before."
+        try:
+            result = await ask(gateway, f"SELECT id FROM {sample.GENRE} ORDER BY id")
+        except DragomanError as error:
+            raise AssertionError(
+                f"After failed statements a query gave {error.code} ({error.message}): roll back, or throw the"
+                " connection away."
+            ) from error
+        assert result.rows == [[1], [2], [3]], f"After failed statements a query was answered {result.rows}."
 
     async def test_a_database_that_cannot_be_reached_is_named_and_its_address_is_not(self, database: Database) -> None:
         gone = self.unreachable(database)

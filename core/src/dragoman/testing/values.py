@@ -77,6 +77,21 @@ class ValueCases(Suite):
             f"The column came as {values}; decide a column's kind by its type, not by its first value."
         )
 
+    async def test_a_month_is_not_thirty_days(self, gateway: Gateway) -> None:
+        month = self.literals.get("month", "INTERVAL '1' MONTH")
+        days = self.literals.get("thirty_days", "INTERVAL '30' DAY")
+        try:
+            result = await ask(gateway, f"SELECT {month} AS a, {days} AS b")
+        except DragomanError as error:
+            raise AssertionError(
+                f"{month} gave {error.code} ({error.message}). Override literals['month'] and literals['thirty_days'],"
+                " or declare a gap if the engine has no intervals."
+            ) from error
+        first, second = result.rows[0]
+        assert first != second, (
+            f"{month} and {days} both came as {first!r}: the driver made durations of them. Have it hand out text."
+        )
+
     async def test_null_and_empty_text_differ(self, gateway: Gateway) -> None:
         result = await ask(gateway, f"SELECT id, title, note FROM {sample.TRACK} WHERE id = 4")
         assert result.rows == [[4, "", None]], f"An empty text and a NULL came as {result.rows[0][1:]}."

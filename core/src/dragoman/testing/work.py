@@ -107,7 +107,7 @@ class WorkCases(Suite):
             )
         finally:
             slow.cancel()
-            await _ends(slow, "A cancelled query")
+            await asyncio.wait({slow}, timeout=2 * PROMPT)
 
     async def _has_begun(self, query: asyncio.Future[Any]) -> None:
         began = time.monotonic()

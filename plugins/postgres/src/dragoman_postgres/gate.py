@@ -77,7 +77,7 @@ class PostgresGate(Validator):
         if userland:
             self._check_names(walk, userland)
         if self._database.schemas or (walk.relations and userland and userland.relations):
-            relations = (await call.resolve()).relations
+            relations = await call.relations()
             self._check_active(relations, userland)
             self._check_schemas(relations)
 

@@ -60,7 +60,7 @@ _NAMED_PRAGMAS = _names(
 # PRAGMAs that read a fact of the file, the connection or the library when they are given no value.
 _PLAIN_PRAGMAS = _names(
     "analysis_limit application_id auto_vacuum automatic_index busy_timeout cache_size cache_spill cell_size_check"
-    " checkpoint_fullfsync collation_list compile_options data_version database_list defer_foreign_keys encoding"
+    " checkpoint_fullfsync collation_list compile_options data_version defer_foreign_keys encoding"
     " foreign_keys freelist_count fullfsync function_list hard_heap_limit ignore_check_constraints journal_mode"
     " journal_size_limit legacy_alter_table locking_mode max_page_count mmap_size module_list page_count page_size"
     " pragma_list query_only read_uncommitted recursive_triggers reverse_unordered_selects schema_version secure_delete"
@@ -69,7 +69,7 @@ _PLAIN_PRAGMAS = _names(
 PRAGMAS = {name: name in _NAMED_PRAGMAS for name in _NAMED_PRAGMAS | _PLAIN_PRAGMAS}
 """PRAGMAs by name, lower case, and whether they may have an argument: for the others an argument is a write. Missing on
 purpose: optimize, incremental_vacuum, wal_checkpoint and shrink_memory act when they are read, case_sensitive_like
-changes a function, temp_store_directory and data_store_directory show paths of the host."""
+changes a function, database_list, temp_store_directory and data_store_directory show paths of the host."""
 
 TABLE_FUNCTIONS = _names("json_each json_tree jsonb_each jsonb_tree generate_series") | {
     f"pragma_{name}" for name in PRAGMAS

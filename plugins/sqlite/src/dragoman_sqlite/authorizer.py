@@ -5,31 +5,45 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
+from typing import cast
 
 import apsw
 
 from dragoman_sqlite.allowed import FUNCTIONS, PRAGMAS
 
+OPENINGS = (
+    """SELECT printf('SELECT 1 FROM "%w" LIMIT 0', name) FROM sqlite_schema WHERE type = 'table' AND rootpage = 0"""
+)
 _READING = {apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_RECURSIVE}
-_WRITING = {apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE}
 
 
 class Authorizer:
     """Allows reading, listed functions and listed PRAGMAs. `denied` says what the last denial was about."""
 
-    def __init__(self, connection: apsw.Connection, functions: Iterable[str]) -> None:
+    def __init__(self, functions: Iterable[str]) -> None:
         self._functions = FUNCTIONS | {name.lower() for name in functions}
-        # R-Tree prepares writes to its own tables when it opens; the statement itself must still be reading only.
-        shadows = connection.execute("SELECT name FROM pragma_table_list WHERE type = 'shadow'")
-        self._shadows = frozenset(name for (name,) in shadows)
         self.denied: tuple[str, str] | None = None
+
+    def guard(self, connection: apsw.Connection) -> None:
+        """Open the virtual tables, then watch over `connection`.
+
+        R-Tree prepares writes to its own tables when it is opened, and never runs them for a reader. So no write needs
+        to be allowed to anyone, until the schema changes and the tables have to be opened again.
+        """
+        connection.authorizer = None
+        for (opening,) in cast("list[tuple[str]]", connection.execute(OPENINGS).fetchall()):
+            with contextlib.suppress(apsw.Error):  # a table that cannot be opened says so when it is asked for
+                connection.execute(opening)
+        connection.authorizer = self
 
     def __call__(self, action: int, first: str | None, second: str | None, schema: str | None, by: str | None) -> int:
         if self._allows(action, first, second):
             return apsw.SQLITE_OK
         kind = apsw.mapping_authorizer_function[action]
-        self.denied = (str(kind).removeprefix("SQLITE_"), second or first or "")
+        named = second if action == apsw.SQLITE_FUNCTION else first
+        self.denied = (str(kind).removeprefix("SQLITE_"), named or "")
         return apsw.SQLITE_DENY
 
     def _allows(self, action: int, first: str | None, second: str | None) -> bool:
@@ -37,9 +51,7 @@ class Authorizer:
             return True
         if action == apsw.SQLITE_FUNCTION:
             return second is not None and second.lower() in self._functions
-        if action == apsw.SQLITE_PRAGMA:
-            return first is not None and _reads(first.lower(), second)
-        return action in _WRITING and first in self._shadows
+        return action == apsw.SQLITE_PRAGMA and first is not None and _reads(first.lower(), second)
 
 
 def _reads(pragma: str, argument: str | None) -> bool:

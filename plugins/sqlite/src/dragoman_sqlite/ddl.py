@@ -1,6 +1,7 @@
 """What only the text of a CREATE statement tells: checks, generated columns, names of constraints, parts of indexes.
 
-SQLite keeps the text as it was written and has checked it, so a scanner is enough.
+And the comment behind a column, on its line, which is how people document tables in SQLite. SQLite keeps the text as it
+was written and has checked it, so a scanner is enough.
 """
 
 from __future__ import annotations
@@ -8,15 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
       | (?P<name>"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\])
       | (?P<text>'(?:[^']|'')*')
-      | (?P<word>[^\W\d][\w$]*)
+      | (?P<word>[A-Za-z_\u0080-\U0010ffff][\w$\u0080-\U0010ffff]*)
       | (?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
+
+_TELLING = re.compile(r"--|\b(?:CHECK|CONSTRAINT|AS)\b", re.IGNORECASE)
+"""Most tables have nothing the pragmas do not tell: not reading them makes a large catalog several times faster."""
+_COMMENT = re.compile(r"[ \t]*,?[ \t]*--([^\n]*)")
+"""A comment that begins on the line on which something ends, behind its comma."""
 
 
 @dataclass(slots=True)
@@ -24,13 +31,13 @@ class Item:
     """One part between the commas of CREATE TABLE: a column or a table constraint."""
 
     column: str | None = None
+    comment: str | None = None
     checks: list[tuple[str | None, str]] = field(default_factory=list[tuple[str | None, str]])
     generated: str | None = None
     references: list[str | None] = field(default_factory=list[str | None])
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A word, a quoted name, a text or a character of SQL, without comments and white space."""
 
     kind: str
@@ -59,7 +66,9 @@ def tokens(sql: str) -> list[Token]:
 
 
 def items(sql: str) -> list[Item]:
-    """Return the columns and table constraints of a CREATE TABLE, in order."""
+    """Return the columns and table constraints of a CREATE TABLE, in order; none when they tell nothing more."""
+    if not _TELLING.search(sql):
+        return []
     parts = split(body(tokens(sql)))
     return [_item(sql, part) for part in parts if part]
 
@@ -97,7 +106,7 @@ _TABLE_CONSTRAINTS = {"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"}
 
 
 def _item(sql: str, part: list[Token]) -> Item:
-    item = Item(None if part[0].word in _TABLE_CONSTRAINTS else part[0].name)
+    item = Item(None if part[0].word in _TABLE_CONSTRAINTS else part[0].name, _comment(sql, part[-1].end))
     name: str | None = None
     for index, inner in _clauses(part):
         word = part[index].word
@@ -105,14 +114,19 @@ def _item(sql: str, part: list[Token]) -> Item:
             name = part[index + 1].name
             continue
         if word == "CHECK":
-            item.checks.append((name, inner_text(sql, inner)))
+            item.checks.append((name, inner_text(inner)))
         elif word == "AS" and inner:
-            item.generated = inner_text(sql, inner)
+            item.generated = inner_text(inner)
         elif word == "REFERENCES":
             item.references.append(name)
         if word in ("CHECK", "REFERENCES", "UNIQUE", "NOT", "DEFAULT", "COLLATE", "AS"):
             name = None
     return item
+
+
+def _comment(sql: str, end: int) -> str | None:
+    found = _COMMENT.match(sql, end)
+    return found[1].strip() or None if found else None
 
 
 def _clauses(part: list[Token]) -> Iterator[tuple[int, list[Token]]]:
@@ -129,25 +143,38 @@ def _clauses(part: list[Token]) -> Iterator[tuple[int, list[Token]]]:
             index += 1
 
 
-def inner_text(sql: str, inner: list[Token]) -> str:
-    """Return the text from the first to the last token, white space folded."""
-    return " ".join(sql[inner[0].start : inner[-1].end].split()) if inner else ""
+def inner_text(inner: list[Token]) -> str:
+    """Return the text from the first to the last token, one space for what stood between two."""
+    text = ""
+    end = inner[0].start if inner else 0
+    for token in inner:
+        text += (" " if token.start > end else "") + token.text
+        end = token.end
+    return text
 
 
-def index_parts(sql: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the columns or expressions of a CREATE INDEX, as text, and its WHERE if it is partial."""
+_ORDERED = re.compile(r"\b(?:WHERE|COLLATE|ASC|DESC)\b", re.IGNORECASE)
+
+
+def index_parts(sql: str, columns: tuple[str | None, ...]) -> tuple[tuple[str, ...], str | None]:
+    """Return the columns or expressions of a CREATE INDEX, as text, and its WHERE if it is partial.
+
+    `columns` as the pragma tells them, None for expressions.
+    """
+    if all(columns) and not _ORDERED.search(sql):
+        return tuple(column for column in columns if column), None
     all_tokens = tokens(sql)
     on = next(index for index, token in enumerate(all_tokens) if token.word == "ON")
     start = next(index for index in range(on, len(all_tokens)) if all_tokens[index].text == "(")
     end = closing(all_tokens, start)
     parts = split(all_tokens[start + 1 : end])
     where = all_tokens[end + 1 :]
-    predicate = inner_text(sql, where[1:]) if where and where[0].word == "WHERE" else None
-    return tuple(_part(sql, part) for part in parts), predicate
+    predicate = inner_text(where[1:]) if where and where[0].word == "WHERE" else None
+    return tuple(_part(part) for part in parts), predicate
 
 
-def _part(sql: str, part: list[Token]) -> str:
-    return part[0].name if len(part) == 1 else inner_text(sql, part)
+def _part(part: list[Token]) -> str:
+    return part[0].name if len(part) == 1 else inner_text(part)
 
 
 def allowed_values(check: str, column: str) -> tuple[str, ...]:
@@ -160,10 +187,3 @@ def allowed_values(check: str, column: str) -> tuple[str, ...]:
     values = split(found[3:-1])
     texts = all(len(value) == 1 and value[0].kind == "text" for value in values)
     return tuple(value[0].name for value in values) if texts else ()
-
-
-def module_of(sql: str) -> str:
-    """Return the module's name of a CREATE VIRTUAL TABLE."""
-    all_tokens = tokens(sql)
-    using = next((index for index, token in enumerate(all_tokens) if token.word == "USING"), None)
-    return "" if using is None or using + 1 >= len(all_tokens) else all_tokens[using + 1].name.lower()

@@ -27,6 +27,7 @@ from dragoman import (
 from dragoman_sqlite.frames import Columns, Failed, Report, Rows, Run, Setup, Told
 from dragoman_sqlite.options import Options
 from dragoman_sqlite.pool import Pool, Worker, WorkerDied
+from dragoman_sqlite.values import storable
 
 MEBIBYTE = 1024 * 1024
 
@@ -49,20 +50,21 @@ class SQLiteExecutor(Executor):
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
         """Run a statement in a worker; leaving interrupts it, and kills the worker when that does not help."""
+        order = _order(request)
         async with self._worker() as worker:
-            worker.send(_order(request))
+            worker.send(order)
             columns = _columns(await self._next(worker))
             async with aclosing(self._batches(worker, columns)) as batches:
                 yield RowStream(columns, batches)
 
     async def _batches(self, worker: Worker, columns: list[Column]) -> AsyncGenerator[Encoded]:
-        """Rows as they come; the last report brings the final types."""
+        """Rows as they come; types that are only seen in them come just before."""
         while not worker.idle:
             match await self._next(worker):
-                case Rows(rows, notices):
-                    yield Encoded(rows, tuple(notices))
-                case Columns() as final:
-                    columns[:] = _columns(final)
+                case Rows(json, count, notices):
+                    yield Encoded(json, count, notices)
+                case Columns() as seen:
+                    columns[:] = _columns(seen)
                 case _:
                     pass
 
@@ -80,6 +82,7 @@ class SQLiteExecutor(Executor):
             format=options.format,
             actual_time_ms=report.elapsed_ms,
             warnings=tuple(report.warnings),
+            notices=("SQLite does not count buffers.",) if options.buffers else (),
         )
 
     async def aclose(self) -> None:
@@ -89,7 +92,9 @@ class SQLiteExecutor(Executor):
     async def _ask(self, order: Run) -> Report:
         async with self._worker() as worker:
             worker.send(order)
-            return await self._next(worker)
+            report = await self._next(worker)
+            await self._next(worker)
+            return report
 
     @asynccontextmanager
     async def _worker(self) -> AsyncGenerator[Worker]:
@@ -101,7 +106,6 @@ class SQLiteExecutor(Executor):
         try:
             report = await worker.next()
         except WorkerDied:
-            await worker.kill()
             raise _died(worker) from None
         if isinstance(report, Failed):
             raise self._error(report)
@@ -117,7 +121,8 @@ class SQLiteExecutor(Executor):
 
 def _order(request: Request, **more: Any) -> Run:
     limits = request.limits
-    return Run(request.statement, list(request.parameters), limits.max_rows, limits.max_bytes, limits.timeout, **more)
+    parameters = storable(request.parameters)
+    return Run(request.statement, parameters, limits.max_rows, limits.max_bytes, limits.timeout, **more)
 
 
 def _columns(report: Report) -> list[Column]:
@@ -154,6 +159,7 @@ def file_of(database: Database) -> Path:
 def check_file(path: Path, name: str) -> None:
     """Raise `ConnectionFailed`, which never shows the path, unless `path` is a file: opening a pipe would block."""
     try:
+        str(path).encode()  # SQLite takes names in UTF-8 alone
         mode = path.stat().st_mode
     except FileNotFoundError:
         raise _unreachable(
@@ -163,6 +169,8 @@ def check_file(path: Path, name: str) -> None:
         raise _unreachable(
             name, "its file may not be read", "Check the permissions of the file and its folders."
         ) from None
+    except ValueError:
+        raise _unreachable(name, "its path holds what no path of SQLite's can", "Check `url`.") from None
     if not stat.S_ISREG(mode):
         raise _unreachable(name, "its path is not a file", "Check `url`.")
 

@@ -12,38 +12,49 @@ from dragoman_sqlite.frames import Failed
 _NO_SUCH = re.compile(
     r"no such (table|column|function|module|collation sequence|index): (.+?)(?: - should this be.*)?$"
 )
+_QUOTED_TEXT = re.compile(r'no such column: ".*" - should this be')
 _REFUSED_FUNCTION = re.compile(r"not authorized to use function: (.+)$")
-SLOW = "Narrow it with WHERE or LIMIT, look at explain_query, or raise timeout_ms."
+_BINDINGS = re.compile(r".*statement uses (\d+) and there are (\d+) supplied")
 _NOT_FOUND = {"table": "TableNotFound", "column": "ColumnNotFound"}
+_LOCKED = ("it is locked by another process", "Try again when the other process has finished writing.")
+_DAMAGED = ("its file is damaged", "Its owner may learn more from PRAGMA integrity_check.")
 _UNREACHABLE: dict[type[Exception], tuple[str, str]] = {
-    apsw.CantOpenError: ("its file cannot be opened", "Check that the file exists and may be read."),
-    apsw.NotADBError: ("its file is not a SQLite database, or it is encrypted", "Check the file that is configured."),
-    apsw.BusyError: ("it is locked by another process", "Try again when the other process has finished writing."),
-    apsw.LockedError: ("it is locked by another process", "Try again when the other process has finished writing."),
+    apsw.BusyError: _LOCKED,
+    apsw.CantOpenError: (
+        "its file cannot be opened",
+        "Check that it may be read; one in WAL mode needs its -shm file, or a folder that may be written to.",
+    ),
+    apsw.CorruptError: _DAMAGED,
     apsw.IOError: ("its file cannot be read", "Check the disk and the file's permissions."),
+    apsw.LockedError: _LOCKED,
+    apsw.NotADBError: ("its file is not a SQLite database, or it is encrypted", "Check the file that is configured."),
     apsw.PermissionsError: ("its file may not be read", "Check the file's permissions."),
+    apsw.ProtocolError: _LOCKED,
+    apsw.ReadOnlyError: (
+        "it was left in the middle of a write",
+        "Have its owner open it once with a program that may write, which completes or undoes that write.",
+    ),
 }
 _TOO_LARGE = (apsw.NoMemError, apsw.FullError, MemoryError)
 
 
 def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool, running: bool) -> Failed:
     """Return what to tell the executor of any exception; `running`: the statement had been compiled."""
-    unreachable = _UNREACHABLE.get(type(error))
     match error:
         case DragomanError():
             return Failed(type(error).__name__, error.message, error.suggestion)
-        case apsw.InterruptError() | apsw.BusyError() if late:
-            return Failed("QueryTimeout", "The query ran into its deadline and was ended.", SLOW)
-        case apsw.InterruptError() if cancelled:
+        case apsw.BusyError() if late:
+            return Failed("QueryTimeout", "The database was locked by another process until the deadline.", _LOCKED[1])
+        case apsw.InterruptError() if late:
+            return Failed("QueryTimeout", "The query ran into its deadline and was ended.")
+        case apsw.InterruptError() | apsw.BusyError() if cancelled:
             return Failed("QueryCancelled", "The query was cancelled.")
         case apsw.SQLError():
             return _sql_error(error, sql, running=running)
         case apsw.BindingsError():
-            return Failed("ParameterError", f"{error}.", "Give one value for each ? of the statement.")
-        case apsw.CorruptError():
-            return Failed(
-                "QueryError", f"{error}", "The file is damaged: PRAGMA integrity_check tells more to its owner."
-            )
+            return _bindings_error(error)
+        case apsw.CorruptError() if running:
+            return Failed("QueryError", f"{error}", _DAMAGED[1])
         case UnicodeDecodeError():
             return Failed("QueryError", "A text is not valid in its encoding.", "Read the column as CAST(... AS BLOB).")
         case apsw.TooBigError():
@@ -52,18 +63,23 @@ def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool,
                 "A value is larger than a query may make or read.",
                 "Read less of it; the operator can raise the option max_value_kb.",
             )
-        case _ if isinstance(error, _TOO_LARGE):
+        case _ if isinstance(error, _TOO_LARGE) or _spilled_too_much(error):
             return Failed(
                 "ResultTooLarge",
                 "The query needs more memory than a query may take.",
                 "Make its values or intermediate results smaller.",
             )
-        case _ if unreachable:
+        case _ if unreachable := _UNREACHABLE.get(type(error)):
             return Failed("ConnectionFailed", *unreachable)
         case apsw.Error():
             return Failed("QueryError", f"{error}")
         case _:
             return Failed("InternalError", f"The SQLite worker failed with {type(error).__name__}.")
+
+
+def _spilled_too_much(error: Exception) -> bool:
+    """Whether a write failed: all that is written for a query are its own temporary files, whose size is limited."""
+    return isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE
 
 
 def _sql_error(error: apsw.SQLError, sql: str, *, running: bool) -> Failed:
@@ -72,10 +88,23 @@ def _sql_error(error: apsw.SQLError, sql: str, *, running: bool) -> Failed:
     if function := _REFUSED_FUNCTION.match(message):
         return refused("FUNCTION", function[1])
     if found := _NO_SUCH.match(message):
-        name = _NOT_FOUND.get(found[1], "InvalidSql")
+        kind, name = found[1], found[2].strip('"')
         hint = "Write texts in single quotes." if "single-quotes" in message else ""
-        return Failed(name, f"no such {found[1]}: {found[2]}", hint, identifier=found[2], offset=offset)
+        return Failed(
+            _NOT_FOUND.get(kind, "InvalidSql"), f"no such {kind}: {name}", hint, identifier=name, offset=offset
+        )
     return Failed("QueryError" if running else "InvalidSql", message, offset=offset)
+
+
+def quoted_by_a_view(error: apsw.SQLError, sql: str) -> bool:
+    """Whether a view's definition, and surely not `sql`, has a text in double quotes, which SQLite used to take."""
+    return '"' not in sql and _QUOTED_TEXT.match(str(error)) is not None
+
+
+def _bindings_error(error: apsw.BindingsError) -> Failed:
+    counted = _BINDINGS.match(str(error))
+    message = f"The statement uses {counted[1]} values; {counted[2]} came." if counted else f"{error}."
+    return Failed("ParameterError", message, "Give one value for each ? of the statement.")
 
 
 def _characters(sql: str, offset: int) -> int | None:

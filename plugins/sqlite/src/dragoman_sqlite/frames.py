@@ -34,7 +34,7 @@ class Cancel(msgspec.Struct, tag=True, frozen=True):
 
 
 class Columns(msgspec.Struct, tag=True, frozen=True):
-    """Names and types; sent before the rows, and again, with final types, after them."""
+    """Names and types; sent before the rows, and again before rows that change what types are seen."""
 
     names: list[str]
     types: list[str]
@@ -43,8 +43,9 @@ class Columns(msgspec.Struct, tag=True, frozen=True):
 class Rows(msgspec.Struct, tag=True, frozen=True):
     """Some rows in their final form."""
 
-    rows: list[bytes]
-    notices: list[str]
+    json: bytes
+    count: int
+    notices: tuple[str, ...]
 
 
 class Told(msgspec.Struct, tag=True, frozen=True):
@@ -64,7 +65,6 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     suggestion: str = ""
     identifier: str | None = None
     offset: int | None = None
-    context: dict[str, Any] = {}
 
 
 class Done(msgspec.Struct, tag=True, frozen=True):

@@ -1,15 +1,26 @@
-"""The catalog of a SQLite file: four queries over table-valued pragmas, whatever the number of tables."""
+"""The catalog of a SQLite file: a handful of queries over table-valued pragmas, whatever the number of tables."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import aiosqlite
 import apsw
-from dragoman import ConnectionFailed, Database, Inspection, Inspector, Schema, Scope
+from dragoman import (
+    ConnectionFailed,
+    Database,
+    DragomanError,
+    Executor,
+    Inspection,
+    Inspector,
+    Request,
+    Schema,
+    Scope,
+)
 
 from dragoman_sqlite.executor import check_file, file_of
 from dragoman_sqlite.tables import Facts, build
@@ -23,8 +34,10 @@ WHERE list.schema = 'main' ORDER BY list.name
 COLUMNS = """
 SELECT list.name, info.name, info.type, info."notnull", info.dflt_value, info.pk, info.hidden
 FROM sqlite_schema AS list JOIN pragma_table_xinfo(list.name) AS info
-WHERE list.type IN ('table', 'view') {only} ORDER BY list.name, info.cid
+WHERE list.type IN ('table', 'view') AND {which} ORDER BY list.name, info.cid
 """
+STORED, COMPILED = "list.rootpage > 0", "list.rootpage = 0"
+"""Tables that are stored can always be read; views and virtual tables are compiled for it, which may fail."""
 FOREIGN_KEYS = """
 SELECT list.name, key.id, key."table", key."from", key."to", key.on_update, key.on_delete
 FROM sqlite_schema AS list JOIN pragma_foreign_key_list(list.name) AS key
@@ -37,7 +50,7 @@ FROM sqlite_schema AS list JOIN pragma_index_list(list.name) AS item JOIN pragma
 WHERE list.type = 'table' AND part.key ORDER BY list.name, item.seq DESC, part.seqno
 """
 STATISTICS = "SELECT tbl, max(CAST(substr(stat, 1, instr(stat || ' ', ' ')) AS INTEGER)) FROM sqlite_stat1 GROUP BY tbl"
-SPAN = "SELECT {number}, max(rowid) - min(rowid) + 1 FROM {table}"
+SPAN = "SELECT {number}, (SELECT max({rowid}) FROM {table}) - (SELECT min({rowid}) FROM {table}) + 1"
 SMALLEST_ROW = 4
 """Bytes: two varints, a header and a pointer. A span of rowids that would need more than the file has gaps."""
 MOST_SPANS = 400
@@ -47,8 +60,9 @@ MOST_SPANS = 400
 class SQLiteInspector(Inspector):
     """Opens the file for each question and closes it again: the catalog caches what is told."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, executor: Executor) -> None:
         self._database = database
+        self._executor = executor
         self._path = file_of(database)
 
     async def version(self) -> str:
@@ -66,35 +80,67 @@ class SQLiteInspector(Inspector):
         if scope.schemas and "main" not in scope.schemas:
             return Inspection(())
         async with self._open() as connection:
-            facts = await _facts(connection)
+            facts = await self._facts(connection)
         tables = build(facts)
         return Inspection(tuple(table for table in tables if table.relation in scope), tuple(facts.notices))
 
-    async def _read(self, sql: str) -> Iterable[Any]:
+    async def _read(self, sql: str) -> None:
         async with self._open() as connection:
-            return await connection.execute_fetchall(sql)
+            await _rows(connection, sql)
 
     def _open(self) -> _Opened:
-        return _Opened(self._path.as_posix(), self._database.name)
+        return _Opened(self._path, self._database.name)
+
+    async def _facts(self, connection: aiosqlite.Connection) -> Facts:
+        await connection.execute("BEGIN")  # one state of the file for all that is told of it
+        facts = Facts(tables=await _rows(connection, TABLES))
+        facts.columns = await _rows(connection, COLUMNS.format(which=STORED))
+        facts.columns += await self._compiled_columns(connection, facts)
+        facts.foreign_keys = await _rows(connection, FOREIGN_KEYS)
+        facts.indexes = await _rows(connection, INDEXES)
+        facts.row_estimates = await _row_estimates(connection, facts)
+        return facts
+
+    async def _compiled_columns(self, connection: aiosqlite.Connection, facts: Facts) -> list[Any]:
+        """All of them at once; when one spoils that, one by one."""
+        try:
+            return await _rows(connection, COLUMNS.format(which=COMPILED))
+        except sqlite3.OperationalError:
+            pass
+        found: list[Any] = []
+        for name in (name for name, kind, *_ in facts.tables if kind in ("view", "virtual")):
+            try:
+                found += await _rows(connection, COLUMNS.format(which=f"{COMPILED} AND list.name = ?"), (name,))
+            except sqlite3.OperationalError:
+                found += await self._described_columns(name, facts)
+        return found
+
+    async def _described_columns(self, name: str, facts: Facts) -> list[Any]:
+        """What the workers' SQLite says, which is newer than Python's and has modules and functions Python's lacks."""
+        try:
+            columns = await self._executor.describe(Request(statement=f"SELECT * FROM {_quoted(name)}"))
+        except DragomanError as error:
+            facts.notices.append(f"The columns of {name} cannot be read: {error.message}.")
+            return []
+        return [(name, column.name, column.type, 0, None, 0, 0) for column in columns]
 
 
 class _Opened:
     """A read-only connection for a moment; what goes wrong comes out as `ConnectionFailed`."""
 
-    def __init__(self, path: str, name: str) -> None:
+    def __init__(self, path: Path, name: str) -> None:
         self._path = path
         self._name = name
 
     async def __aenter__(self) -> aiosqlite.Connection:
-        from pathlib import Path
-
-        check_file(Path(self._path), self._name)
+        check_file(self._path, self._name)
         # Quoted, so that a path such as `x.db?mode=rwc` stays a path.
-        uri = f"file:{quote(self._path)}?mode=ro"
+        uri = f"file:{quote(self._path.as_posix())}?mode=ro"
         try:
             self._connection = await aiosqlite.connect(uri, uri=True, timeout=5)
         except sqlite3.Error as error:
             raise self._failure(error) from None
+        self._connection.text_factory = _readable
         return self._connection
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
@@ -109,39 +155,23 @@ class _Opened:
         )
 
 
-async def _facts(connection: aiosqlite.Connection) -> Facts:
-    facts = Facts(tables=await _rows(connection, TABLES))
-    facts.columns = await _columns(connection, facts)
-    facts.foreign_keys = await _rows(connection, FOREIGN_KEYS)
-    facts.indexes = await _rows(connection, INDEXES)
-    facts.row_estimates = await _row_estimates(connection, facts)
-    return facts
+def _readable(text: bytes) -> str:
+    """A comment in some other encoding must not hide the table it stands in."""
+    return text.decode(errors="replace")
 
 
 async def _rows(connection: aiosqlite.Connection, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
     return list(await connection.execute_fetchall(sql, parameters))
 
 
-async def _columns(connection: aiosqlite.Connection, facts: Facts) -> list[Any]:
-    """All columns at once; when a broken view or a missing module spoils that, those that can be read, one by one."""
-    try:
-        return await _rows(connection, COLUMNS.format(only=""))
-    except sqlite3.OperationalError:
-        pass
-    found: list[Any] = []
-    for name, *_ in facts.tables:
-        try:
-            found += await _rows(connection, COLUMNS.format(only="AND list.name = ?"), (name,))
-        except sqlite3.OperationalError as error:
-            facts.notices.append(f"The columns of {name} cannot be read: {error}.")
-    return found
-
-
 async def _row_estimates(connection: aiosqlite.Connection, facts: Facts) -> dict[str, int]:
     """What ANALYZE counted, else the span of rowids, which is the count when nothing was deleted."""
-    counted: dict[str, int] = await _counted(connection)
-    plain: list[str] = [name for name, kind, without_rowid, _ in facts.tables if kind == "table" and not without_rowid]
-    spans = await _spans(connection, [name for name in plain if name not in counted and not name.startswith("sqlite_")])
+    counted = await _counted(connection)
+    try:
+        spans = await _spans(connection, {name: key for name, key in facts.rowids().items() if name not in counted})
+    except sqlite3.DatabaseError as error:
+        facts.notices.append(f"The number of rows is not known: {error}.")
+        return counted
     pages, size = (await _rows(connection, "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"))[0]
     possible = pages * size // SMALLEST_ROW
     return {name: rows for name, rows in spans.items() if rows <= possible} | counted
@@ -154,13 +184,13 @@ async def _counted(connection: aiosqlite.Connection) -> dict[str, int]:
         return {}  # never analyzed: the table of statistics does not exist
 
 
-async def _spans(connection: aiosqlite.Connection, names: Sequence[str]) -> dict[str, int]:
+async def _spans(connection: aiosqlite.Connection, rowids: dict[str, str]) -> dict[str, int]:
     spans: dict[str, int] = {}
+    names = list(rowids)
     for start in range(0, len(names), MOST_SPANS):
         some = names[start : start + MOST_SPANS]
-        terms = (SPAN.format(number=number, table=_quoted(name)) for number, name in enumerate(some))
-        rows = await _rows(connection, " UNION ALL ".join(terms))
-        spans |= {some[number]: span or 0 for number, span in rows}
+        terms = (SPAN.format(number=n, rowid=rowids[name], table=_quoted(name)) for n, name in enumerate(some))
+        spans |= {some[number]: span or 0 for number, span in await _rows(connection, " UNION ALL ".join(terms))}
     return spans
 
 

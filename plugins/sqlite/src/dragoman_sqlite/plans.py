@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import apsw
@@ -17,18 +17,24 @@ from dragoman_sqlite.frames import Run, Told
 BIG = 10_000
 """Rows from which on a full scan is worth a warning."""
 
+TABLES = """
+SELECT own.rootpage, own.name FROM sqlite_schema AS own JOIN pragma_table_list AS list ON list.name = own.name
+WHERE own.type = 'table' AND list.schema = 'main' AND NOT list.wr
+"""
+
 Start = Callable[[int], apsw.Cursor]
 """Starts the statement: 0 as it is, 1 as EXPLAIN, 2 as EXPLAIN QUERY PLAN (sqlite3_stmt_explain)."""
-
-_SCAN = re.compile(r"SCAN (\S+)(?! USING)(?: |$)")
+Step = tuple[int, int, str]
+"""Its id, which is its address in the program; its parent's id; what it does."""
 
 
 def tell_plan(connection: apsw.Connection, order: Run, start: Start) -> Told:
     """Return the plan; with `analyze` the statement runs to its end and its rows are thrown away."""
-    steps = [(step, parent, detail) for step, parent, _, detail in start(2)]
-    bytecode = [list(row) for row in start(1)] if order.verbose else []
+    steps: list[Step] = [(step, parent, detail) for step, parent, _, detail in start(2)]
+    bytecode = [list(row) for row in start(1)]
     elapsed = _elapsed(start) if order.analyze else None
-    return Told(steps, bytecode, list(_warnings(connection, order.sql, [detail for *_, detail in steps])), elapsed)
+    warnings = dict.fromkeys(_warnings(connection, sorted(steps), bytecode))
+    return Told(steps, bytecode if order.verbose else [], list(warnings), elapsed)
 
 
 def _elapsed(start: Start) -> float:
@@ -38,33 +44,35 @@ def _elapsed(start: Start) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-def _warnings(connection: apsw.Connection, sql: str, details: list[str]) -> Iterator[str]:
-    tables = _tables(connection)
-    for detail in details:
-        if scan := _SCAN.match(detail):
-            rows = _rows(connection, _table(scan[1], sql, tables))
-            if rows >= BIG:
-                yield f"Full scan of {scan[1]} (about {rows} rows): an index on what it is filtered by would help."
-        elif "AUTOMATIC" in detail:
+def _warnings(connection: apsw.Connection, steps: Sequence[Step], bytecode: Sequence[Any]) -> Iterator[str]:
+    for _, _, detail in steps:
+        if "AUTOMATIC" in detail:
             yield f"An index is built for this query alone ({detail}): a lasting one would help."
+    pairs: Any = connection.execute(TABLES)
+    tables: dict[int, str] = dict(pairs)
+    for root in _scanned(steps, bytecode):
+        if root in tables and (rows := _rows(connection, tables[root])) >= BIG:
+            yield f"Full scan of {tables[root]} (about {rows} rows): an index on what it is filtered by would help."
 
 
-def _tables(connection: apsw.Connection) -> dict[str, str]:
-    names = connection.execute("SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND NOT wr")
-    return {name.lower(): name for (name,) in names}
+def _scanned(steps: Sequence[Step], bytecode: Sequence[Any]) -> Iterator[int]:
+    """The root pages of tables and indexes that are read from one end to the other.
+
+    The plan names aliases, the program says what they are: a step that scans is followed by going to the first or last
+    row. In the program of a plan each step takes an address of its own, which the program that runs does not have.
+    """
+    opened = {row[2]: row[3] for row in bytecode if row[1] == "OpenRead"}
+    starts = [address - earlier for earlier, (address, *_) in enumerate(steps)]
+    for (_, _, detail), (start, end) in zip(steps, pairwise([*starts, len(bytecode)]), strict=True):
+        if detail.startswith("SCAN "):
+            first = next((row[2] for row in bytecode[start:end] if row[1] in ("Rewind", "Last")), None)
+            if first in opened:
+                yield opened[first]
 
 
-def _table(scanned: str, sql: str, tables: dict[str, str]) -> str | None:
-    """The table behind a name in a plan, which may be an alias."""
-    if scanned.lower() in tables:
-        return tables[scanned.lower()]
-    alias = re.search(rf"""([\w$]+)["`\]]?\s+(?:as\s+)?["`\[]?{re.escape(scanned)}\b""", sql, re.IGNORECASE)
-    return tables.get(alias[1].lower()) if alias else None
-
-
-def _rows(connection: apsw.Connection, table: str | None) -> int:
-    if table is None:
-        return 0
-    quoted = table.replace('"', '""')
-    span: Any = connection.execute(f'SELECT max(rowid) - min(rowid) + 1 FROM "{quoted}"').fetchone()
-    return span[0] or 0
+def _rows(connection: apsw.Connection, table: str) -> int:
+    quoted = '"' + table.replace('"', '""') + '"'
+    # Apart, each is found at one end of the table; together they would read all of it.
+    span = f"SELECT (SELECT max(rowid) FROM {quoted}) - (SELECT min(rowid) FROM {quoted}) + 1"
+    row: Any = next(connection.execute(span))
+    return row[0] or 0

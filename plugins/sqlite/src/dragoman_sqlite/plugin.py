@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, hookimpl
 
@@ -29,6 +30,12 @@ CAPABILITIES = frozenset(
 )
 
 
+def _rewrite(tree: Any) -> Any:
+    from dragoman_sqlite.rewrite import rewrite  # sqlglot is slow to import, and few queries need it
+
+    return rewrite(tree)
+
+
 class SQLitePlugin(DialectPlugin):
     """SQLite files, read only."""
 
@@ -44,6 +51,7 @@ class SQLitePlugin(DialectPlugin):
         folding="insensitive",
         reserved=RESERVED,
         default_schema="main",
+        rewrite=_rewrite,
     )
 
     @hookimpl
@@ -53,8 +61,8 @@ class SQLitePlugin(DialectPlugin):
 
     @hookimpl
     def inspector(self, database: Database, executor: Executor) -> Inspector:
-        """Return the inspector: short-lived connections of its own."""
-        return SQLiteInspector(database)
+        """Return the inspector: short-lived connections of its own; the executor where those are too old."""
+        return SQLiteInspector(database, executor)
 
     def demo(self, folder: Path) -> Sequence[Database]:
         """Build a shop and its warehouse."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import sys
 from collections.abc import AsyncGenerator
@@ -32,6 +33,8 @@ class Worker:
         self._process = process
         self._input = process.stdin
         self._output = process.stdout
+        self._hang_up = select.poll()
+        self._hang_up.register(self._input.get_extra_info("pipe"), 0)
         self._expected: int | None = None
         self.idle = True
         self.proven = False
@@ -52,8 +55,8 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs, as far as is known."""
-        return self._process.returncode is None and not self._input.is_closing()
+        """Whether the process still holds its end of the pipe: the kernel knows before the event loop does."""
+        return not self._input.is_closing() and not self._hang_up.poll(0)
 
     def send(self, order: Order) -> None:
         """Send an order; one to a process that has died is lost, and `next` tells."""
@@ -120,36 +123,56 @@ class Pool:
         self._free = asyncio.Semaphore(size)
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
+        self._ending: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
     async def worker(self) -> AsyncGenerator[Worker]:
         """Lend a worker for one statement; on the way out the statement is ended and the worker is clean or gone."""
-        async with self._free:
-            worker = await self._take()
-            try:
-                yield worker
-            finally:
-                await worker.settle()
-                self._put(worker)
+        worker = await self._take()
+        try:
+            yield worker
+        finally:
+            if worker.idle:
+                self._keep(worker)
+            else:
+                # A task of its own: whoever is cancelled twice leaves at once, and the statement is ended all the same.
+                ending = asyncio.create_task(self._end(worker))
+                self._ending.add(ending)
+                ending.add_done_callback(self._ending.discard)
+                await asyncio.shield(ending)
 
     async def _take(self) -> Worker:
+        await self._free.acquire()
+        try:
+            return await self._idle_or_new()
+        except BaseException:
+            self._free.release()
+            raise
+
+    async def _idle_or_new(self) -> Worker:
         while self._idle:
             worker = self._idle.pop()
             if worker.alive:
                 return worker
+            await worker.kill()
             self._all.discard(worker)
         worker = await Worker.start(self._setup)
         self._all.add(worker)
         return worker
 
-    def _put(self, worker: Worker) -> None:
-        if worker.alive and worker.idle:
-            self._idle.append(worker)
-        else:
-            self._all.discard(worker)
+    async def _end(self, worker: Worker) -> None:
+        try:
+            await worker.settle()
+        finally:
+            self._keep(worker)
+
+    def _keep(self, worker: Worker) -> None:
+        self._idle.append(worker)  # one that has died is noticed when it is taken
+        self._free.release()
 
     async def aclose(self) -> None:
         """End every process."""
+        await asyncio.gather(*self._ending)
         await asyncio.gather(*(worker.close() for worker in self._all))
         self._all.clear()
         self._idle.clear()

@@ -8,7 +8,14 @@ from dragoman import Lexicon, Rules
 
 from dragoman_sqlite.allowed import FUNCTIONS, PRAGMAS, TABLE_FUNCTIONS
 
-LEXICON = Lexicon(identifier_quotes='"[`', unclosed_comment_ends=True, dollar_names=True, parameters="?")
+# FTS5 tables are searched as notes('words'); a call of what is no table fails, and the authorizer judges functions.
+LEXICON = Lexicon(
+    identifier_quotes='"[`',
+    unclosed_comment_ends=True,
+    dollar_names=True,
+    parameters="?",
+    table_functions=TABLE_FUNCTIONS,
+)
 
 _NAME = r"""(?:[a-z_][\w$]*|"(?:[^"]|"")+"|'(?:[^']|'')+'|`(?:[^`]|``)+`|\[[^\]]+\])"""
 _ARGUMENT = rf"(?:{_NAME}|\d+)"
@@ -38,8 +45,13 @@ RULES = Rules(
         # Pages as they lie in the file, deleted rows included; other statements of the process; files of the host; the
         # machine's memory.
         _pattern(
-            r"(?:.*\.)?(?:sqlite_dbpage|sqlite_dbdata|sqlite_dbptr|sqlite_stmt|sqlite_memstat|bytecode|tables_used|fsdir"
+            r"(?:.*\.)?(?:sqlite_(?!(?:master|schema|sequence|stat\d|temp_master|temp_schema)$).*|bytecode|tables_used|fsdir"
             r"|zipfile|csv|carray|completion|vfsstat|wholenumber|fts3tokenize)"
+        ),
+        # No tables, but functions that reach files or code wherever they exist: nobody means a table by them.
+        _pattern(
+            r"(?:.*\.)?(?:load_extension|readfile|writefile|lsmode|lsdir|edit|eval|shell|system|fts3_tokenizer|fts5|optimize"
+            r"|rtreecheck|geopoly_debug|sha3_query)"
         ),
         # Nothing can stand in the temporary schema, and no other database is attached.
         _pattern(r"temp\..*|sqlite_temp_(?:master|schema)"),

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import apsw
 
 from dragoman_sqlite.authorizer import Authorizer
-from dragoman_sqlite.failures import describe_failure, refused
-from dragoman_sqlite.frames import Columns, Failed, Run, Setup
+from dragoman_sqlite.failures import describe_failure, quoted_by_a_view, refused
+from dragoman_sqlite.frames import Failed, Run, Setup
 from dragoman_sqlite.plans import tell_plan
 from dragoman_sqlite.statement import Send, Sender, Statement
 
@@ -22,27 +25,45 @@ BUSY_SECONDS = 5.0
 """How long a locked database is waited for, when the deadline allows it."""
 
 
+def open_read_only(path: str, length: int) -> apsw.Connection:
+    """Open a file so that SQLite itself writes nothing, attaches nothing and makes no value beyond `length` bytes."""
+    # Not a URI: a path such as `x.db?mode=rwc` must stay a path.
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)  # a misspelled "column" must not become a text
+    connection.limit(apsw.SQLITE_LIMIT_LENGTH, length)
+    connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
+    connection.limit(apsw.SQLITE_LIMIT_WORKER_THREADS, 0)
+    connection.pragma("query_only", True)
+    return connection
+
+
 class Session:
-    """Opens the file at the first statement and again after a failure to open; keeps no state between statements."""
+    """Opens the file at the first statement, again when another took its place; keeps no state between statements."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._connection: apsw.Connection | None = None
-        self._authorizer: Authorizer | None = None
+        self._identity: tuple[int, int] | None = None
+        self._authorizer = Authorizer(setup.functions)
         self._deadline = 0.0
         self._interrupted = False
         apsw.hard_heap_limit(setup.memory)
 
+    def expect(self, timeout: float) -> None:
+        """A statement is coming, with so many seconds; called from the listening thread, as `interrupt` is."""
+        self._interrupted = False
+        self._deadline = time.monotonic() + timeout
+
     def interrupt(self) -> None:
-        """End the statement that runs; called from the listening thread."""
+        """End the statement that runs or is about to."""
         self._interrupted = True
         if self._connection is not None:
             self._connection.interrupt()
 
     def run(self, order: Run, send: Send) -> None:
         """Run one statement and send what it yields; whatever goes wrong is sent as `Failed`."""
-        self._interrupted = False
-        self._deadline = time.monotonic() + order.timeout
         statement = Statement(order)
         try:
             self._answer(self._connected(), statement, send)
@@ -52,6 +73,22 @@ class Session:
             statement.close()
 
     def _answer(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
+        try:
+            self._tell(connection, statement, send)
+        # Both are raised before anything is sent.
+        except apsw.AuthError:
+            self._authorizer.guard(connection)  # in case the schema has changed
+            self._tell(connection, statement, send)
+        except apsw.SQLError as error:
+            if not quoted_by_a_view(error, statement.order.sql):
+                raise
+            connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 1)
+            try:
+                self._tell(connection, statement, send)
+            finally:
+                connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+
+    def _tell(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
         match statement.order.task:
             case "rows":
                 self._send_rows(connection, statement, send)
@@ -62,7 +99,7 @@ class Session:
                 send(tell_plan(connection, statement.order, lambda explain: statement.start(connection, explain)))
 
     def _failure(self, error: Exception, statement: Statement) -> Failed:
-        if isinstance(error, apsw.AuthError) and self._authorizer and self._authorizer.denied:
+        if isinstance(error, apsw.AuthError) and self._authorizer.denied:
             return refused(*self._authorizer.denied)
         if isinstance(error, apsw.CantOpenError | apsw.NotADBError | apsw.CorruptError | apsw.IOError):
             self._close()
@@ -80,25 +117,20 @@ class Session:
             self._connection = None
 
     def _connected(self) -> apsw.Connection:
+        identity = _identity(self._setup.path)
+        if identity != self._identity:
+            self._close()
         if self._connection is None:
             self._connection = self._open()
+            self._identity = identity
         return self._connection
 
     def _open(self) -> apsw.Connection:
-        # Not a URI: a path such as `x.db?mode=rwc` must stay a path.
-        connection = apsw.Connection(self._setup.path, flags=apsw.SQLITE_OPEN_READONLY)
-        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-        connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)  # a misspelled "column" must not become a text
-        connection.limit(apsw.SQLITE_LIMIT_LENGTH, self._setup.length)
-        connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
-        connection.limit(apsw.SQLITE_LIMIT_WORKER_THREADS, 0)
+        connection = open_read_only(self._setup.path, self._setup.length)
         connection.set_busy_handler(self._wait_for_lock)
         connection.set_progress_handler(self._must_stop, STEPS)
-        connection.pragma("query_only", True)
         connection.pragma("schema_version")  # reads the header: what is not a database says so here
-        self._authorizer = Authorizer(connection, self._setup.functions)
-        connection.authorizer = self._authorizer
+        self._authorizer.guard(connection)
         return connection
 
     def _must_stop(self) -> bool:
@@ -111,11 +143,23 @@ class Session:
         return True
 
     def _send_rows(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
-        rows = statement.start(connection)
+        rows: Iterator[Any] = statement.start(connection)
         send(statement.told())
         sender = Sender(statement, send)
         try:
             sender.send_all(rows)
-        except UnicodeDecodeError:
-            sender.send_all(statement.rescued(connection, skip=sender.seen))
-        send(Columns([column.name for column in statement.columns], sender.final_types()))
+        except UnicodeDecodeError as broken:
+            try:
+                rows = statement.rescued(connection, skip=sender.seen)
+            except apsw.SQLError:  # not something that can be wrapped, a PRAGMA for one
+                raise broken from None
+            sender.send_all(rows)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file it is: one that was replaced has the same name and is another. None: there is none now."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import apsw
-from dragoman import Column, UnsafeSql, WriteDenied, encode
+from dragoman import Column, Encoded, UnsafeSql, WriteDenied, encode
 
 from dragoman_sqlite.frames import Columns, Report, Rows, Run
 from dragoman_sqlite.types import short_type, storage_class
@@ -19,8 +21,12 @@ from dragoman_sqlite.values import bind, rescued
 
 Send = Callable[[Report], None]
 
-FIRST_BATCH, LARGEST_BATCH = 64, 1024
-BATCH_BYTES = 256 * 1024
+# SQLite counts it as a write even when it only reads; with a value the authorizer refuses it.
+_JOURNAL_MODE = re.compile(r"\s*pragma\s+(?:main\s*\.\s*)?journal_mode\s*;?\s*", re.IGNORECASE)
+
+FIRST_CHUNK, CHUNK = 8, 256
+"""Rows fetched and encoded at once, at first and at most."""
+BATCH_BYTES = 64 * 1024
 
 
 class Statement:
@@ -49,7 +55,7 @@ class Statement:
         """Called by apsw when a statement is compiled, before its first step; False keeps it from running."""
         if len(statement.strip(" \t\r\n;")) != len(sql.strip(" \t\r\n;")):
             raise UnsafeSql("There is more than one statement.", suggestion="Send them one by one.")
-        if not cursor.is_readonly:
+        if not cursor.is_readonly and not _JOURNAL_MODE.fullmatch(statement):
             raise WriteDenied("The statement would write.", suggestion="Send a SELECT.")
         self.compiled = True
         self.columns = self.columns or [Column(field[0], short_type(field[1])) for field in cursor.description]
@@ -62,9 +68,7 @@ class Statement:
     def rescued(self, connection: apsw.Connection, skip: int) -> Iterator[Any]:
         """The same rows with every text read as bytes, from the first one not sent yet."""
         sql, decode = rescued(self.order.sql, len(self.columns), connection.pragma("encoding"))
-        for index, row in enumerate(self.start(connection, sql=sql)):
-            if index >= skip:
-                yield decode(row)
+        return map(decode, itertools.islice(self.start(connection, sql=sql), skip, None))
 
     def close(self) -> None:
         """Reset it, so that it holds no lock."""
@@ -80,38 +84,49 @@ class Sender:
         self._columns = statement.columns
         self._order = statement.order
         self._send = send
-        self._classes: list[set[type]] = [set() for _ in statement.columns]
+        # Of the columns whose type SQLite does not know, by position.
+        self._classes: dict[int, set[type]] = {at: set() for at, column in enumerate(self._columns) if not column.type}
+        self._types = [column.type for column in self._columns]
+        self._waiting: list[Encoded] = []
+        self._waiting_bytes = 0
         self._bytes = 0
         self.seen = 0
 
     def send_all(self, rows: Iterator[Any]) -> None:
-        batch: list[Any] = []
-        size = FIRST_BATCH
-        weight = 0
-        for row in rows:
-            batch.append(row)
-            weight += _weight(row)
-            if len(batch) >= size or weight >= BATCH_BYTES or self.seen + len(batch) > self._order.max_rows:
-                self._flush(batch)
-                if self.seen > self._order.max_rows or self._bytes > self._order.max_bytes:
-                    return
-                batch, weight = [], 0
-                size = min(size * 2, LARGEST_BATCH)
-        if batch:
-            self._flush(batch)
+        """Send rows until they or the limits end."""
+        while chunk := list(itertools.islice(rows, self._chunk())):
+            self._encode(chunk)
+            if self._waiting_bytes >= BATCH_BYTES or self._bytes > self._order.max_bytes:
+                self._flush()
+            if self.seen > self._order.max_rows or self._bytes > self._order.max_bytes:
+                break
+        self._flush()
 
-    def _flush(self, batch: list[Any]) -> None:
-        for seen, values in zip(self._classes, zip(*batch, strict=True), strict=True):
-            seen.update(map(type, values))
-        encoded = encode(self._columns, batch)
-        self._send(Rows(list(encoded.rows), list(encoded.notices)))
-        self.seen += len(batch)
-        self._bytes += sum(map(len, encoded.rows))
+    def _chunk(self) -> int:
+        """How many rows to fetch next: about a batch by the width of those seen, so that wide rows stay few."""
+        fitting = BATCH_BYTES * self.seen // (self._bytes or 1) if self.seen else FIRST_CHUNK
+        return min(max(fitting, 1), CHUNK, self._order.max_rows + 1 - self.seen)
 
-    def final_types(self) -> list[str]:
-        """The declared type where SQLite knows the column, else the one storage class seen."""
-        return [column.type or storage_class(seen) for column, seen in zip(self._columns, self._classes, strict=True)]
+    def _encode(self, chunk: list[Any]) -> None:
+        for at, seen in self._classes.items():
+            seen.update(map(type, [row[at] for row in chunk]))
+        encoded = encode(self._columns, chunk)
+        self._waiting.append(encoded)
+        self._waiting_bytes += len(encoded.json)
+        self._bytes += len(encoded.json)
+        self.seen += len(chunk)
 
+    def _flush(self) -> None:
+        if self._waiting:
+            notices = dict.fromkeys(notice for encoded in self._waiting for notice in encoded.notices)
+            self._tell_types()
+            text = b",".join(encoded.json for encoded in self._waiting)
+            self._send(Rows(text, sum(encoded.count for encoded in self._waiting), tuple(notices)))
+        self._waiting, self._waiting_bytes = [], 0
 
-def _weight(row: Any) -> int:
-    return sum(len(value) for value in row if isinstance(value, str | bytes))
+    def _tell_types(self) -> None:
+        """Before rows, when they change it: the declared type where SQLite knows it, else the storage class seen."""
+        types = [column.type or storage_class(self._classes[at]) for at, column in enumerate(self._columns)]
+        if types != self._types:
+            self._types = types
+            self._send(Columns([column.name for column in self._columns], types))

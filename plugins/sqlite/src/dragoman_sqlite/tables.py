@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Literal
 
 from dragoman import Constraint, ForeignKey, Index, Relation, Table, TableColumn
 
@@ -13,6 +13,9 @@ from dragoman_sqlite import ddl
 from dragoman_sqlite.types import short_type
 
 SCHEMA = "main"
+_TYPES: dict[str, Literal["view", "virtual table"]] = {"view": "view", "virtual": "virtual table"}
+ROWIDS = ("rowid", "_rowid_", "oid")
+"""Names of a table's row number; a column of the same name hides it."""
 HIDDEN, VIRTUAL, STORED = 1, 2, 3
 """`hidden` of pragma_table_xinfo: a virtual table's hidden column, a generated column that is computed or kept."""
 
@@ -28,14 +31,24 @@ class Facts:
     row_estimates: dict[str, int] = field(default_factory=dict[str, int])
     notices: list[str] = field(default_factory=list[str])
 
+    def rowids(self) -> dict[str, str]:
+        """The name of the row number of every table that has one."""
+        columns = {table: {row[0].lower() for row in rows} for table, rows in _by_table(self.columns).items()}
+        found = {
+            table: next((rowid for rowid in ROWIDS if rowid not in columns.get(table, ())), "")
+            for table, kind, without_rowid, _ in self.tables
+            if kind == "table" and not without_rowid and not table.startswith("sqlite_")
+        }
+        return {table: rowid for table, rowid in found.items() if rowid}
+
 
 def build(facts: Facts) -> list[Table]:
     """Return the tables, views and virtual tables; SQLite's own and shadow tables are marked as system."""
     columns, keys, indexes = (_by_table(rows) for rows in (facts.columns, facts.foreign_keys, facts.indexes))
-    primary_keys = {name: _primary_key(rows) for name, rows in columns.items()}
+    parents = {name.lower(): _Parent(name, columns[name]) for name, *_ in facts.tables}
     return [
-        _Builder(name, kind, sql, columns[name], facts.row_estimates.get(name)).table(
-            keys[name], indexes[name], primary_keys
+        _Builder(name, kind, sql, columns[name], indexes[name]).table(
+            keys[name], parents, facts.row_estimates.get(name)
         )
         for name, kind, _, sql in facts.tables
     ]
@@ -53,94 +66,110 @@ def _primary_key(columns: Iterable[Any]) -> tuple[str, ...]:
     return tuple(name for _, name in parts)
 
 
+class _Parent:
+    """A table as foreign keys see it: they may write its name and its columns' in any case."""
+
+    def __init__(self, name: str, columns: list[Any]) -> None:
+        self.name = name
+        self._primary_key = _primary_key(columns)
+        self._stored: dict[str, str] = {row[0].lower(): row[0] for row in columns}
+
+    def columns(self, written: Sequence[str | None]) -> tuple[str, ...]:
+        """The columns meant: those written, else the primary key when it has as many; else none."""
+        named = tuple(self._stored.get(name.lower(), name) for name in written if name)
+        if len(named) == len(written):
+            return named
+        return self._primary_key if len(self._primary_key) == len(written) else ()
+
+
+_NOTHING = ddl.Item()
+
+
 class _Builder:
     """One table. The pragmas tell most; the text of its CREATE statement the rest."""
 
-    def __init__(self, name: str, kind: str, sql: str | None, columns: list[Any], rows: int | None) -> None:
+    def __init__(self, name: str, kind: str, sql: str | None, columns: list[Any], indexes: list[Any]) -> None:
         self._relation = Relation(name, SCHEMA)
         self._kind = kind
         self._sql = sql or ""
         self._columns = columns
-        self._rows = rows
-        self._items = ddl.items(self._sql) if kind == "table" and sql else []
+        self._primary_key = _primary_key(columns)
+        self._indexes = _grouped(indexes)
+        self._items = ddl.items(self._sql) if kind == "table" else []
+        self._written = {item.column.lower(): item for item in self._items if item.column}
+        self._checks = [check for item in self._items for check in item.checks]
 
-    def table(self, keys: list[Any], indexes: list[Any], primary_keys: dict[str, tuple[str, ...]]) -> Table:
+    def table(self, keys: list[Any], parents: Mapping[str, _Parent], row_estimate: int | None) -> Table:
         name = self._relation.name
         return Table(
             relation=self._relation,
-            type={"view": "view", "virtual": "virtual table"}.get(self._kind, "table"),  # type: ignore[arg-type]
+            type=_TYPES.get(self._kind, "table"),
             columns=tuple(self._column(row) for row in self._columns if row[-1] != HIDDEN),
-            constraints=tuple(self._constraints(primary_keys.get(name, ()), indexes)),
-            foreign_keys=tuple(self._foreign_keys(keys, primary_keys)),
-            indexes=tuple(_indexes(indexes)),
-            row_estimate=self._rows,
+            constraints=tuple(self._constraints()),
+            foreign_keys=tuple(self._foreign_keys(keys, parents)),
+            indexes=tuple(_index(rows) for rows in self._indexes),
+            row_estimate=row_estimate,
             definition=self._sql if self._kind == "view" else None,
             system=self._kind == "shadow" or name.startswith("sqlite_"),
         )
 
     def _column(self, row: Any) -> TableColumn:
         name, declared, not_null, default, position, hidden = row
-        item = next((item for item in self._items if item.column and item.column.lower() == name.lower()), ddl.Item())
+        item = self._written.get(name.lower(), _NOTHING)
         return TableColumn(
             name=name,
             type=short_type(declared) or "any",
-            nullable=not (not_null or self._is_rowid(name, declared, position)),
+            nullable=not (not_null or (position and self._is_rowid(declared))),
             default=default,
+            comment=item.comment,
             generated=item.generated if hidden in (VIRTUAL, STORED) else None,
             enum=self._enum(name),
         )
 
-    def _is_rowid(self, name: str, declared: str, position: int) -> bool:
-        """An INTEGER PRIMARY KEY is the rowid and never NULL; other primary keys may be, a quirk SQLite keeps."""
-        return bool(position) and declared.upper() == "INTEGER" and len(_primary_key(self._columns)) == 1
-
-    def _checks(self) -> list[tuple[str | None, str]]:
-        return [check for item in self._items for check in item.checks]
+    def _is_rowid(self, declared: str) -> bool:
+        """An INTEGER PRIMARY KEY without an index is the rowid and never NULL; other keys may be, a quirk it keeps."""
+        indexed = any(rows[0][2] == "pk" for rows in self._indexes)
+        return declared.upper() == "INTEGER" and len(self._primary_key) == 1 and not indexed
 
     def _enum(self, column: str) -> tuple[str, ...]:
-        found = (ddl.allowed_values(check, column) for _, check in self._checks())
+        found = (ddl.allowed_values(check, column) for _, check in self._checks)
         return next((values for values in found if values), ())
 
-    def _constraints(self, primary_key: tuple[str, ...], indexes: list[Any]) -> Iterable[Constraint]:
-        if primary_key:
-            yield Constraint(type="PRIMARY KEY", columns=primary_key)
-        for rows in _grouped(indexes, lambda row: row[0]):
+    def _constraints(self) -> Iterable[Constraint]:
+        if self._primary_key:
+            yield Constraint(type="PRIMARY KEY", columns=self._primary_key)
+        for rows in self._indexes:
             if rows[0][2] == "u":
                 yield Constraint(type="UNIQUE", columns=tuple(row[-1] for row in rows))
-        for name, check in self._checks():
+        for name, check in self._checks:
             yield Constraint(type="CHECK", name=name, definition=check)
 
-    def _foreign_keys(self, keys: list[Any], primary_keys: dict[str, tuple[str, ...]]) -> Iterable[ForeignKey]:
+    def _foreign_keys(self, keys: list[Any], parents: Mapping[str, _Parent]) -> Iterable[ForeignKey]:
         names = [name for item in self._items for name in item.references]
-        stored = {name.lower(): name for name in primary_keys}
-        groups = _grouped(keys, lambda row: row[0])
+        groups = _grouped(keys)
         for position, rows in enumerate(groups):
-            written: str = rows[0][1]
-            on_update, on_delete = rows[0][4:]
-            target = stored.get(written.lower(), written)
-            columns: tuple[str, ...] = tuple(row[2] for row in rows)
-            referenced: tuple[str, ...] = tuple(row[3] for row in rows)
+            _, written, _, _, on_update, on_delete = rows[0]
+            parent = parents.get(written.lower()) or _Parent(written, [])
             yield ForeignKey(
                 relation=self._relation,
-                columns=columns,
-                references=Relation(target, SCHEMA),
-                referenced_columns=referenced if all(referenced) else primary_keys.get(target, ())[: len(columns)],
+                columns=tuple(row[2] for row in rows),
+                references=Relation(parent.name, SCHEMA),
+                referenced_columns=parent.columns([row[3] for row in rows]),
                 name=names[position] if len(names) == len(groups) else None,
                 on_update=on_update,
                 on_delete=on_delete,
             )
 
 
-def _indexes(rows: list[Any]) -> Iterable[Index]:
-    for group in _grouped(rows, lambda row: row[0]):
-        name, unique, origin, sql, _ = group[0]
-        columns = tuple(row[-1] for row in group)
-        parts, predicate = ddl.index_parts(sql) if sql else (cast("tuple[str, ...]", columns), None)
-        yield Index(name=name, parts=parts, unique=bool(unique), primary=origin == "pk", predicate=predicate)
+def _index(rows: list[Any]) -> Index:
+    name, unique, origin, sql, _ = rows[0]
+    parts, predicate = ddl.index_parts(sql or "", tuple(row[-1] for row in rows))
+    return Index(name=name, parts=parts, unique=bool(unique), primary=origin == "pk", predicate=predicate)
 
 
-def _grouped(rows: Iterable[Any], key: Callable[[Any], Any]) -> list[list[Any]]:
-    groups: dict[Any, list[Any]] = {}
+def _grouped(rows: Iterable[Any]) -> list[list[Any]]:
+    """Rows by what they begin with: the parts of one key, of one index."""
+    groups: dict[Any, list[Any]] = defaultdict(list)
     for row in rows:
-        groups.setdefault(key(row), []).append(row)
+        groups[row[0]].append(row)
     return list(groups.values())

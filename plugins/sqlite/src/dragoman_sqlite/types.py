@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 _TEXT = re.compile(r"char|clob|text", re.IGNORECASE)
@@ -9,6 +10,7 @@ _LENGTH = re.compile(r"\s*\([^)]*\)")
 _STORAGE = {int: "integer", float: "real", str: "text", bytes: "blob"}
 
 
+@functools.cache  # a database has few types and many columns
 def short_type(declared: str | None) -> str:
     """Return a declared type in lower case, without the length of texts, with the precision of numbers.
 

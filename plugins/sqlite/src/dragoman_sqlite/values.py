@@ -14,22 +14,15 @@ _NUMBERED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*
 Bindings = dict[str, Any] | tuple[Any, ...]
 
 
-def bind(sql: str, parameters: Sequence[Any]) -> Bindings:
-    """Return `parameters` as SQLite takes them: by number for `$1`, by position for `?`. Raises `ParameterError`."""
-    values = tuple(_value(number, value) for number, value in enumerate(parameters, 1))
-    numbers = {int(found[1]) for found in _NUMBERED.finditer(sql) if found[1]} if "$" in sql else set[int]()
-    if not numbers:
-        return values
-    if numbers != set(range(1, len(values) + 1)):
-        raise ParameterError(
-            f"The statement uses {', '.join(f'${number}' for number in sorted(numbers))}; {len(values)} values came.",
-            suggestion="Give one value for each of $1, $2, ... in order.",
-        )
-    return {str(number): value for number, value in enumerate(values, 1)}
+def storable(parameters: Sequence[Any]) -> list[Any]:
+    """Return JSON values as SQLite has them: booleans are 0 and 1, arrays and objects are their JSON text.
+
+    Raises `ParameterError` for what SQLite cannot hold.
+    """
+    return [_storable(number, value) for number, value in enumerate(parameters, 1)]
 
 
-def _value(number: int, value: Any) -> Any:
-    """A JSON value as SQLite has it: booleans are 0 and 1, arrays and objects are their JSON text."""
+def _storable(number: int, value: Any) -> Any:
     match value:
         case bool():
             return int(value)
@@ -39,9 +32,40 @@ def _value(number: int, value: Any) -> Any:
                 suggestion="Send it as a text or as a float.",
             )
         case list() | dict():
-            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        case _:
+            return _storable(number, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        case str() if not _is_unicode(value):
+            raise ParameterError(
+                f"Parameter {number} holds half of a surrogate pair, which no text can.",
+                suggestion="Send the whole character.",
+            )
+        case None | int() | float() | str() | bytes():
             return value
+        case _:
+            raise ParameterError(
+                f"Parameter {number} is a {type(value).__name__}, which SQLite cannot hold.",
+                suggestion="Send it as a text.",
+            )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def bind(sql: str, values: Sequence[Any]) -> Bindings:
+    """Return `values` as the driver takes them: by number for `$1`, by position for `?`. Raises `ParameterError`."""
+    numbers = {int(found[1]) for found in _NUMBERED.finditer(sql) if found[1]} if "$" in sql else set[int]()
+    if not numbers:
+        return tuple(values)
+    if numbers != set(range(1, len(values) + 1)):
+        raise ParameterError(
+            f"The statement uses {', '.join(f'${number}' for number in sorted(numbers))}; {len(values)} values came.",
+            suggestion="Give one value for each of $1, $2, ... in order.",
+        )
+    return {str(number): value for number, value in enumerate(values, 1)}
 
 
 def rescued(sql: str, width: int, encoding: str) -> tuple[str, Callable[[Sequence[Any]], list[Any]]]:
@@ -54,9 +78,11 @@ def rescued(sql: str, width: int, encoding: str) -> tuple[str, Callable[[Sequenc
         f"typeof({name}) = 'text', CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END"
         for name in names
     )
+    # Half of a surrogate pair is what can be wrong in UTF-16.
+    errors = "surrogateescape" if encoding == "UTF-8" else "surrogatepass"
 
     def decode(row: Sequence[Any]) -> list[Any]:
         pairs = zip(row[::2], row[1::2], strict=True)
-        return [value.decode(encoding, "surrogateescape") if text else value for text, value in pairs]
+        return [value.decode(encoding, errors) if text else value for text, value in pairs]
 
-    return f"WITH _q({', '.join(names)}) AS (\n{sql}\n) SELECT {', '.join(picked)} FROM _q", decode
+    return f"WITH _q({', '.join(names)}) AS (\n{sql.rstrip(' ;')}\n) SELECT {', '.join(picked)} FROM _q", decode

@@ -21,6 +21,8 @@ from dragoman_sqlite.frames import HEADER, Cancel, Done, Order, Report, Run, Set
 from dragoman_sqlite.session import Session
 
 FLUSH_AT = 64 * 1024
+HEADROOM = 64 * 1024 * 1024
+"""Address space, in bytes, that a process needs beside what statements take: threads' stacks, loaded libraries."""
 
 
 class Pipe:
@@ -48,19 +50,20 @@ def main() -> None:
     _bound(setup.memory)
     session = Session(setup)
     orders: queue.SimpleQueue[Run] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(orders.put, session.interrupt), daemon=True).start()
+    threading.Thread(target=_listen, args=(session, orders.put), daemon=True).start()
     pipe = Pipe(sys.stdout.buffer)
     while True:
         session.run(orders.get(), pipe.send)
         pipe.send(Done())
 
 
-def _listen(put: Callable[[Run], None], interrupt: Callable[[], None]) -> None:
+def _listen(session: Session, put: Callable[[Run], None]) -> None:
     while order := _read(sys.stdin.buffer):
         if isinstance(order, Run):
+            session.expect(order.timeout)
             put(order)
         elif isinstance(order, Cancel):
-            interrupt()
+            session.interrupt()
     os._exit(0)
 
 
@@ -78,7 +81,7 @@ def _bound(memory: int) -> None:
     """Limits that hold where SQLite's own do not: address space, size of spilled files, no core with data in it."""
     base = _address_space()
     for kind, limit in (
-        (resource.RLIMIT_AS, base + 2 * memory),
+        (resource.RLIMIT_AS, base + HEADROOM + 2 * memory),
         (resource.RLIMIT_FSIZE, 4 * memory),
         (resource.RLIMIT_CORE, 0),
     ):

@@ -34,7 +34,7 @@ class DuckDBInspector(InformationSchemaInspector):
 class DuckDBPlugin(dragoman.DialectPlugin):
     dialect = dragoman.Dialect(
         name="duckdb",
-        contract=dragoman.CONTRACT,
+        contract=1,
         sqlglot="duckdb",
         driver="duckdb-engine",
         capabilities=frozenset(

@@ -1,0 +1,38 @@
+"""An inspector kept to the gateway's word: only our errors, within the database's timeout, ended when nobody waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from dragoman.dialect import Inspector, WrappedInspector
+from dragoman.gateway.failures import ours
+from dragoman.gateway.tasks import Work
+from dragoman.model import Database, Inspection, Schema, Scope
+
+T = TypeVar("T")
+
+
+class GuardedInspector(WrappedInspector):
+    """Asks `inner` as a piece of the database's work."""
+
+    def __init__(self, inner: Inspector, database: Database, work: Work) -> None:
+        super().__init__(inner)
+        self._database = database
+        self._work = work
+
+    async def version(self) -> str:
+        """As `Inspector.version`."""
+        return await self._asked(self.inner.version)
+
+    async def schemas(self) -> Sequence[Schema]:
+        """As `Inspector.schemas`."""
+        return await self._asked(self.inner.schemas)
+
+    async def tables(self, scope: Scope) -> Inspection:
+        """As `Inspector.tables`."""
+        return await self._asked(lambda: self.inner.tables(scope))
+
+    async def _asked(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        with ours(self._database.dialect, self._database.name):
+            return await self._work.do(ask(), self._database.timeout)

@@ -1,0 +1,60 @@
+"""Whether a database answers: what queries showed, and what asking it shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dragoman.errors import ConnectionFailed, DragomanError
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Whether a database answers, as far as is known; `error` says why not, without its address."""
+
+    state: Literal["ready", "unknown", "unreachable"] = "unknown"
+    version: str = ""
+    error: str = ""
+
+
+class Health:
+    """What is known of one database; `version` asks it."""
+
+    def __init__(self, version: Callable[[], Awaitable[str]]) -> None:
+        self._version = version
+        self._known = Status()
+        self._probe: asyncio.Task[None] | None = None
+
+    def saw(self, error: DragomanError | None) -> None:
+        """Take note of an answer, or of an error."""
+        if isinstance(error, ConnectionFailed):
+            self._known = replace(self._known, state="unreachable", error=error.message)
+        elif error is None and self._known.state != "ready":
+            self._known = replace(self._known, state="ready", error="")
+
+    async def status(self, wait: float) -> Status:
+        """Return what is known; with `wait`, ask first, for at most so many seconds. Those who ask at once share it."""
+        if wait > 0:
+            self._probe = self._probe or asyncio.get_running_loop().create_task(self._ask())
+            probe = self._probe
+            await asyncio.wait({probe}, timeout=wait)
+            if not probe.done():
+                return replace(self._known, state="unknown")
+        return self._known
+
+    async def _ask(self) -> None:
+        try:
+            version = await self._version()
+        except DragomanError as error:
+            self._known = replace(self._known, state="unreachable", error=error.message)
+        else:
+            self._known = Status("ready", version)
+        finally:
+            self._probe = None
+
+    def close(self) -> None:
+        """Stop asking."""
+        if self._probe is not None:
+            self._probe.cancel()

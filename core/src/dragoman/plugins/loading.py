@@ -1,0 +1,165 @@
+"""From an entry point to a plugin that keeps the contract, or a `DialectError` that says what is wrong with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib.metadata
+import inspect
+import logging
+import typing
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from typing import Any, TypeVar
+
+from dragoman.dialect import CONTRACT, Dialect
+from dragoman.errors import DialectError
+from dragoman.hookspecs import PROJECT, DialectPlugin, PolicyPlugin
+
+_log = logging.getLogger(__name__)
+PluginT = TypeVar("PluginT", DialectPlugin, PolicyPlugin)
+
+HOOKS = {
+    hook: frozenset(inspect.signature(getattr(DialectPlugin, hook)).parameters) - {"self"}
+    for hook in ("executor", "inspector", "validators")
+}
+"""The hooks and the parameters each may take."""
+
+
+def load_dialect(entry_point: EntryPoint) -> DialectPlugin:
+    """Import a dialect plugin and check everything that can be told without a database."""
+    plugin = _instance(_imported(entry_point), DialectPlugin, entry_point)  # type: ignore[type-abstract]
+    dialect = getattr(plugin, "dialect", None)
+    if not isinstance(dialect, Dialect):
+        raise broken(entry_point, "its `dialect` is not a dragoman.Dialect.")
+    _check_contract(dialect.contract, entry_point)
+    _check_declared_options(dialect, entry_point)
+    for hook in HOOKS:
+        if hook in _overridden(plugin) and _specname(getattr(plugin, hook), hook) is None:
+            # pluggy would not see it, and the dialect would do nothing.
+            raise broken(entry_point, f"its hook {hook} is not marked with @hookimpl.")
+    _check_hooks(plugin, entry_point)
+    return plugin
+
+
+def load_policy(entry_point: EntryPoint) -> PolicyPlugin:
+    """Import a policy plugin and check it."""
+    policy = _instance(_imported(entry_point), PolicyPlugin, entry_point)
+    _check_contract(policy.contract, entry_point)
+    _check_hooks(policy, entry_point)
+    return policy
+
+
+def broken(entry_point: EntryPoint, why: str, remedy: str = "") -> DialectError:
+    """Return the error for a plugin that cannot be used, with the command that most likely mends it."""
+    distribution = distribution_of(entry_point)
+    return DialectError(
+        f"The plugin {entry_point.name!r} of {distribution} {version_of(entry_point)} is broken: {why}",
+        suggestion=remedy or f"Upgrade or reinstall it: `pip install --upgrade {distribution}`.",
+    )
+
+
+def distribution_of(entry_point: EntryPoint) -> str:
+    """Return the name of the distribution an entry point came with."""
+    return entry_point.dist.name if entry_point.dist else "an unknown distribution"
+
+
+def version_of(entry_point: EntryPoint) -> str:
+    """Return that distribution's version."""
+    return entry_point.dist.version if entry_point.dist else ""
+
+
+def driver_of(dialect: Dialect) -> str:
+    """Return the name and version of a dialect's driver, as far as they are known."""
+    try:
+        return f"{dialect.driver} {importlib.metadata.version(dialect.driver)}" if dialect.driver else ""
+    except importlib.metadata.PackageNotFoundError:
+        return dialect.driver
+
+
+def _imported(entry_point: EntryPoint) -> Any:
+    try:
+        return entry_point.load()
+    except ImportError as error:
+        if error.name and error.name.split(".")[0] == "dragoman":
+            raise broken(
+                entry_point, "it needs what this dragoman does not have.", "Upgrade dragoman, or both."
+            ) from None
+        if isinstance(error, ModuleNotFoundError):
+            distribution = distribution_of(entry_point)
+            raise broken(
+                entry_point,
+                f"it needs the module {error.name!r}, which is not installed.",
+                f"Reinstall it with what it needs: `pip install --force-reinstall {distribution}`.",
+            ) from None
+        raise _failed(entry_point, error) from None
+    except (Exception, SystemExit) as error:
+        raise _failed(entry_point, error) from None
+
+
+def _failed(entry_point: EntryPoint, error: BaseException) -> DialectError:
+    _log.error("the plugin %s of %s does not import", entry_point.name, distribution_of(entry_point), exc_info=error)
+    return broken(entry_point, f"importing it raised {type(error).__name__}; the log has the details.")
+
+
+def _instance(plugin: Any, kind: type[PluginT], entry_point: EntryPoint) -> PluginT:
+    if isinstance(plugin, type):
+        raise broken(entry_point, "its entry point names a class; it must name an instance.")
+    if not isinstance(plugin, kind):
+        raise broken(entry_point, f"its entry point names a {type(plugin).__name__}, not a {kind.__name__}.")
+    return plugin
+
+
+def _check_contract(contract: Any, entry_point: EntryPoint) -> None:
+    if contract == CONTRACT:
+        return
+    older = isinstance(contract, int) and contract < CONTRACT
+    raise broken(
+        entry_point,
+        f"it is written for contract version {contract}, this dragoman has {CONTRACT}.",
+        f"Upgrade {distribution_of(entry_point) if older else 'dragoman'}.",
+    )
+
+
+def _check_declared_options(dialect: Dialect, entry_point: EntryPoint) -> None:
+    try:
+        if dialect.options is not None:
+            dataclasses.fields(dialect.options)
+            typing.get_type_hints(dialect.options)
+    except Exception:  # not a dataclass, or an annotation names what is not there when it runs
+        raise broken(entry_point, "its `options` is not a dataclass whose types can be read.") from None
+
+
+def _check_hooks(plugin: object, entry_point: EntryPoint) -> None:
+    for hook, function in _marked(plugin):
+        if hook not in HOOKS:
+            near = difflib.get_close_matches(hook, HOOKS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(HOOKS)}."
+            raise broken(entry_point, f"it marks {hook!r} with @hookimpl, which is no hook: {hint}")
+        if inspect.iscoroutinefunction(function):
+            raise broken(entry_point, f"its hook {hook} is async; hooks are not, what they return is.")
+        surplus = inspect.signature(function).parameters.keys() - HOOKS[hook] - {"self"}
+        if surplus:
+            raise broken(
+                entry_point,
+                f"its hook {hook} takes {', '.join(sorted(surplus))}; it may take {', '.join(sorted(HOOKS[hook]))}.",
+            )
+
+
+def _marked(plugin: object) -> Iterator[tuple[str, Any]]:
+    for name in dir(plugin):
+        function = inspect.getattr_static(plugin, name)
+        hook = _specname(function, name)
+        if hook is not None:
+            yield hook, function
+
+
+def _specname(function: Any, name: str) -> str | None:
+    """The hook a function is marked as, or None."""
+    mark = getattr(function, f"{PROJECT}_impl", None)
+    return (mark["specname"] or name) if mark else None
+
+
+def _overridden(plugin: DialectPlugin) -> set[str]:
+    classes = type(plugin).__mro__
+    return {name for kind in classes[: classes.index(DialectPlugin)] for name in vars(kind)}

@@ -1,0 +1,73 @@
+"""JSON documents: passed on as JSON values where that loses nothing."""
+
+from __future__ import annotations
+
+import decimal
+import json
+import math
+from collections.abc import Iterable
+from typing import Any, cast
+
+import msgspec
+
+MAX_SAFE = 2**53 - 1
+"""The largest integer every JSON reader keeps exactly (RFC 8259, section 6)."""
+DEEPEST = 100
+"""Levels of nesting beyond which a document stays a text: many readers of JSON give up soon after."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+def exact_json(text: str) -> msgspec.Raw:
+    """Return JSON minified, with every digit and key, when others will read it so.
+
+    Raises `ValueError`, `ArithmeticError` or `RecursionError`.
+    """
+    value = json.loads(
+        text, parse_int=_exact_int, parse_float=_exact_float, parse_constant=_refuse, object_pairs_hook=_unique
+    )
+    if text.count("[") + text.count("{") > DEEPEST and _deeper(value, DEEPEST):
+        raise ValueError("too deep")
+    return msgspec.Raw(_encode(value))  # at once, since this too may fail: a lone surrogate, written as \ud800
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    layer: list[Any] = [value]
+    for _ in range(levels):
+        layer = [inner for outer in layer for inner in _inside(outer)]
+    return any(isinstance(inner, list | dict) for inner in layer)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    match value:
+        case dict():
+            return cast(dict[str, Any], value).values()
+        case list():
+            return value  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return ()
+
+
+def _exact_int(text: str) -> int:
+    value = int(text) if len(text) < 18 else MAX_SAFE + 1
+    if not -MAX_SAFE <= value <= MAX_SAFE or text == "-0":
+        raise ValueError(text)
+    return value
+
+
+def _exact_float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value) or decimal.Decimal(text) != decimal.Decimal(repr(value)):
+        raise ValueError(text)
+    return value
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(text)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("duplicate key")
+    return found

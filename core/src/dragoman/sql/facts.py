@@ -1,0 +1,199 @@
+"""What one walk over a sqlglot tree tells: relations, calls, and whatever is no query. The walk is iterative."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from dragoman.errors import InvalidSql
+from dragoman.model import Relation
+from dragoman.sql.calls import SYNTAX, FunctionCall
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Something in a tree that is not a query: what it is, in words, and where."""
+
+    what: str
+    offset: int | None
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a tree holds.
+
+    `effect`: the first thing that makes it more than a query. `calls`: functions under the names they are written with;
+    operators and literals are none. `aliases`: where aliases with columns stand, `t(a, b)`, which look like calls.
+    `relations`: as written, once each, without those WITH defines. `table_calls`: where calls stand that are relations.
+    """
+
+    effect: Effect | None = None
+    calls: list[FunctionCall] = field(default_factory=list[FunctionCall])
+    aliases: set[int] = field(default_factory=set[int])
+    relations: dict[Relation, None] = field(default_factory=dict[Relation, None])
+    table_calls: set[int] = field(default_factory=set[int])
+
+
+# Names defined by WITH: folded, and whether case counts.
+_Name = tuple[str, bool]
+_Names = frozenset[_Name]
+
+_QUERIES = (exp.Select, exp.SetOperation, exp.Values)
+_STATEMENTS = tuple(
+    kind
+    for name in (
+        "DML DDL Command Pragma Set Use Attach Detach Transaction Commit Rollback Kill Copy Cache Uncache Refresh Drop"
+        " Alter TruncateTable Analyze Comment Grant Revoke Describe Show LoadData Merge Returning Summarize Declare"
+        " Execute ExecuteSql IfBlock WhileBlock Block Put Get Semicolon Export Install Lock Into"
+        " LockingStatement ConditionalInsert MultitableInserts LoopBlock RepeatBlock Undrop AlterSession"
+        " UserDefinedFunction"
+    ).split()
+    if isinstance(kind := getattr(exp, name, None), type)
+)
+_WORDS = {"Lock": "a row lock (FOR UPDATE, FOR SHARE)", "Into": "SELECT INTO"}
+
+
+def survey(tree: exp.Expr, text: str, *, table_functions: frozenset[str] | None = None) -> Facts:
+    """Return the facts of the tree that was read from `text`. Raises `InvalidSql` for a SELECT of nothing.
+
+    Calls that stand where a table does are relations too, unless they are of `table_functions` or that is None.
+    """
+    facts = Facts(effect=None if is_query(tree) else _effect(tree))
+    waiting: list[tuple[exp.Expr, _Names]] = [(tree, frozenset())]
+    while waiting:
+        node, defined = waiting.pop()
+        _note(node, defined, text, facts)
+        if table_functions is not None and isinstance(node, exp.Table) and isinstance(node.this, exp.Func):
+            _note_table_call(node, text, facts, table_functions)
+        clause = node.args.get("with_")
+        if isinstance(clause, exp.With):
+            waiting += _below(node, clause, defined)
+        else:
+            waiting += [(child, defined) for child in node.iter_expressions(reverse=True)]
+    return facts
+
+
+def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts) -> None:
+    if isinstance(node, (exp.Table, exp.In)):
+        relation = _relation(node, defined)
+        if relation:
+            facts.relations[relation] = None
+    elif isinstance(node, exp.Func):
+        call = _call(node, text)
+        if call:
+            facts.calls.append(call)
+    elif isinstance(node, exp.TableAlias):
+        if node.args.get("columns") and node.this and "start" in node.this.meta:
+            facts.aliases.add(node.this.meta["start"])
+    elif isinstance(node, exp.Select) and not node.expressions:
+        raise InvalidSql("A SELECT names no columns.", suggestion="Name them, or write SELECT *.")
+    elif facts.effect is None:
+        if isinstance(node, _STATEMENTS):
+            facts.effect = _effect(node)
+        elif isinstance(node, exp.CTE) and not is_query(node.this):
+            facts.effect = _effect(node.this)
+
+
+def _note_table_call(node: exp.Table, text: str, facts: Facts, functions: frozenset[str]) -> None:
+    arguments = node.this.expressions
+    call = _call(node.this, text)
+    # What such a table takes is a search, a text: anything else is a function.
+    if call and 1 <= len(arguments) <= 2 and not arguments[0].is_number and call.name not in functions:
+        name = node.this.name if isinstance(node.this, exp.Anonymous) else call.name.rpartition(".")[2]
+        facts.relations[Relation(name, node.db or None, node.catalog or None)] = None
+        facts.table_calls.add(call.offset)
+
+
+def offset_of(node: exp.Expr) -> int | None:
+    """Where a node stands in the text: its own place, or the first one known below it."""
+    starts = (inner.meta.get("start") for inner in node.walk())
+    return next((start for start in starts if isinstance(start, int)), None)
+
+
+def is_query(tree: exp.Expr | None) -> bool:
+    """Whether a tree is a SELECT, VALUES or a set operation, in any number of parentheses."""
+    while isinstance(tree, (exp.Subquery, exp.Paren)):
+        tree = tree.this
+    return isinstance(tree, _QUERIES)
+
+
+def _effect(node: exp.Expr) -> Effect:
+    name = type(node).__name__
+    return Effect(_WORDS.get(name, name.upper()), offset_of(node))
+
+
+# Calls
+
+
+def _call(node: exp.Func, text: str) -> FunctionCall | None:
+    start = node.meta.get("start")
+    if isinstance(start, int):
+        written = text[start : node.meta["end"] + 1]
+        if written.lower() in SYNTAX and not isinstance(node.parent, exp.Dot):
+            return None
+        return FunctionCall(_dotted(node, written.strip("\"'`[]").lower()), start)
+    if isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
+        return FunctionCall(_dotted(node, node.name.lower()), offset_of(node) or 0)
+    return None
+
+
+def _dotted(node: exp.Expr, name: str) -> str:
+    """`name` with the names before it, when the call is the right side of dots."""
+    parent = node.parent
+    if isinstance(parent, exp.Dot) and parent.expression is node:
+        return ".".join([*(part.name.lower() for part in parent.this.find_all(exp.Identifier)), name])
+    if isinstance(parent, exp.Table) and parent.this is node:
+        return ".".join([*(part.lower() for part in (parent.catalog, parent.db) if part), name])
+    return name
+
+
+# Relations
+
+
+def _below(node: exp.Expr, clause: exp.With, defined: _Names) -> Iterator[tuple[exp.Expr, _Names]]:
+    """Yield what stands directly below a query with a WITH clause, last first, and the WITH names visible there."""
+    everywhere = defined | _defined(clause.expressions)
+    members = list(_members(clause, everywhere if clause.args.get("recursive") else defined))
+    for child in node.iter_expressions(reverse=True):
+        yield from reversed(members) if child is clause else ((child, everywhere),)
+
+
+def _members(clause: exp.With, defined: _Names) -> Iterator[tuple[exp.Expr, _Names]]:
+    # Without RECURSIVE a member sees those before it: its own name there means a relation of that name.
+    for member in clause.expressions:
+        yield member, defined
+        defined |= _defined([member])
+
+
+def _defined(members: list[exp.Expr]) -> _Names:
+    aliases = (member.args.get("alias") for member in members)
+    return frozenset(_folded(alias.this) for alias in aliases if alias is not None and alias.this)
+
+
+def _relation(node: exp.Expr, defined: _Names) -> Relation | None:
+    if isinstance(node, exp.In):
+        # SQLite's `a IN t` reads the table t.
+        column = node.args.get("field")
+        if isinstance(column, exp.Literal) and column.is_string:
+            return Relation(column.name)
+        if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
+            return None
+        name, schema, catalog = column.this, column.table, column.db
+    else:
+        name = node.this
+        schema, catalog = (part.name if part else "" for part in (node.args.get("db"), node.args.get("catalog")))
+        if isinstance(name, exp.Dot):
+            return Relation(".".join(part.name for part in name.flatten()), schema or None, catalog or None)
+        if not isinstance(name, exp.Identifier):
+            return None
+    if not schema and _folded(name) in defined:
+        return None
+    return Relation(name.name, schema or None, catalog or None)
+
+
+def _folded(name: exp.Expr) -> _Name:
+    """What two spellings of one WITH name share. Wrongly told apart, a name counts as a relation, which is safe."""
+    quoted = bool(name.args.get("quoted")) and name.name != name.name.lower()
+    return (name.name, True) if quoted else (name.name.lower(), False)

@@ -1,0 +1,181 @@
+"""From one SQL to another, by way of a sqlglot tree. What cannot be translated rightly is refused, not guessed.
+
+The core knows how to carry parameters and when to refuse; what is particular to a target is its dialect's `rewrite`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from typing import Literal
+
+from sqlglot import ErrorLevel, exp
+from sqlglot.dialects.dialect import Dialect as Grammar
+from sqlglot.dialects.dialect import Dialects
+from sqlglot.errors import SqlglotError
+
+from dragoman.errors import InvalidSql, ParameterError, Unsupported
+from dragoman.sql.facts import is_query
+from dragoman.sql.lexicon import Lexicon
+from dragoman.sql.statement import Statement
+from dragoman.sql.text import clean, tokens
+from dragoman.sql.tree import parse_text
+
+Rewrite = Callable[[exp.Expr], exp.Expr]
+Placeholder = Literal["$1", "?"]
+
+# sqlglot's generators take time that grows faster than the text.
+MAX_LENGTH = 16 * 1024
+# A call no dialect has: every grammar reads it as a value, and every generator writes it as it came.
+_MARK = "DRAGOMAN_PARAMETER"
+_ALIASES = {"postgresql": "postgres", "sqlserver": "tsql", "mariadb": "mysql"}
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """SQL for the target, and `notices` of what changed, in words.
+
+    `order`: for its parameters, from first to last, which of the source's values (from 1) each takes; None when they
+    are the source's own, in order.
+    """
+
+    sql: str
+    order: tuple[int, ...] | None = None
+    notices: tuple[str, ...] = ()
+
+
+def translate(
+    text: str, *, source: str, target: str, rewrite: Rewrite | None = None, placeholder: Placeholder = "?"
+) -> Translation:
+    """Translate one query from the SQL called `source` to sqlglot's `target`.
+
+    `rewrite` gets the source's tree, whose parameters are named placeholders (`exp.Placeholder(this="2")`) and whose
+    `meta["source"]` says what it was written in; it may add sentences to `meta["notices"]`. `placeholder` is how the
+    target writes its first parameter. Raises `ParameterError` for an unknown source, `InvalidSql` for what does not
+    parse, `Unsupported` for what the target cannot say.
+    """
+    source = _grammar_name(source)
+    if source == target:
+        return Translation(text)
+    if len(text) > MAX_LENGTH:
+        raise InvalidSql(
+            f"A statement of more than {MAX_LENGTH} characters is not translated.",
+            suggestion=f"Write it in {target}, or pass long values as parameters.",
+        )
+    statement = Statement.parse(text, sqlglot=source, lexicon=_lexicon(source))
+    if _MARK in statement.text.upper():
+        raise InvalidSql(f"{_MARK} is a name of ours.", suggestion="Use another name.")
+    tree = parse_text(statement, _marked(statement))
+    if not is_query(tree):
+        raise Unsupported("Only queries are translated.", suggestion="Send one SELECT, VALUES or WITH.")
+    tree = _with_placeholders(tree)
+    tree.meta.update(source=source, notices=[])
+    tree = _rewritten(tree, rewrite)
+    notices = tuple(dict.fromkeys((f"Translated from {source} to {target}.", *tree.meta["notices"])))
+    sql, order = _numbered(_generate(tree, target), target, placeholder)
+    return Translation(sql, order, notices)
+
+
+def _grammar_name(name: str) -> str:
+    known = {grammar.value for grammar in Dialects if grammar.value} - {"prql", "dax", "solr"}
+    found = _ALIASES.get(name.lower(), name.lower())
+    if found not in known:
+        near = get_close_matches(found, known | _ALIASES.keys(), n=3)
+        raise ParameterError(
+            f"from_dialect {name!r} is not known.",
+            suggestion=f"Did you mean {', '.join(near)}?" if near else f"Use one of {', '.join(sorted(known))}.",
+        )
+    return found
+
+
+@cache
+def _lexicon(name: str) -> Lexicon:
+    """A lexicon as far as sqlglot's tokenizer tells it; what runs is judged again with the dialect's own."""
+    lexer = Grammar.get_or_raise(name).tokenizer_class
+    dollars = "$" in lexer.HEREDOC_STRINGS
+    quotes = "".join(quote[0] for quote in lexer.IDENTIFIERS)
+    return Lexicon(
+        identifier_quotes=quotes,
+        backslash_escapes="\\" in lexer.STRING_ESCAPES,
+        escape_strings=any(quote[0].lower() == "e'" for quote in lexer.BYTE_STRINGS),
+        dollar_quotes=dollars,
+        nested_comments=lexer.NESTED_COMMENTS,
+        hash_comments="#" in lexer.COMMENTS,
+        dollar_names=dollars,
+        colon_casts="::" in lexer.KEYWORDS,
+        parameters="$" if dollars else "?",
+    )
+
+
+# Parameters
+
+
+def _marked(statement: Statement) -> str:
+    """The text with every parameter as a call that holds its number."""
+    parts: list[str] = []
+    copied = last = 0
+    for token in statement.tokens:
+        if token.kind == "parameter":
+            # A plain ? takes the number after the largest so far, as SQLite counts.
+            number = int(token.text[1:] or last + 1)
+            last = max(last, number)
+            parts += (statement.text[copied : token.start], f" {_MARK}({number}) ")
+            copied = token.end
+    return "".join((*parts, statement.text[copied:]))
+
+
+def _is_mark(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.upper() == _MARK
+
+
+def _with_placeholders(tree: exp.Expr) -> exp.Expr:
+    for node in list(tree.find_all(exp.Anonymous)):
+        if _is_mark(node):
+            node.replace(exp.Placeholder(this=node.expressions[0].name))
+    return tree
+
+
+def _generate(tree: exp.Expr, target: str) -> str:
+    for node in list(tree.find_all(exp.Placeholder)):
+        node.replace(exp.Anonymous(this=_MARK, expressions=[exp.Literal.number(node.name)]))
+    try:
+        return tree.sql(dialect=target, unsupported_level=ErrorLevel.RAISE, comments=False)
+    except SqlglotError as error:
+        raise Unsupported(
+            f"It cannot be said in {target}: {error}.", suggestion=f"Write the query in {target} itself."
+        ) from None
+    except RecursionError:
+        raise InvalidSql("The statement is nested too deeply.", suggestion="Shorten its chains of operators.") from None
+
+
+def _numbered(sql: str, target: str, placeholder: Placeholder) -> tuple[str, tuple[int, ...] | None]:
+    """The generated text with the target's own parameters instead of the calls that stand for them."""
+    lexicon = _lexicon(target)
+    found = tokens(clean(sql, lexicon), lexicon)
+    parts: list[str] = []
+    numbers: list[int] = []
+    copied = 0
+    for index, token in enumerate(found):
+        if token.text.upper() == _MARK:
+            number = int(found[index + 2].text)
+            numbers.append(number)
+            parts += (sql[copied : token.start], "?" if placeholder == "?" else f"${number}")
+            copied = found[index + 3].end
+    text = "".join((*parts, sql[copied:]))
+    straight = placeholder == "$1" or numbers == list(range(1, len(numbers) + 1))
+    return text, None if straight else tuple(numbers)
+
+
+# The target's own rewrite
+
+
+def _rewritten(tree: exp.Expr, rewrite: Rewrite | None) -> exp.Expr:
+    if rewrite is None:
+        tree.meta["notices"].append("No rules of ours cover this pair of dialects: check the result.")
+        return tree
+    kept = tree.meta
+    tree = rewrite(tree)
+    tree.meta.update(kept)
+    return tree

@@ -1,0 +1,226 @@
+"""A plugin that cannot be used is an error that names its distribution and the remedy; the others keep working."""
+
+import pytest
+from dragoman import CONTRACT, ConfigurationError, Database, DialectError, DialectPlugin, Gateway
+from dragoman.plugins import Plugins
+
+FINE = "plugin = PretendPlugin()"
+
+# What is wrong, as source of the module; then words of the error and of the remedy.
+BROKEN = {
+    "its module is not there": ("plugin = None", "other", "needs the module", "pip install --force-reinstall"),
+    "a dependency is not installed": ("import no_such_driver", "plugin", "'no_such_driver'", "--force-reinstall"),
+    "part of a dependency is missing": ("from json import no_such_name", "plugin", "ImportError", "pip install --upg"),
+    "it needs a newer dragoman": ("from dragoman import NewThing", "plugin", "does not have", "Upgrade dragoman"),
+    "it needs a newer part of dragoman": ("import dragoman.newer", "plugin", "does not have", "Upgrade dragoman"),
+    "it raises": ("1 / 0", "plugin", "ZeroDivisionError", "pip install --upgrade dragoman-odd"),
+    "it leaves": ("raise SystemExit(3)", "plugin", "SystemExit", "pip install --upgrade dragoman-odd"),
+    "it does not compile": ("def (", "plugin", "SyntaxError", "pip install --upgrade dragoman-odd"),
+    "the entry point names nothing": (FINE, "nothing", "AttributeError", "pip install --upgrade dragoman-odd"),
+    "a class": (FINE, "PretendPlugin", "names a class; it must name an instance", "pip install"),
+    "another type": ("plugin = {}", "plugin", "names a dict, not a DialectPlugin", "pip install"),
+    "no dialect": (f"del PretendPlugin.dialect\n{FINE}", "plugin", "`dialect` is not", "pip install"),
+    "a dialect of another type": (f"PretendPlugin.dialect = 'odd'\n{FINE}", "plugin", "`dialect` is not", "pip"),
+    "an older contract": (
+        f"from dataclasses import replace\nPretendPlugin.dialect = replace(PretendPlugin.dialect, contract=0)\n{FINE}",
+        "plugin",
+        f"contract version 0, this dragoman has {CONTRACT}",
+        "Upgrade dragoman-odd",
+    ),
+    "a newer contract": (
+        f"from dataclasses import replace\nPretendPlugin.dialect = replace(PretendPlugin.dialect, contract=99)\n{FINE}",
+        "plugin",
+        "contract version 99",
+        "Upgrade dragoman.",
+    ),
+    "a hook is missing": (
+        "class Half(DialectPlugin):\n    dialect = PretendPlugin.dialect\n    @hookimpl\n"
+        "    def executor(self, database): ...\nplugin = Half()",
+        "plugin",
+        "TypeError",
+        "pip install",
+    ),
+    "a hook is not marked": (
+        "class Odd(PretendPlugin):\n    def executor(self, database): ...\nplugin = Odd()",
+        "plugin",
+        "hook executor is not marked with @hookimpl",
+        "pip install",
+    ),
+    "a hook is misspelled": (
+        "class Odd(PretendPlugin):\n    @hookimpl\n    def validator(self, database): ...\nplugin = Odd()",
+        "plugin",
+        "'validator' with @hookimpl, which is no hook: did you mean validators?",
+        "pip install",
+    ),
+    "a hook nobody has": (
+        "class Odd(PretendPlugin):\n    @hookimpl\n    def on_start(self): ...\nplugin = Odd()",
+        "plugin",
+        "there are executor, inspector, validators",
+        "pip install",
+    ),
+    "a hook takes what it is not given": (
+        "class Odd(PretendPlugin):\n    @hookimpl\n    def executor(self, db): ...\nplugin = Odd()",
+        "plugin",
+        "hook executor takes db; it may take database",
+        "pip install",
+    ),
+    "a hook is async": (
+        "class Odd(PretendPlugin):\n    @hookimpl\n    async def executor(self, database): ...\nplugin = Odd()",
+        "plugin",
+        "hook executor is async",
+        "pip install",
+    ),
+    "options that are no dataclass": (
+        "from dataclasses import replace\nPretendPlugin.dialect = replace(PretendPlugin.dialect, options=dict)\n"
+        + FINE,
+        "plugin",
+        "`options` is not a dataclass",
+        "pip install",
+    ),
+    "another name than it registers": (
+        "from dataclasses import replace\nPretendPlugin.dialect = replace(PretendPlugin.dialect, name='sqlite')\n"
+        + FINE,
+        "plugin",
+        "calls itself 'sqlite', a name it does not register",
+        "pip install",
+    ),
+}
+
+
+@pytest.fixture
+def good(install):
+    install(
+        "dragoman-good",
+        "from dataclasses import replace\nPretendPlugin.dialect = replace(PretendPlugin.dialect, name='good')\n" + FINE,
+        dialects={"good": "plugin"},
+        pretend=True,
+    )
+
+
+def at(*dialects: str) -> list[Database]:
+    return [Database(name=dialect, dialect=dialect) for dialect in dialects]
+
+
+@pytest.mark.usefixtures("good")
+@pytest.mark.parametrize("case", BROKEN)
+async def test_a_broken_plugin_is_named_with_its_remedy_and_others_answer(case: str, install):
+    source, attribute, what, remedy = BROKEN[case]
+    site = install("dragoman-odd", source, dialects={"pretend": attribute}, pretend=True)
+    if attribute == "other":
+        (site / "dragoman_odd.py").unlink()
+    async with Gateway.open(at("pretend", "good")) as gateway:
+        for _ in range(2):
+            with pytest.raises(DialectError) as raised:
+                await gateway.query("pretend", "SELECT 1")
+            assert "dragoman-odd 1.0 is broken" in raised.value.message
+            assert what in raised.value.message
+            assert remedy in raised.value.suggestion
+            assert str(site) not in raised.value.message
+            assert (await gateway.query("good", "SELECT 1")).rows == [["good", "SELECT 1"]]
+
+
+@pytest.mark.usefixtures("good")
+async def test_a_dialect_that_is_not_installed_is_named_with_how_to_install_it():
+    async with Gateway.open(at("sqlit", "good")) as gateway:
+        with pytest.raises(DialectError, match="'sqlit' is installed") as raised:
+            gateway.database("sqlit")
+        assert "Did you mean 'sqlite'?" in raised.value.suggestion
+        assert "pip install dragoman-sqlit`" in raised.value.suggestion
+        assert (await gateway.query("good", "SELECT 1")).row_count == 1
+
+
+@pytest.mark.usefixtures("good")
+async def test_a_name_that_two_distributions_claim_is_nobody_s(install):
+    for distribution in ("dragoman-first", "dragoman-second"):
+        install(distribution, FINE, dialects={"pretend": "plugin"}, pretend=True)
+    async with Gateway.open(at("pretend", "good")) as gateway:
+        with pytest.raises(DialectError, match="dragoman-first and dragoman-second") as raised:
+            gateway.database("pretend")
+        assert "pip uninstall dragoman-second" in raised.value.suggestion
+        assert (await gateway.query("good", "SELECT 1")).row_count == 1
+
+
+async def test_one_plugin_may_have_two_names(install):
+    install("dragoman-odd", FINE, dialects={"pretend": "plugin", "pretense": "plugin"}, pretend=True)
+    async with Gateway.open(at("pretense", "pretend")) as gateway:
+        assert (await gateway.query("pretense", "SELECT 1")).rows[0][0] == "pretense"
+        assert (await gateway.query("pretend", "SELECT 1")).rows[0][0] == "pretend"
+        assert gateway.database("pretend").dialect is gateway.database("pretense").dialect
+
+
+HOOK_FAULTS = {
+    "returns nothing": ("executor", "return None", "returned NoneType, not an Executor"),
+    "returns another type": ("executor", "return 3", "returned int, not an Executor"),
+    "raises": ("executor", "raise KeyError(database.password.reveal())", "raised KeyError"),
+    "an inspector that is none": ("inspector", "return executor", "not an Inspector"),
+    "one validator, not several": ("validators", "return object()", "gave a object, not a Validator"),
+    "validators that are none": ("validators", "return ['x']", "gave a str, not a Validator"),
+}
+
+
+@pytest.mark.parametrize("case", HOOK_FAULTS)
+async def test_a_hook_that_misbehaves_is_an_error_of_its_plugin(case: str, install):
+    hook, body, what = HOOK_FAULTS[case]
+    parameters = "database, executor" if hook == "inspector" else "database"
+    source = f"class Odd(PretendPlugin):\n    @hookimpl\n    def {hook}(self, {parameters}): {body}\nplugin = Odd()"
+    install("dragoman-odd", source, dialects={"pretend": "plugin"}, pretend=True)
+    async with Gateway.open([Database(name="x", dialect="pretend", password=secret("hush"))]) as gateway:
+        with pytest.raises(DialectError) as raised:
+            gateway.database("x")
+    assert f"The hook {hook} of 'pretend' of dragoman-odd" in raised.value.message
+    assert what in raised.value.message
+    assert "Upgrade dragoman-odd or report it" in raised.value.suggestion
+    assert "hush" not in str(raised.value)
+
+
+def secret(text: str):
+    from dragoman import Secret
+
+    return Secret(text)
+
+
+async def test_an_error_of_ours_from_a_hook_comes_out_as_it_is(install):
+    source = """
+    class Odd(PretendPlugin):
+        @hookimpl
+        def executor(self, database):
+            raise ConfigurationError("databases.x.host is missing.", suggestion="Set it.")
+    plugin = Odd()
+    """
+    install("dragoman-odd", source, dialects={"pretend": "plugin"}, pretend=True)
+    async with Gateway.open([Database(name="x", dialect="pretend")]) as gateway:
+        with pytest.raises(ConfigurationError, match="host is missing"):
+            gateway.database("x")
+
+
+def test_the_list_of_dialects_shows_broken_ones_with_their_reason(install):
+    install("dragoman-odd", "1 / 0", dialects={"odd": "plugin"})
+    install("dragoman-good", FINE, version="2.5", dialects={"pretend": "plugin"}, pretend=True)
+    known = {installed.name: installed for installed in Plugins.discover().installed()}
+    assert (known["odd"].status, known["odd"].distribution, known["odd"].version) == ("broken", "dragoman-odd", "1.0")
+    assert "ZeroDivisionError" in known["odd"].error
+    assert (known["pretend"].status, known["pretend"].version) == ("ok", "2.5")
+    assert known["pretend"].capabilities == ("read_only_session",)
+    assert known["sqlite"].driver.startswith("apsw 3.")
+
+
+def test_both_claimants_of_a_name_are_listed(install):
+    for distribution in ("dragoman-first", "dragoman-second"):
+        install(distribution, FINE, dialects={"pretend": "plugin"}, pretend=True)
+    known = {installed.name: installed for installed in Plugins.discover().installed()}
+    assert known["pretend"].status == "broken"
+    assert {"dragoman-first", "dragoman-second"} == set(known["pretend"].distribution.split(", "))
+
+
+def test_a_plugin_is_loaded_once_and_its_error_remembered(install):
+    site = install("dragoman-odd", "1 / 0", dialects={"pretend": "plugin"})
+    plugins = Plugins.discover()
+    errors = []
+    for _ in range(3):
+        with pytest.raises(DialectError) as raised:
+            plugins.load("pretend")
+        errors.append(raised.value)
+        (site / "dragoman_odd.py").write_text("plugin = None")
+    assert errors[0] is errors[1] is errors[2]
+    assert isinstance(plugins.load("sqlite"), DialectPlugin)
+    assert plugins.load("sqlite") is plugins.load("sqlite")

@@ -1,0 +1,118 @@
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from dragoman import InvalidSql, Lexicon, Relation, Statement
+
+SQLITE = Lexicon(identifier_quotes='"[`', unclosed_comment_ends=True, dollar_names=True)
+
+
+def statement(text: str, sqlglot: str = "sqlite", lexicon: Lexicon = SQLITE) -> Statement:
+    return Statement.parse(text, sqlglot=sqlglot, lexicon=lexicon)
+
+
+RELATIONS = [
+    ("SELECT 1", []),
+    ("SELECT * FROM a, b.c JOIN d ON 1 = 1", ["a", "b.c", "d"]),
+    ("SELECT (SELECT 1 FROM a) FROM b WHERE c IN (SELECT d FROM e)", ["a", "b", "e"]),
+    ('SELECT * FROM "a b", [c d], `e f`', ["a b", "c d", "e f"]),
+    ("SELECT * FROM a AS b, b AS a", ["a", "b"]),
+    ("SELECT * FROM a UNION SELECT * FROM b", ["a", "b"]),
+    ("SELECT * FROM json_each('[]')", []),
+    ("SELECT * FROM 'a'", ["a"]),
+    ("SELECT 1 IN a, 2 IN b.c, 3 IN 'd', 4 IN (5)", ["a", "b.c", "d"]),
+    ("WITH a AS (SELECT 1) SELECT * FROM a, b", ["b"]),
+    ("WITH a AS (SELECT * FROM a) SELECT * FROM a", ["a"]),
+    ("WITH RECURSIVE a AS (SELECT * FROM a) SELECT * FROM a", []),
+    ("WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT * FROM b", []),
+    ("WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a", ["b"]),
+    ("WITH a AS (SELECT 1) SELECT * FROM main.a", ["main.a"]),
+    ("SELECT * FROM (WITH a AS (SELECT 1) SELECT * FROM a), a", ["a"]),
+    ("SELECT * FROM x WHERE y IN (WITH a AS (SELECT 1) SELECT * FROM a)", ["x"]),
+    ("WITH A AS (SELECT 1) SELECT * FROM a", []),
+    ('WITH "A" AS (SELECT 1) SELECT * FROM a', ["a"]),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), RELATIONS)
+def test_relations_are_those_that_are_read(text: str, names: list[str]):
+    assert [str(relation) for relation in statement(text).relations()] == names
+
+
+def test_relations_keep_catalog_and_schema_apart():
+    assert statement('SELECT * FROM a."b.c".d', "trino", Lexicon()).relations() == (Relation("d", "b.c", "a"),)
+
+
+CALLED_TABLES = [
+    ("SELECT * FROM notes('a')", ["notes"]),
+    ("SELECT * FROM b, main.notes('a') AS n, json_each('a')", ["b", "main.notes"]),
+    ('SELECT * FROM a WHERE abs(b) IN (SELECT 1 FROM "My Notes"(a.c))', ["a", "My Notes"]),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), CALLED_TABLES)
+def test_a_table_that_is_called_is_a_relation_where_the_dialect_has_such(text: str, names: list[str]):
+    one = statement(text, lexicon=replace(SQLITE, table_functions=frozenset({"json_each"})))
+    assert sorted(map(str, one.relations()), key=str.lower) == names
+    assert {call.name for call in one.calls if call.offset in one.table_calls} == {names[-1].lower()}
+    assert not statement(text).table_calls
+
+
+@pytest.mark.parametrize("text", ["SELECT", "SELECT FROM a", "SELECT * FROM (SELECT FROM a)"])
+def test_a_select_of_nothing_is_refused(text: str):
+    with pytest.raises(InvalidSql):
+        _ = statement(text).facts
+
+
+FUNCTIONS = [
+    ("SELECT abs(1), Abs(2), max(count(*))", ["abs", "max", "count"]),
+    ("SELECT strftime('%Y', a), length(b), date(c)", ["strftime", "length", "date"]),
+    ('SELECT "f"(1), [g](2), `h`(3)', ["f", "g", "h"]),
+    ("SELECT a.f(1), a.b.g(2)", ["a.f", "a.b.g"]),
+    ("SELECT * FROM f(1) AS t, main.g(2)", ["f", "main.g"]),
+    ("WITH f(a) AS (SELECT 1) SELECT f(2) FROM f", ["f"]),
+    ("WITH f(a) AS (SELECT 1) SELECT * FROM f", []),
+    ("SELECT 1 WHERE a IN (1) AND EXISTS (SELECT 1) OR NOT (b) AND c BETWEEN (1) AND (2)", []),
+    ("SELECT CAST(a AS DECIMAL(10, 2)), CAST(b AS DOUBLE PRECISION(3))", []),
+    ("SELECT CASE WHEN (1) THEN (2) ELSE (3) END, sum(a) OVER (ORDER BY b) FROM t", ["sum"]),
+    ("VALUES (f(1))", ["f"]),
+    ("SELECT a LIKE b ESCAPE f(1)", ["f"]),
+    ("SELECT current_timestamp, 'f(1)', \"g(2)\"", []),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), FUNCTIONS)
+def test_functions_are_those_that_are_called_as_they_are_written(text: str, names: list[str]):
+    assert [name for name in statement(text).functions() if name != "current_timestamp"] == names
+
+
+def test_what_does_not_parse_says_where():
+    with pytest.raises(InvalidSql) as refusal:
+        _ = statement("SELECT 1\nFROM a b c d").tree
+    assert refusal.value.offset == 18
+
+
+def test_deep_chains_are_refused_and_not_fatal():
+    with pytest.raises(InvalidSql, match="deep"):
+        _ = statement("SELECT " + "NOT " * 9000 + "1").tree
+
+
+def test_the_tree_is_read_once():
+    one = statement("SELECT ?2, ?1, ?")
+    assert one.tree is one.tree
+
+
+def test_a_part_of_a_statement_keeps_its_offsets():
+    inner = statement("EXPLAIN SELECT a FROM b").after(8)
+    assert inner.text == " " * 8 + "SELECT a FROM b"
+    assert inner.tokens[0].start == 8
+
+
+def test_sqlglot_is_imported_only_when_a_tree_is_wanted():
+    code = (
+        "import sys; from dragoman import Lexicon, Statement;"
+        "Statement.parse('select 1 -- one', sqlglot='sqlite', lexicon=Lexicon()).tokens;"
+        "assert 'sqlglot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

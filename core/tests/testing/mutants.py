@@ -1,0 +1,505 @@
+"""Plugins with one deliberate fault each, made of the real SQLite plugin. The kit must catch every one.
+
+A mutant is an entry point of its own; its name is the dialect's, unless that is the fault.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import sqlite3
+import threading
+import time
+from contextlib import asynccontextmanager
+from typing import ClassVar
+
+from dragoman import (
+    Capability,
+    Column,
+    Database,
+    DialectPlugin,
+    Encoded,
+    Executor,
+    Inspector,
+    InvalidSql,
+    Kind,
+    Plan,
+    QueryError,
+    RowStream,
+    TableNotFound,
+    encode,
+    hookimpl,
+)
+from dragoman_sqlite.plugin import plugin as sqlite
+
+PLUGINS = {}
+CATCHES = {}
+"""The case of the kit that must fail for each mutant."""
+
+
+class Wrapped(Executor):
+    """The real executor, behind one fault."""
+
+    def __init__(self, inner: Executor, database: Database) -> None:
+        self.inner = inner
+        self.database = database
+
+    def open(self, request):
+        return self.inner.open(request)
+
+    async def describe(self, request):
+        return await self.inner.describe(request)
+
+    async def explain(self, request, options):
+        return await self.inner.explain(request, options)
+
+    async def aclose(self):
+        await self.inner.aclose()
+
+
+class Told(Inspector):
+    """The real inspector; `change` is the fault."""
+
+    def __init__(self, inner: Inspector) -> None:
+        self.inner = inner
+
+    def change(self, table):
+        return table
+
+    async def version(self):
+        return await self.inner.version()
+
+    async def schemas(self):
+        return await self.inner.schemas()
+
+    async def tables(self, scope):
+        inspection = await self.inner.tables(scope)
+        return dataclasses.replace(inspection, tables=tuple(self.change(table) for table in inspection.tables))
+
+
+class Mutant(DialectPlugin):
+    """Owns a dialect made of SQLite's; a fault replaces its executor or its inspector."""
+
+    executor_fault = None
+    inspector_fault = None
+
+    def __init__(self, mutant: str, /, **changes) -> None:
+        self.dialect = dataclasses.replace(sqlite.dialect, **{"name": mutant, **changes})
+
+    @hookimpl
+    def executor(self, database: Database) -> Executor:
+        executor = sqlite.executor(database)
+        return self.executor_fault(executor, database) if self.executor_fault else executor
+
+    @hookimpl
+    def inspector(self, database: Database, executor: Executor) -> Inspector:
+        inspector = sqlite.inspector(database, executor)
+        return self.inspector_fault(inspector) if self.inspector_fault else inspector
+
+
+def mutant(case: str):
+    """Register a plugin whose executor, inspector or own class has a fault, under the fault's name."""
+
+    def register(fault: type) -> type:
+        name = fault.__name__
+        plugin = fault(name) if issubclass(fault, Mutant) else Mutant(name)
+        if issubclass(fault, Executor):
+            plugin.executor_fault = fault
+        elif issubclass(fault, Inspector):
+            plugin.inspector_fault = fault
+        PLUGINS[name], CATCHES[name] = plugin, case
+        return fault
+
+    return register
+
+
+def described(mutant: str, case: str, /, **changes) -> None:
+    """Register a plugin that works and describes itself wrongly."""
+    PLUGINS[mutant], CATCHES[mutant] = Mutant(mutant, **changes), case
+
+
+class Rewritten(Wrapped):
+    """Decodes the real rows and hands `rows` on in their place."""
+
+    def columns(self, columns):
+        return columns
+
+    def rows(self, rows):
+        return rows
+
+    @asynccontextmanager
+    async def open(self, request):
+        async with self.inner.open(request) as stream:
+            yield RowStream(self.columns(list(stream.columns)), self.batches(stream))
+
+    async def batches(self, stream):
+        async for batch in stream.batches:
+            rows = [json.loads(row) for row in batch.rows] if isinstance(batch, Encoded) else batch
+            yield encode(stream.columns, self.rows(rows))
+
+
+class Bare(Wrapped):
+    """Python's own sqlite3 in a thread, without any of the care."""
+
+    def connect(self):
+        return sqlite3.connect(self.database.folder / self.database.database, check_same_thread=False)
+
+    def execute(self, connection, request):
+        return connection.execute(request.statement, tuple(request.parameters))
+
+    def fetch(self, request):
+        connection = self.connect()
+        try:
+            cursor = self.execute(connection, request)
+            columns = [Column(entry[0], "any", Kind("any")) for entry in cursor.description or ()]
+            rows = cursor.fetchmany(request.limits.max_rows + 1)
+            connection.commit()
+        except sqlite3.Error as error:
+            raise self.translated(error) from None
+        finally:
+            connection.close()
+        return columns, rows
+
+    def translated(self, error):
+        message = str(error)
+        if message.startswith("no such table: "):
+            return TableNotFound(message, identifier=message[15:])
+        return QueryError(message) if "overflow" in message else InvalidSql(message)
+
+    @asynccontextmanager
+    async def open(self, request):
+        columns, rows = await asyncio.to_thread(self.fetch, request)
+        yield RowStream(columns, self.once(rows))
+
+    async def once(self, rows):
+        yield rows
+
+
+# Rows and values
+
+
+@mutant("a_result_of_one_row_more_is_truncated_and_says_so")
+class StopsAtTheLimit(Rewritten):
+    """Never tells of the row after the limit."""
+
+    @asynccontextmanager
+    async def open(self, request):
+        async with super().open(request) as stream:
+            yield RowStream(stream.columns, self.cut(stream, request.limits.max_rows))
+
+    async def cut(self, stream, left):
+        async for batch in stream.batches:
+            yield Encoded.of(batch.rows[:left], batch.notices)
+            left -= len(batch.rows[:left])
+
+
+@mutant("nothing_is_lost_or_repeated_between_batches")
+class LosesRowsBetweenBatches(Rewritten):
+    def rows(self, rows):
+        return rows[:-1] if len(rows) > 100 else rows
+
+
+@mutant("a_row_limit_keeps_the_order")
+class LosesTheOrder(Rewritten):
+    def rows(self, rows):
+        return sorted(rows, key=str)
+
+
+@mutant("two_columns_of_one_name_both_survive")
+class MergesColumnsOfOneName(Rewritten):
+    @asynccontextmanager
+    async def open(self, request):
+        async with self.inner.open(request) as stream:
+            names = [column.name for column in stream.columns]
+            kept = [at for at, name in enumerate(names) if name not in names[:at]]
+            yield RowStream([stream.columns[at] for at in kept], self.merged(stream, kept))
+
+    async def merged(self, stream, kept):
+        async for batch in stream.batches:
+            rows = [json.loads(row) for row in batch.rows]
+            yield [[row[at] for at in kept] for row in rows]
+
+
+@mutant("an_empty_result_has_its_columns")
+class ForgetsTheColumnsOfAnEmptyResult(Bare):
+    def fetch(self, request):
+        columns, rows = super().fetch(request)
+        return (columns if rows else []), rows
+
+
+@mutant("a_value_is_exact[integer_beyond_2_53]")
+class RoundsLargeIntegers(Rewritten):
+    def rows(self, rows):
+        return [[float(v) if isinstance(v, str) and v.lstrip("-").isdigit() else v for v in row] for row in rows]
+
+
+@mutant("null_and_empty_text_differ")
+class MakesNullAnEmptyText(Rewritten):
+    def rows(self, rows):
+        return [["" if value is None else value for value in row] for row in rows]
+
+
+@mutant("a_value_is_exact[unicode]")
+class StripsTexts(Rewritten):
+    def rows(self, rows):
+        return [[v.encode("ascii", "ignore").decode() if isinstance(v, str) else v for v in row] for row in rows]
+
+
+# Errors
+
+
+@mutant("the_executor_s_own_errors_are_ours[table]")
+class LetsTheDriversErrorsOut(Bare):
+    def translated(self, error):
+        return error
+
+
+@mutant("the_executor_s_own_errors_are_ours[run_time]")
+class CallsEveryErrorInvalidSql(Bare):
+    def translated(self, error):
+        return InvalidSql(str(error))
+
+
+@mutant("an_unknown_table_is_named_and_the_near_one_suggested")
+class DoesNotNameWhatIsUnknown(Bare):
+    def translated(self, error):
+        return TableNotFound("no such table") if "no such table" in str(error) else super().translated(error)
+
+
+@mutant("no_error_shows_what_must_not_be_shown")
+class ShowsThePath(Bare):
+    def translated(self, error):
+        error = super().translated(error)
+        error.message += f" in {self.database.folder.absolute()}"
+        return error
+
+
+@mutant("a_database_that_cannot_be_reached_is_named_and_its_address_is_not")
+class ShowsThePassword(Wrapped):
+    @asynccontextmanager
+    async def open(self, request):
+        password = self.database.password.reveal() if self.database.password else ""
+        try:
+            async with self.inner.open(request) as stream:
+                yield stream
+        except Exception as error:
+            error.message = f"{getattr(error, 'message', error)} as user:{password}"
+            raise
+
+
+@mutant("a_failed_statement_spoils_nothing")
+class DiesOfOneFailure(Wrapped):
+    failed = False
+
+    @asynccontextmanager
+    async def open(self, request):
+        if self.failed:
+            raise QueryError("current transaction is aborted", suggestion="Roll back.")
+        try:
+            async with self.inner.open(request) as stream:
+                yield stream
+        except Exception:
+            type(self).failed = True
+            raise
+
+
+# Work
+
+
+@mutant("a_cancelled_query_is_ended_in_the_database")
+class WorksOnWhenCancelled(Bare):
+    """Cancelling only stops waiting for the thread; the statement runs on until the test ends it."""
+
+    running: ClassVar = []
+
+    def connect(self):
+        connection = super().connect()
+        self.running.append(connection)
+        return connection
+
+    async def aclose(self):
+        for connection in self.running:
+            with contextlib.suppress(sqlite3.ProgrammingError):  # it is closed already
+                connection.interrupt()
+        self.running.clear()
+
+
+@mutant("the_executor_keeps_the_deadline_by_itself")
+class IgnoresItsDeadline(Wrapped):
+    def open(self, request):
+        return self.inner.open(dataclasses.replace(request, limits=dataclasses.replace(request.limits, timeout=60)))
+
+
+@mutant("a_slow_query_does_not_hold_up_others")
+class BlocksTheEventLoop(Bare):
+    @asynccontextmanager
+    async def open(self, request):
+        if "t15" in request.statement:
+            time.sleep(6)  # as a driver does that is not asynchronous
+            raise QueryError("It ended.")
+        columns, rows = self.fetch(request)
+        yield RowStream(columns, self.once(rows))
+
+
+@mutant("queries_at_once_get_each_its_own_answer")
+class AnswersQueriesWithEachOthersRows(Wrapped):
+    latest = None
+
+    @asynccontextmanager
+    async def open(self, request):
+        type(self).latest = request
+        await asyncio.sleep(0.05)
+        async with self.inner.open(self.latest) as stream:
+            yield stream
+
+
+# Safety
+
+
+@mutant("writes_are_refused_by_the_engine_itself")
+class LetsWritesThrough(Bare):
+    """A connection that may write, committed at the end."""
+
+
+@mutant("a_second_statement_is_refused_by_the_driver_itself")
+class RunsSeveralStatements(Bare):
+    def execute(self, connection, request):
+        for statement in request.statement.split(";"):
+            cursor = connection.execute(statement, tuple(request.parameters))
+        return cursor
+
+
+@mutant("a_hostile_parameter_is_only_a_value[0]")
+class PastesParameters(Bare):
+    def execute(self, connection, request):
+        statement = request.statement
+        for value in request.parameters:
+            statement = statement.replace("?", f"'{value}'", 1)
+        return connection.execute(statement)
+
+
+# The catalog
+
+
+@mutant("nullable_columns_and_no_others_are_told_as_nullable")
+class InvertsNullable(Told):
+    def change(self, table):
+        columns = tuple(dataclasses.replace(column, nullable=not column.nullable) for column in table.columns)
+        return dataclasses.replace(table, columns=columns)
+
+
+@mutant("primary_keys_are_told_as_declared")
+class SortsCompositeKeys(Told):
+    def change(self, table):
+        constraints = tuple(
+            dataclasses.replace(constraint, columns=tuple(sorted(constraint.columns, reverse=True)))
+            for constraint in table.constraints
+        )
+        return dataclasses.replace(table, constraints=constraints)
+
+
+@mutant("foreign_keys_are_told_as_declared")
+class ForgetsForeignKeys(Told):
+    def change(self, table):
+        return dataclasses.replace(table, foreign_keys=())
+
+
+@mutant("every_relation_is_told")
+class TellsNoViews(Told):
+    async def tables(self, scope):
+        inspection = await super().tables(scope)
+        return dataclasses.replace(inspection, tables=tuple(t for t in inspection.tables if t.type != "view"))
+
+
+@mutant("a_scope_of_names_restricts")
+class IgnoresTheScope(Told):
+    async def tables(self, scope):
+        return await super().tables(type(scope)())
+
+
+@mutant("columns_are_told_in_their_order")
+class TellsColumnsOutOfOrder(Told):
+    def change(self, table):
+        return dataclasses.replace(table, columns=table.columns[::-1])
+
+
+# Life
+
+
+@mutant("closing_leaves_no_process_and_no_thread_behind")
+class LeavesAThreadBehind(Wrapped):
+    def __init__(self, inner, database):
+        super().__init__(inner, database)
+        self.end = threading.Event()
+
+    def open(self, request):
+        threading.Thread(target=self.end.wait, daemon=True, name="left behind", args=(20,)).start()
+        return super().open(request)
+
+
+@mutant("closing_leaves_no_process_and_no_thread_behind")
+class LeavesItsProcessesBehind(Wrapped):
+    left: ClassVar = []
+
+    async def aclose(self):
+        self.left.append(self.inner)
+
+
+@mutant("opening_a_database_connects_to_nothing")
+class ConnectsWhenMade(Wrapped):
+    def __init__(self, inner, database):
+        super().__init__(inner, database)
+        threading.Thread(target=threading.Event().wait, daemon=True, name="eager", args=(5,)).start()
+
+
+# What a plugin says of itself
+
+CAN = sqlite.dialect.capabilities
+described(
+    "DoesNotDeclareForeignKeys", "foreign_keys_are_told_as_declared", capabilities=CAN - {Capability.FOREIGN_KEYS}
+)
+described(
+    "DoesNotDeclareDescribe", "columns_can_be_had_without_running_as_declared", capabilities=CAN - {Capability.DESCRIBE}
+)
+described("DeclaresComments", "comments_are_told_as_declared", capabilities=CAN | {Capability.COMMENTS})
+described("DeclaresCatalogs", "catalogs_are_told_as_declared", capabilities=CAN | {Capability.CATALOGS})
+described("DeclaresArrays", "an_array_is_exact[array]", capabilities=CAN | {Capability.ARRAYS})
+described(
+    "DeclaresAGrammarWithoutAJudge", "an_own_grammar_brings_its_own_validator", capabilities=CAN | {Capability.GRAMMAR}
+)
+described("CallsItselfSomethingElse", "the_dialect_answers_to_its_name", name="SomethingElse")
+described("IsOfAnotherContract", "the_dialect_answers_to_its_name", contract=99)
+described("KnowsNoReservedWords", "names_that_need_quotes_are_told_as_stored_and_can_be_queried", reserved=frozenset())
+
+
+@mutant("a_plan_can_be_had_without_running_the_query")
+class ExplainsByRunning(Wrapped):
+    async def explain(self, request, options):
+        async with self.inner.open(request) as stream:
+            async for _ in stream.batches:
+                pass
+        return Plan(plan="SCAN", actual_time_ms=1.0)
+
+
+@mutant("the_dialect_answers_to_its_name")
+class MisspelledHook(Mutant):
+    """pluggy would never call it."""
+
+    @hookimpl
+    def validator(self, database: Database):
+        return ()
+
+
+@mutant("the_dialect_answers_to_its_name")
+class MisspelledArgument(Mutant):
+    @hookimpl
+    def inspector(self, db: Database, executor: Executor):
+        return sqlite.inspector(db, executor)
+
+
+def __getattr__(name: str) -> DialectPlugin:
+    """Entry points name `mutants:PLUGINS_<mutant>`."""
+    try:
+        return PLUGINS[name.removeprefix("PLUGINS_")]
+    except KeyError:
+        raise AttributeError(name) from None

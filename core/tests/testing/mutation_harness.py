@@ -1,0 +1,25 @@
+"""The kit over every mutant and over the plugin without a fault; test_mutants.py runs it in a process of its own."""
+
+import sqlite3
+from typing import ClassVar
+
+import mutants
+import pytest
+from dragoman import Capability, Database
+from dragoman.testing import DialectConformance
+
+
+class Harness(DialectConformance):
+    mutant: ClassVar[str]
+    engine_lacks = frozenset({Capability.COMMENTS})
+    failing_query = "SELECT abs(-9223372036854775807 - 1) AS overflow"
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def database(cls, folder):
+        cls.fill("sqlite", sqlite3.connect(folder / "sample.db"))
+        return Database(name="sample", dialect=cls.mutant, database="sample.db", folder=folder)
+
+
+for name in ("sqlite", *mutants.PLUGINS):
+    globals()[f"Test_{name}"] = type(f"Test_{name}", (Harness,), {"mutant": name})

@@ -1,0 +1,204 @@
+"""Dates. SQLite keeps them as text, so only what is known to be a date is rewritten, and nothing is guessed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlglot import exp
+
+from dragoman_sqlite.rewriting import (
+    TSQL,
+    Notes,
+    Rewriter,
+    call,
+    folded,
+    integer,
+    is_integer,
+    is_text,
+    kind_of,
+    number,
+    real,
+    unsupported,
+)
+
+_TEXT_NOTICE = "Dates are texts in SQLite: columns must hold them as YYYY-MM-DD or YYYY-MM-DD HH:MM:SS."
+_UNITS = {"year": "year", "month": "month", "week": "day", "day": "day", "hour": "hour", "minute": "minute"} | {
+    "second": "second"
+}
+_INTERVAL = re.compile(r"\s*([+-]?\d+)\s*([a-z]+)\s*")
+
+# What strftime gives for a field of a date, and how that becomes the number other databases give.
+_FIELDS = {
+    "YEAR": "%Y", "MONTH": "%m", "DAY": "%d", "HOUR": "%H", "MINUTE": "%M", "DOW": "%w", "ISODOW": "%u", "DOY": "%j",
+    "WEEK": "%V", "ISOYEAR": "%G",
+}  # fmt: skip
+_TRUNCATED = {
+    "YEAR": "%Y-01-01 00:00:00", "MONTH": "%Y-%m-01 00:00:00", "DAY": "%Y-%m-%d 00:00:00",
+    "HOUR": "%Y-%m-%d %H:00:00", "MINUTE": "%Y-%m-%d %H:%M:00", "SECOND": "%Y-%m-%d %H:%M:%S",
+}  # fmt: skip
+_TRUNCATES_TO_TIMESTAMP = frozenset({"postgres", "redshift", "materialize", "risingwave"})
+# Formats of strftime that SQLite has and that give the same digits everywhere.
+_FORMAT = re.compile(r"(?:%[YmdHMSjFT]|[^%A-Za-z0-9]|\"?T\"?)*")
+
+
+def _modifiers(interval: Any, sign: int) -> list[tuple[int, str]]:
+    """An interval as amounts and units of SQLite's modifiers, months first as Postgres adds them."""
+    value, unit = interval.this, interval.args.get("unit")
+    if not isinstance(value, exp.Literal):
+        raise unsupported("An interval that is computed", "Write the interval as a literal.")
+    written = f"{value.name} {unit.name}" if unit else value.name
+    parts = _INTERVAL.findall(written.lower())
+    if not parts or _INTERVAL.sub("", written.lower()):
+        raise unsupported(
+            f"The interval {written!r}", "Write it in whole years, months, days, hours, minutes, seconds."
+        )
+    found: list[tuple[int, str]] = []
+    for amount, name in parts:
+        unit_name = _UNITS.get(name.rstrip("s"))
+        if unit_name is None:
+            raise unsupported(f"The interval unit {name}", "Use years, months, weeks, days, hours, minutes or seconds.")
+        found.append((sign * int(amount) * (7 if name.startswith("week") else 1), unit_name))
+    order = list(_UNITS.values())
+    return sorted(found, key=lambda part: order.index(part[1]))
+
+
+def _moved(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
+    kind = kind_of(moment)
+    if not kind:
+        raise unsupported(
+            "An interval beside what may be a date, a time or a timestamp",
+            "Say which: write column::date or column::timestamp.",
+        )
+    modifiers = _modifiers(interval, sign)
+    whole_days = all(unit in {"year", "month", "day"} for _, unit in modifiers)
+    gives = "date" if kind == "date" and whole_days else "timestamp"
+    texts: list[str] = []
+    for amount, unit in modifiers:
+        texts.append(f"{amount:+d} {unit}")
+        if unit in {"year", "month"}:
+            texts.append("floor")  # January 31st plus a month is February's last day, not March
+    notes.add(_TEXT_NOTICE)
+    return call("date" if gives == "date" else "datetime", moment, *texts, kind=gives)
+
+
+def _sum(node: Any, notes: Notes) -> Any:
+    sign = 1 if isinstance(node, exp.Add) else -1
+    left, right = node.this, node.expression
+    constant = folded(node)
+    if constant is not None:
+        return constant
+    if sign == 1 and notes.source in TSQL and (is_text(left) or is_text(right)):
+        return _joined(left, right)
+    if kind_of(left) == "interval" and sign == 1:
+        left, right = right, left
+    kinds = kind_of(left), kind_of(right)
+    if kinds[1] == "interval":
+        return _moved(left, right, sign, notes)
+    if kinds == ("date", "date") and sign == -1:
+        return integer(exp.paren(exp.Sub(this=call("julianday", left), expression=call("julianday", right))))
+    if kinds[0] == "date" and is_integer(right):
+        notes.add(_TEXT_NOTICE)
+        return call("date", left, f"{sign * int(right.name):+d} days", kind="date")
+    if any(kinds):
+        raise unsupported(
+            "Arithmetic between a date and what may be one",
+            "Cast both sides with ::date for a number of days, or add an interval written as a literal.",
+        )
+    if isinstance(left, exp.Column) and (isinstance(right, exp.Column) or is_integer(right)):
+        notes.add("+ and - on columns are arithmetic on numbers: write column::date where a date is meant.")
+    return node
+
+
+def _field(node: Any, notes: Notes) -> Any:
+    """year(a), month(a), day(a), hour(a), minute(a)."""
+    moment = node.this
+    while isinstance(moment, (exp.TsOrDsToDate, exp.TsOrDsToTimestamp)):
+        moment = moment.this
+    notes.add(_TEXT_NOTICE)
+    return integer(call("strftime", _FIELDS[node.key.upper()], moment))
+
+
+def _joined(left: Any, right: Any) -> Any:
+    """T-SQL joins texts with +, unless one side is a number."""
+    if any(isinstance(side, exp.Literal) and not re.search(r"[^\d.\s]", side.name) for side in (left, right)):
+        raise unsupported("+ between a number and what may be one", "Use concat(), or cast both sides.")
+    return exp.DPipe(this=left, expression=right)
+
+
+def _extract(node: Any, notes: Notes) -> Any:
+    field, moment = node.name.upper(), node.expression
+    notes.add(_TEXT_NOTICE)
+    if field in _FIELDS:
+        return integer(call("strftime", _FIELDS[field], moment))
+    if field == "SECOND":
+        return real(call("strftime", "%f", moment))
+    if field == "EPOCH":
+        return call("unixepoch", moment, "subsec")
+    if field == "QUARTER":
+        month = integer(call("strftime", "%m", moment))
+        return exp.paren(exp.Div(this=exp.paren(month + number(2)), expression=number(3), typed=True))
+    raise unsupported(f"EXTRACT({field})", f"Use one of {', '.join(_FIELDS)}, QUARTER, SECOND, EPOCH.")
+
+
+def _truncated(node: Any, notes: Notes) -> Any:
+    unit, moment = node.args["unit"].name.upper(), node.this
+    if node.args.get("zone"):
+        raise unsupported("date_trunc with a time zone", "Use UTC.")
+    notes.add(_TEXT_NOTICE)
+    stays_date = kind_of(moment) == "date" and notes.source not in _TRUNCATES_TO_TIMESTAMP
+    if unit in _TRUNCATED:
+        form = _TRUNCATED[unit]
+        return call("strftime", form[:8] if stays_date else form, moment, kind="date" if stays_date else "timestamp")
+    if unit == "WEEK":
+        monday = call("date", moment, "weekday 0", "-6 days", kind="date")
+        return monday if stays_date else call("datetime", monday, kind="timestamp")
+    raise unsupported(f"date_trunc to {unit}", f"Use one of {', '.join(_TRUNCATED)}, WEEK.")
+
+
+def _formatted(node: Any, notes: Notes) -> Any:
+    form = node.args["format"]
+    if not isinstance(form, exp.Literal) or not _FORMAT.fullmatch(form.name):
+        raise unsupported("This format of a date or number", "Use digits of years, months, days and times only.")
+    notes.add(_TEXT_NOTICE)
+    return call("strftime", form.name, node.this)
+
+
+def _date(node: Any, notes: Notes) -> Any:
+    if node.expressions or node.args.get("zone") or node.this is None:
+        raise unsupported("date() with several arguments", "Write a date as 'YYYY-MM-DD'.")
+    return as_moment(node.this, "date", notes)
+
+
+def _now(node: Any, notes: Notes) -> Any:
+    if node.this is not None:
+        raise unsupported("The current time with a precision or a zone", "Use CURRENT_TIMESTAMP, which is in UTC.")
+    notes.add("The current time is UTC in whole seconds.")
+    return node
+
+
+def as_moment(value: Any, kind: str, notes: Notes) -> Any:
+    """`value` cast to a date or a timestamp."""
+    if isinstance(value, exp.Literal) and not value.is_string:
+        raise unsupported("A number as a date", "Write dates as 'YYYY-MM-DD'.")
+    if kind == "timestamp" and isinstance(value, exp.Literal) and "." in value.name:
+        raise unsupported("Fractions of a second", "Write timestamps in whole seconds.")
+    notes.add(_TEXT_NOTICE)
+    return call("date" if kind == "date" else "datetime", value, kind=kind)
+
+
+DATES: dict[type[Any], Rewriter] = {
+    exp.Add: _sum,
+    exp.Sub: _sum,
+    exp.Extract: _extract,
+    exp.Year: _field,
+    exp.Month: _field,
+    exp.Day: _field,
+    exp.TimestampTrunc: _truncated,
+    exp.DateTrunc: _truncated,
+    exp.TimeToStr: _formatted,
+    exp.Date: _date,
+    exp.CurrentDate: _now,
+    exp.CurrentTime: _now,
+    exp.CurrentTimestamp: _now,
+}

@@ -1,0 +1,411 @@
+"""Texts, numbers, casts, JSON and aggregates whose meaning or name differs in SQLite."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from sqlglot import exp
+
+from dragoman_sqlite.rewrite_dates import as_moment
+from dragoman_sqlite.rewriting import (
+    IGNORE_CASE,
+    TSQL,
+    Notes,
+    Rewriter,
+    call,
+    exact,
+    folded,
+    integer,
+    is_integer,
+    is_ours,
+    is_text,
+    number,
+    real,
+    text,
+    unsupported,
+)
+
+_PREDICATES = (
+    exp.Boolean, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.In,
+    exp.Between, exp.Exists, exp.Like, exp.Glob, exp.Escape, exp.LogicalAnd, exp.LogicalOr, exp.NullSafeEQ,
+    exp.NullSafeNEQ,
+)  # fmt: skip
+_WHOLE = (exp.Count, exp.Length, exp.StrPosition, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Placeholder)
+
+
+def is_predicate(node: Any) -> bool:
+    """Whether a node gives a truth value."""
+    while isinstance(node, (exp.Paren, exp.Alias)):
+        node = node.this
+    return isinstance(node, _PREDICATES)
+
+
+# Numbers
+
+
+def _product(node: Any, notes: Notes) -> Any:
+    return folded(node) or node
+
+
+def _quotient(node: Any, notes: Notes) -> Any:
+    if not exact(node.expression):
+        notes.add("Division by zero gives NULL in SQLite.")
+    if isinstance(node, exp.Mod) and not all(
+        (value := exact(side)) is None or value == value.to_integral() for side in (node.this, node.expression)
+    ):
+        raise unsupported("The remainder of a division of decimals", "Use whole numbers.")
+    return node
+
+
+_HALVES_TO_EVEN = frozenset({"postgres", "redshift", "materialize", "risingwave"})
+
+
+def _is_real(node: Any) -> bool:
+    """Whether a node is a cast to a double as it stood in the source or as it was mended."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return isinstance(node, exp.Cast) and node.args["to"].this.name in {"DOUBLE", "FLOAT"} and not is_ours(node)
+
+
+def _rounded(node: Any, notes: Notes) -> Any:
+    constant, digits = exact(node.this), node.args.get("decimals")
+    if isinstance(node, exp.Round) and constant is not None and is_integer(digits):
+        # A number with decimals is exact elsewhere; SQLite would round the binary float next to it.
+        value = constant.quantize(Decimal(1).scaleb(-int(digits.name)), rounding=ROUND_HALF_UP)
+        return exp.Neg(this=number(f"{-value:f}")) if value < 0 else number(f"{value:f}")
+    if isinstance(node, exp.Round) and notes.source in _HALVES_TO_EVEN:
+        if _is_real(node.this):
+            raise unsupported("round() of a double, which rounds halves to even,", "Cast to numeric first.")
+        if constant is None:
+            notes.add("round() rounds halves away from zero, as it does for numeric.")
+    if isinstance(node.args.get("decimals"), exp.Neg):
+        raise unsupported("Rounding to tens or hundreds", "Divide, round, and multiply.")
+    if isinstance(node, exp.Trunc) and node.args.get("decimals"):
+        raise unsupported("trunc() with a number of digits", "Use round().")
+    return node
+
+
+def _random(node: Any, notes: Notes) -> Any:
+    if not isinstance(node.parent, exp.Ordered):
+        raise unsupported("random() as a number from 0 to 1", "Use it in ORDER BY random() only.")
+    return call("random")
+
+
+def _extreme(node: Any, notes: Notes) -> Any:
+    values = [node.this, *node.expressions]
+    name = "max" if isinstance(node, exp.Greatest) else "min"
+    if not values[1:]:
+        raise unsupported(f"{node.key} of one value", "Give it two values.")
+    if not node.args.get("ignore_nulls"):
+        return call(name, *values)
+    # SQLite's max(a, b) is NULL when one is; each argument falls back on the others.
+    turned = (values[n:] + values[:n] for n in range(len(values)))
+    return call(name, *(call("coalesce", *(value.copy() for value in turn)) for turn in turned))
+
+
+# Texts
+
+
+def _left(node: Any, notes: Notes) -> Any:
+    if not is_integer(node.expression):
+        raise unsupported(f"{node.key}() with a computed length", "Use substr().")
+    if isinstance(node, exp.Left):
+        return call("substr", node.this, number(1), node.expression)
+    if node.expression.name == "0":
+        return text("")
+    return call("substr", node.this, exp.Neg(this=node.expression))
+
+
+def _substring(node: Any, notes: Notes) -> Any:
+    start = node.args.get("start")
+    if start is None or is_text(start) or isinstance(start, exp.Neg) or exact(start) == 0:
+        raise unsupported("substring by a pattern or from before the beginning", "Start at 1 or later.")
+    return node
+
+
+def _position(node: Any, notes: Notes) -> Any:
+    if node.args.get("position") or node.args.get("occurrence"):
+        raise unsupported("A search from a position", "Use instr() on substr().")
+    searched, found = node.this, node.args["substr"]
+    if notes.source in IGNORE_CASE:
+        notes.add("The search ignores the case of ASCII letters only.")
+        searched, found = call("lower", searched), call("lower", found)
+    return call("instr", searched, found)
+
+
+def _length(node: Any, notes: Notes) -> Any:
+    if node.args.get("binary") and notes.source in IGNORE_CASE:
+        return call("octet_length", node.this)
+    return exp.Length(this=call("rtrim", node.this, " ")) if notes.source in TSQL else node
+
+
+def _concat(node: Any, notes: Notes) -> Any:
+    if node.args.get("coalesce"):
+        return call("concat", *node.expressions)
+    joined = node.expressions[0]
+    for part in node.expressions[1:]:
+        joined = exp.DPipe(this=joined, expression=part)
+    return exp.paren(joined)
+
+
+def _trim(node: Any, notes: Notes) -> Any:
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+    return call(name, *(part for part in (node.this, node.expression) if part))
+
+
+def _cased(node: Any, notes: Notes) -> Any:
+    notes.add("upper() and lower() change ASCII letters only.")
+    return node
+
+
+def _ascii(node: Any, notes: Notes) -> Any:
+    return call("unicode", node.this)
+
+
+_ESCAPE_STRINGS = frozenset({"postgres", "redshift", "materialize", "risingwave", "duckdb"})
+
+
+def _written(node: Any, notes: Notes) -> Any:
+    """E'...' and $$...$$ are texts written in another way; elsewhere b'...' is a value of bytes."""
+    if isinstance(node, exp.ByteString) and notes.source not in _ESCAPE_STRINGS:
+        raise unsupported("A literal of bytes", "Pass it as a parameter.")
+    return text(node.this)
+
+
+# Casts
+
+_INTEGERS = frozenset({"INT", "BIGINT", "SMALLINT", "TINYINT", "MEDIUMINT"})
+_TEXTS = frozenset({"TEXT", "VARCHAR", "NVARCHAR"})
+_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+_TRUE, _FALSE = frozenset({"true", "t", "yes", "on", "1"}), frozenset({"false", "f", "no", "off", "0"})
+
+
+def _cast(node: Any, notes: Notes) -> Any:
+    value, to = node.this, node.args["to"]
+    name = to.this.name
+    sizes = [int(size.this.name) for size in to.expressions if isinstance(size, exp.DataTypeParam)]
+    if name in _INTEGERS:
+        return _whole(value, notes)
+    if name in {"DOUBLE", "FLOAT"}:
+        return real(_numeric(value, notes))
+    if name == "DECIMAL":
+        scale = sizes[1] if len(sizes) > 1 else 0
+        decimal = real(_numeric(value, notes))
+        decimal.meta["ours"] = True
+        return exp.Round(this=decimal, decimals=number(scale)) if sizes else decimal
+    if name in _TEXTS:
+        return _as_text(value, sizes)
+    if name in {"DATE", "TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"}:
+        return as_moment(value, "date" if name == "DATE" else "timestamp", notes)
+    if name == "TIME":
+        return call("time", value)
+    if name == "BOOLEAN" and is_text(value) and value.name.lower() in _TRUE | _FALSE:
+        return exp.Boolean(this=value.name.lower() in _TRUE)
+    if name in {"JSON", "JSONB"}:
+        return call("json", value)
+    if name == "INTERVAL" and is_text(value):
+        return exp.Interval(this=value)
+    raise unsupported(f"A cast to {to.sql()}", "Cast to integer, double precision, numeric, text, date or timestamp.")
+
+
+def _numeric(value: Any, notes: Notes) -> Any:
+    """`value`, about to become a number: SQLite would take what a text begins with, or 0."""
+    if is_text(value) and not _NUMBER.fullmatch(value.name):
+        raise unsupported(f"A cast of the text {value.name[:20]!r} to a number", "Write a number.")
+    if isinstance(value, exp.Column):
+        notes.add("A cast of a text that is no number gives the number it begins with, or 0.")
+    return value
+
+
+def _whole(value: Any, notes: Notes) -> Any:
+    """`value` cast to an integer. Other databases round what SQLite would cut off."""
+    if _is_real(value) and notes.source in _HALVES_TO_EVEN:
+        raise unsupported("A cast of a double to an integer, which rounds halves to even,", "Cast to numeric first.")
+    value = _numeric(value, notes)
+    if isinstance(value, _WHOLE) or is_text(value) or is_integer(value) or is_predicate(value):
+        return integer(value)
+    fraction = call("typeof", value.copy())
+    case = exp.Case(this=fraction, default=integer(value.copy()))
+    case.append("ifs", exp.If(this=text("real"), true=integer(exp.Round(this=value))))
+    return case
+
+
+def _as_text(value: Any, sizes: list[int]) -> Any:
+    if is_predicate(value):
+        raise unsupported("A truth value as text", "Use CASE WHEN ... THEN 'true' ELSE 'false' END.")
+    if isinstance(value, exp.Literal) and not value.is_string and not is_integer(value):
+        raise unsupported("A number with decimals as text", "Write the text itself.")
+    written = exp.Cast(this=value, to=exp.DataType.build("text"))
+    return call("substr", written, number(1), number(sizes[0])) if sizes else written
+
+
+# JSON
+
+
+def _path(node: Any) -> str:
+    path = node.expression
+    parts = path.expressions if isinstance(path, exp.JSONPath) else ()
+    steps = [part for part in parts if not isinstance(part, exp.JSONPathRoot)]
+    written = "$" + "".join(
+        f"[{step.this}]" if isinstance(step, exp.JSONPathSubscript) else f".{step.this}" for step in steps
+    )
+    if not steps or not re.fullmatch(r"\$(?:\[\d+\]|\.[A-Za-z_]\w*)+", written):
+        raise unsupported("This path into JSON", "Use -> and ->> with plain keys or positions from 0.")
+    return written
+
+
+def _json(node: Any, notes: Notes) -> Any:
+    _path(node)
+    return node
+
+
+def _json_text(node: Any, notes: Notes) -> Any:
+    """`->>` gives a text everywhere; SQLite's gives numbers, and 1 and 0 for true and false."""
+    path = _path(node)
+    kind = call("json_type", node.this.copy(), path)
+    value = exp.Cast(this=call("json_extract", node.this.copy(), path), to=exp.DataType.build("text"))
+    case = exp.Case(this=kind, default=value)
+    for truth in ("true", "false"):
+        case.append("ifs", exp.If(this=text(truth), true=text(truth)))
+    return case
+
+
+# Membership, aggregates and functions of another name
+
+
+def _any(node: Any, notes: Notes) -> Any:
+    """`= ANY (...)` and `<> ALL (...)` of a list or a query are IN and NOT IN."""
+    _heed_case(notes)
+    several = node.expression
+    if isinstance(node, exp.NEQ) and isinstance(several, exp.Anonymous) and several.name.lower() == "all":
+        source = several.expressions[0]
+    elif isinstance(several, exp.Any if isinstance(node, exp.EQ) else exp.All):
+        source = several.this
+    else:
+        return node
+    while isinstance(source, (exp.Paren, exp.Subquery)):
+        source = source.this
+    if isinstance(source, exp.Array):
+        found = exp.In(this=node.this, expressions=source.expressions)
+    elif isinstance(source, exp.Query):
+        found = exp.In(this=node.this, query=exp.Subquery(this=source))
+    else:
+        raise unsupported("ANY or ALL of an array", "Write IN with the values one by one.")
+    return found if isinstance(node, exp.EQ) else exp.not_(found)
+
+
+def _heed_case(notes: Notes) -> None:
+    if notes.source in IGNORE_CASE:
+        notes.add("Comparisons of texts heed case in SQLite: add COLLATE NOCASE in SQLite's own SQL where it matters.")
+
+
+def _in(node: Any, notes: Notes) -> Any:
+    _heed_case(notes)
+    if node.args.get("unnest") or node.args.get("field"):
+        raise unsupported("IN of an array", "Write IN with the values one by one.")
+    return node
+
+
+def _count(node: Any, notes: Notes) -> Any:
+    counted = node.this
+    several = isinstance(counted, exp.Distinct) and (
+        len(counted.expressions) > 1 or isinstance(counted.expressions[0], exp.Tuple)
+    )
+    if several or node.expressions:
+        raise unsupported("count() of several columns", "Count the rows of a SELECT DISTINCT instead.")
+    return node
+
+
+def _average(node: Any, notes: Notes) -> Any:
+    if notes.source in TSQL:
+        notes.add("avg() of whole numbers gives decimals.")
+    return node
+
+
+def _count_if(node: Any, notes: Notes) -> Any:
+    return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=number(1))]))
+
+
+def _ordered_set(node: Any, notes: Notes) -> Any:
+    names = {exp.PercentileCont: "percentile_cont", exp.PercentileDisc: "percentile_disc"}
+    name, order = names.get(node.this.__class__), node.expression.expressions
+    if name is None or len(order) != 1 or order[0].args.get("desc"):
+        raise unsupported("This WITHIN GROUP", "Use percentile_cont or percentile_disc with one ascending column.")
+    return call(name, order[0].this, node.this.this)
+
+
+_RENAMED = {
+    "json_build_object": "json_object",
+    "jsonb_build_object": "json_object",
+    "json_build_array": "json_array",
+    "jsonb_build_array": "json_array",
+    "jsonb_agg": "json_group_array",
+    "jsonb_object_agg": "json_group_object",
+    "json_typeof": "json_type",
+}
+
+
+def _named(node: Any, notes: Notes) -> Any:
+    name = _RENAMED.get(node.name.lower())
+    return call(name, *node.expressions) if name else node
+
+
+_OWN = ("order", "limit", "offset", "with_")
+
+
+def _unwrapped(node: Any, notes: Notes) -> Any:
+    """SQLite takes no parentheses around the sides of UNION, INTERSECT and EXCEPT."""
+    for side in ("this", "expression"):
+        inner = node.args[side]
+        while isinstance(inner, exp.Subquery) and not inner.args.get("alias"):
+            inner = inner.this
+        if inner is node.args[side]:
+            continue
+        if not isinstance(inner, (exp.Select, exp.Values)) or any(
+            inner.args.get(a) for a in ("order", "limit", "with_")
+        ):
+            raise unsupported(
+                "A side of UNION with its own ORDER BY, LIMIT or WITH", "Select from it: SELECT * FROM (...)."
+            )
+        node.set(side, inner)
+    return node
+
+
+VALUES: dict[type[Any], Rewriter] = {
+    exp.Mul: _product,
+    exp.Div: _quotient,
+    exp.Mod: _quotient,
+    exp.Round: _rounded,
+    exp.Trunc: _rounded,
+    exp.Rand: _random,
+    exp.Greatest: _extreme,
+    exp.Least: _extreme,
+    exp.Left: _left,
+    exp.Right: _left,
+    exp.Substring: _substring,
+    exp.StrPosition: _position,
+    exp.Concat: _concat,
+    exp.Trim: _trim,
+    exp.Lower: _cased,
+    exp.Upper: _cased,
+    exp.Ascii: _ascii,
+    exp.ByteString: _written,
+    exp.RawString: _written,
+    exp.Cast: _cast,
+    exp.JSONExtract: _json,
+    exp.JSONExtractScalar: _json_text,
+    exp.EQ: _any,
+    exp.NEQ: _any,
+    exp.In: _in,
+    exp.Count: _count,
+    exp.CountIf: _count_if,
+    exp.Avg: _average,
+    exp.Length: _length,
+    exp.WithinGroup: _ordered_set,
+    exp.Anonymous: _named,
+    exp.Union: _unwrapped,
+    exp.Intersect: _unwrapped,
+    exp.Except: _unwrapped,
+}

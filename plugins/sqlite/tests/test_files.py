@@ -1,0 +1,246 @@
+"""Files as they are met: oddly named, missing, broken, locked, replaced. Never a path in what is said about them."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import apsw
+import pytest
+from dragoman import ConnectionFailed, DragomanError, QueryError, TableNotFound
+from dragoman_sqlite.failures import describe_failure
+from dragoman_sqlite.inspector import SQLiteInspector
+
+SCHEMA = "CREATE TABLE t (a); INSERT INTO t VALUES (1)"
+NAMES = [
+    "with space.db",
+    "x?mode=rwc&y=.db",
+    "x#y.db",
+    "100%.db",
+    "%20.db",
+    "ünï 🙂.db",
+    "q'u\"o.db",
+    "a;b.db",
+    "file:a.db",
+    ":memory:",
+    "noextension",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_file_is_read_whatever_its_name(bench, name):
+    shop = bench.make(SCHEMA, "plain.db")
+    shutil.copy(bench.folder / "plain.db", bench.folder / name)
+    shop = bench.configured(name)
+    assert (await bench.ask(shop, "SELECT a FROM t")).rows == [[1]]
+    assert (await bench.table(shop, "t")).columns[0].name == "a"
+    assert sorted(file.name for file in bench.folder.iterdir()) == sorted({"plain.db", name})
+
+
+async def test_an_empty_file_is_an_empty_database(bench):
+    (bench.folder / "empty.db").touch()
+    empty = bench.configured("empty.db")
+    assert [table for table in (await bench.inspect(empty)).tables if not table.system] == []
+    assert (await bench.ask(empty, "SELECT 1")).rows == [[1]]
+    assert isinstance(await bench.fails(empty, "SELECT * FROM t"), TableNotFound)
+    assert (bench.folder / "empty.db").stat().st_size == 0
+
+
+async def test_a_link_is_followed(bench):
+    bench.make(SCHEMA)
+    (bench.folder / "link.db").symlink_to("test.db")
+    assert (await bench.ask(bench.configured("link.db"), "SELECT a FROM t")).rows == [[1]]
+
+
+def spoilt(folder, name: str) -> None:
+    """Make a file of some kind that cannot be read."""
+    path, good = folder / "bad.db", (folder / "test.db").read_bytes()
+    match name:
+        case "a folder":
+            path.mkdir()
+        case "a pipe":
+            os.mkfifo(path)
+        case "a link to nothing":
+            path.symlink_to("nothing")
+        case "a link to itself":
+            path.symlink_to("bad.db")
+        case "text":
+            path.write_text("no database " * 1000)
+        case "a short header":
+            path.write_bytes(good[:50])
+        case "a broken header":
+            path.write_bytes(good[:16] + b"\xff" * 84 + good[100:])
+        case "a broken schema":
+            path.write_bytes(good.replace(b"CREATE TABLE t", b"CREATE TABLX t"))
+        case "an unfinished write":
+            killed_while_writing(path)
+
+
+def killed_while_writing(path) -> None:
+    script = """
+import os, sqlite3, sys
+c = sqlite3.connect(sys.argv[1])
+c.execute("PRAGMA cache_size = 1")
+c.execute("CREATE TABLE t (a)")
+c.commit()
+c.executemany("INSERT INTO t VALUES (?)", [("x" * 1000,)] * 500)
+os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", script, str(path)]).returncode == -signal.SIGKILL
+
+
+BAD = [
+    "nothing",
+    "a folder",
+    "a pipe",
+    "a link to nothing",
+    "a link to itself",
+    "text",
+    "a short header",
+    "a broken header",
+    "a broken schema",
+    "an unfinished write",
+]
+
+
+@pytest.mark.parametrize("kind", BAD)
+async def test_a_file_that_is_no_database_is_a_clear_error_without_its_path(bench, kind):
+    bench.make(SCHEMA)
+    spoilt(bench.folder, kind)
+    bad = bench.configured("bad.db")
+    inspector = SQLiteInspector(bad, bench.executor(bad))
+    errors = [await bench.fails(bad, "SELECT a FROM t")]
+    for question in (inspector.version, lambda: bench.inspect(bad)):
+        try:
+            await question()
+        except DragomanError as error:
+            errors.append(error)
+    assert len(errors) >= 2
+    for error in errors:
+        assert isinstance(error, ConnectionFailed)
+        assert "'shop'" in error.message
+        assert error.suggestion
+        assert "bad.db" not in str(error.as_dict())
+        assert str(bench.folder) not in str(error.as_dict())
+
+
+@pytest.mark.parametrize("name", ["a\0b.db", "a\udcff.db", "x" * 300])
+async def test_a_path_that_no_file_can_have_is_a_clear_error(bench, name):
+    error = await bench.fails(bench.configured(name), "SELECT 1")
+    assert isinstance(error, ConnectionFailed)
+    assert name not in error.message
+
+
+async def test_a_database_answers_as_soon_as_its_file_is_there(bench):
+    shop = bench.configured("later.db")
+    assert isinstance(await bench.fails(shop, "SELECT a FROM t"), ConnectionFailed)
+    (bench.folder / "later.db").write_text("not yet" * 100)
+    assert isinstance(await bench.fails(shop, "SELECT a FROM t"), ConnectionFailed)
+    (bench.folder / "later.db").unlink()
+    bench.make(SCHEMA, "later.db")
+    assert (await bench.ask(shop, "SELECT a FROM t")).rows == [[1]]
+
+
+async def test_a_broken_page_fails_only_the_queries_that_need_it(bench):
+    shop = bench.make(f"{SCHEMA}; CREATE TABLE broken (a); INSERT INTO broken VALUES (1)")
+    path = bench.folder / "test.db"
+    good = path.read_bytes()
+    path.write_bytes(good[:-4096] + b"\xff" * 4096)
+    assert (await bench.ask(shop, "SELECT a FROM t")).rows == [[1]]
+    assert isinstance(await bench.fails(shop, "SELECT a FROM broken"), QueryError)
+    inspection = await bench.inspect(shop)
+    assert [len(table.columns) for table in inspection.tables if not table.system] == [1, 1]
+    assert "rows is not known" in inspection.notices[0]
+
+
+async def test_a_file_that_was_replaced_is_read_anew(bench):
+    shop = bench.make(SCHEMA)
+    assert (await bench.ask(shop, "SELECT a FROM t")).rows == [[1]]
+    bench.make("CREATE TABLE t (a); INSERT INTO t VALUES (2)", "new.db")
+    (bench.folder / "new.db").replace(bench.folder / "test.db")
+    assert (await bench.ask(shop, "SELECT a FROM t")).rows == [[2]]
+    (bench.folder / "test.db").unlink()
+    assert isinstance(await bench.fails(shop, "SELECT a FROM t"), ConnectionFailed)
+    bench.make("CREATE TABLE t (a); INSERT INTO t VALUES (3)")
+    assert (await bench.ask(shop, "SELECT a FROM t")).rows == [[3]]
+
+
+async def test_changes_by_another_process_are_seen_at_once(bench):
+    shop = bench.make(SCHEMA, pool_size=1)
+    path = bench.folder / "test.db"
+    changes = {
+        "INSERT INTO t VALUES (2)": "SELECT count(*) FROM t",
+        "ALTER TABLE t ADD COLUMN b DEFAULT 2": "SELECT max(b) FROM t",
+        "CREATE VIRTUAL TABLE boxes USING rtree (id, x0, x1)": "SELECT count(*) + 2 FROM boxes",
+        "CREATE VIRTUAL TABLE docs USING fts5 (body)": "SELECT count(*) + 2 FROM docs WHERE docs MATCH 'x'",
+        "CREATE VIRTUAL TABLE more USING rtree (id, x0, x1)": "SELECT count(*) + 2 FROM more, boxes",
+    }
+    assert (await bench.ask(shop, "SELECT count(*) FROM t")).rows == [[1]]
+    for change, question in changes.items():
+        with closing(sqlite3.connect(path)) as writer, writer:
+            writer.execute(change)
+        assert (await bench.ask(shop, question)).rows == [[2]]
+
+
+async def test_a_new_rtree_can_be_described_and_explained_first(bench):
+    from dragoman import ExplainOptions, Request
+
+    shop = bench.make(SCHEMA, pool_size=1)
+    await bench.ask(shop, "SELECT 1")
+    bench.make("CREATE VIRTUAL TABLE one USING rtree (id, x0, x1)")
+    columns = await bench.executor(shop).describe(Request(statement="SELECT * FROM one"))
+    assert [column.name for column in columns] == ["id", "x0", "x1"]
+    bench.make("CREATE VIRTUAL TABLE two USING rtree (id, x0, x1)")
+    plan = await bench.executor(shop).explain(Request(statement="SELECT * FROM two"), ExplainOptions())
+    assert plan.plan.startswith("SCAN two VIRTUAL TABLE")
+
+
+async def test_rows_still_in_the_log_of_a_wal_database_are_read(bench):
+    shop = bench.make(SCHEMA)
+    with closing(sqlite3.connect(bench.folder / "test.db")) as writer, writer:
+        writer.execute("PRAGMA journal_mode = wal")
+        writer.execute("INSERT INTO t VALUES (2)")
+        writer.commit()
+        assert (bench.folder / "test.db-wal").stat().st_size > 0
+        assert (await bench.ask(shop, "SELECT a FROM t")).rows == [[1], [2]]
+        assert (await bench.table(shop, "t")).row_estimate == 2
+
+
+async def test_a_writer_and_readers_do_not_hinder_each_other_in_wal_mode(bench):
+    shop = bench.make(f"PRAGMA journal_mode = wal; {SCHEMA}")
+    with closing(sqlite3.connect(bench.folder / "test.db", isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("INSERT INTO t VALUES (2)")
+        assert (await bench.ask(shop, "SELECT a FROM t")).rows == [[1]]
+        writer.execute("COMMIT")
+        assert (await bench.ask(shop, "SELECT a FROM t")).rows == [[1], [2]]
+
+
+async def test_no_lock_is_kept_between_statements(bench):
+    shop = bench.make(SCHEMA)
+    await bench.ask(shop, "SELECT a FROM t")
+    await bench.inspect(shop)
+    with closing(sqlite3.connect(bench.folder / "test.db", isolation_level=None, timeout=0)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        writer.execute("INSERT INTO t VALUES (2)")
+        writer.execute("COMMIT")
+    assert (await bench.ask(shop, "SELECT count(*) FROM t")).rows == [[2]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        (apsw.CantOpenError, "-shm"),
+        (apsw.PermissionsError, "permissions"),
+        (apsw.BusyError, "finished writing"),
+        (apsw.NotADBError, "configured"),
+        (apsw.ReadOnlyError, "may write"),
+    ],
+)
+def test_what_cannot_be_brought_about_here_has_its_remedy_too(kind, hint):
+    failed = describe_failure(kind("it failed"), "SELECT 1", late=False, cancelled=False, running=False)
+    assert failed.error == "ConnectionFailed"
+    assert hint in failed.suggestion

@@ -1,0 +1,340 @@
+"""Postgres' queries on SQLite: each answer below is the one Postgres gives, or the query is refused."""
+
+from typing import Any
+
+import apsw
+import pytest
+from dragoman import InvalidSql, ParameterError, Unsupported
+from dragoman.sql.translate import Translation, translate
+from dragoman_sqlite.rewrite import rewrite
+
+SETUP = """
+CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, price REAL, qty INTEGER, day TEXT, seen TEXT, doc TEXT);
+INSERT INTO t VALUES
+    (1, 'Apple', 1.5, 7, '2024-01-31', '2024-01-31 10:20:30', '{"a": 1, "b": [true, "x"], "c": {"d": "e"}}'),
+    (2, 'apple_pie', 2.5, 3, '2023-12-31', '2023-12-31 23:59:59', '{"a": "1"}'),
+    (3, NULL, NULL, NULL, NULL, NULL, NULL);
+CREATE TABLE "order" (id INTEGER, "select" TEXT);
+INSERT INTO "order" VALUES (1, 'x');
+"""
+
+
+@pytest.fixture(scope="module")
+def database() -> apsw.Connection:
+    connection = apsw.Connection(":memory:")
+    connection.execute(SETUP)
+    return connection
+
+
+def from_postgres(sql: str) -> Translation:
+    return translate(sql, source="postgres", target="sqlite", rewrite=rewrite)
+
+
+ONE = [
+    # patterns heed case, as in Postgres
+    ("'Apple' LIKE 'a%'", 0),
+    ("'Apple' LIKE 'A%'", 1),
+    ("'Apple' NOT LIKE 'a%'", 1),
+    ("'a*b' LIKE 'a*b' AND 'axb' NOT LIKE 'a*b'", 1),
+    ("'a[b' LIKE '%[%' AND 'a?b' LIKE '_?_'", 1),
+    (r"'a_b' LIKE 'a\_b' AND 'axb' NOT LIKE 'a\_b'", 1),
+    ("'50%' LIKE '50!%' ESCAPE '!' AND '500' NOT LIKE '50!%' ESCAPE '!'", 1),
+    ("'Apple' ILIKE 'aPP%'", 1),
+    (r"'A_b' ILIKE 'a\_B' AND 'Axb' NOT ILIKE 'a\_B'", 1),
+    ("NULL LIKE 'a'", None),
+    # numbers
+    ("0.06 + 0.01", 0.07),
+    ("0.1 + 0.2 = 0.3", 1),
+    ("0.06 - 0.01", 0.05),
+    ("1 - 1.5", -0.5),
+    ("1.1 * 3", 3.3),
+    ("7 / 2", 3),
+    ("-7 / 2", -3),
+    ("-7 % 3", -1),
+    ("7.0 / 2", 3.5),
+    ("7 / 2::numeric", 3.5),
+    ("7::float / 2", 3.5),
+    ("1.5::int", 2),
+    ("(-1.5)::int", -2),
+    ("'12'::int + 1", 13),
+    ("round(2.345::numeric, 1)", 2.3),
+    ("2.345::numeric(10, 2)", 2.35),
+    ("2 ^ 10", 1024),
+    ("mod(7, 3)", 1),
+    ("greatest(1, NULL, 3)", 3),
+    ("least(2, NULL, 1)", 1),
+    ("greatest(NULL, NULL)", None),
+    ("ceil(1.2) + floor(1.8) + abs(-1) + sign(-3) + sqrt(4)", 5),
+    ("log(100)", 2),
+    ("log(2, 8)", 3),
+    # texts
+    ("'a' || NULL", None),
+    ("concat('a', NULL, 'b')", "ab"),
+    ("concat_ws('-', 'a', NULL, 'b')", "a-b"),
+    ("'a' || 1", "a1"),
+    ("left('abc', 2) || right('abc', 1) || right('abc', 0)", "abc"),
+    ("position('c' in 'abc') * 10 + strpos('abc', 'b')", 32),
+    ("substring('abcdef' from 2 for 3)", "bcd"),
+    ("trim(both 'x' from 'xax') || trim(leading 'x' from 'xax') || trim('  b ')", "aaxb"),
+    ("char_length('abc') + ascii('a')", 100),
+    ("chr(65)", "A"),
+    ("'abcdef'::varchar(3)", "abc"),
+    ("12::text || 'x'", "12x"),
+    ("upper('a') || lower('B') || replace('c', 'c', 'd')", "Abd"),
+    ("coalesce(NULL, 'a') || nullif('b', 'c')", "ab"),
+    ("E'a\\nb'", "a\nb"),
+    ("$$it's$$", "it's"),
+    # truth
+    ("true AND NOT false", 1),
+    ("NULL IS TRUE", 0),
+    ("NULL IS NOT DISTINCT FROM NULL", 1),
+    ("1 = ANY(ARRAY[1, 2]) AND 3 <> ALL(ARRAY[1, 2])", 1),
+    ("1 = ANY(SELECT 1)", 1),
+    ("'yes'::boolean", 1),
+    ("(1, 2) = (1, 2)", 1),
+    # dates
+    ("date '2024-01-31' + 7", "2024-02-07"),
+    ("7 + 1 + qty FROM t WHERE id = 1 --", 15),
+    ("date '2024-03-01' - 1", "2024-02-29"),
+    ("date '2024-03-01' - date '2024-02-01'", 29),
+    ("'2024-03-01'::date - '2024-02-01'::date", 29),
+    ("(date '1998-12-01' - interval '90' day)::date", "1998-09-02"),
+    ("(date '2024-01-31' + interval '1 month')::date", "2024-02-29"),
+    ("(date '2024-02-29' + interval '1 year 2 days')::date", "2025-03-02"),
+    ("(interval '1 week' + date '2024-01-31')::date", "2024-02-07"),
+    ("timestamp '2024-01-31 10:00:00' - interval '1 day 2 hours'", "2024-01-30 08:00:00"),
+    ("timestamp '2024-01-31 10:00:00' + '30 minutes'::interval", "2024-01-31 10:30:00"),
+    ("extract(year from date '2024-01-31') + extract(month from date '2024-01-31')", 2025),
+    ("extract(dow from date '2024-01-28')", 0),
+    ("extract(isodow from date '2024-01-28')", 7),
+    ("extract(doy from date '2024-02-01')", 32),
+    ("extract(week from date '2024-01-01')", 1),
+    ("extract(quarter from date '2024-05-01')", 2),
+    ("extract(epoch from timestamp '2024-01-01 00:00:00')", 1704067200),
+    ("extract(second from timestamp '2024-01-01 00:00:07')", 7),
+    ("date_part('day', date '2024-01-31')", 31),
+    ("date_trunc('month', timestamp '2024-01-31 10:20:30')", "2024-01-01 00:00:00"),
+    ("date_trunc('hour', timestamp '2024-01-31 10:20:30')", "2024-01-31 10:00:00"),
+    ("date_trunc('week', timestamp '2024-01-31 10:20:30')", "2024-01-29 00:00:00"),
+    ("date_trunc('week', timestamp '2024-01-29 10:20:30')", "2024-01-29 00:00:00"),
+    ("date_trunc('month', timestamp '2024-03-31 10:20:30')::date - interval '1 month' < date '2024-02-02'", 1),
+    ("to_char(timestamp '2024-01-31 10:20:30', 'YYYY-MM-DD HH24:MI:SS')", "2024-01-31 10:20:30"),
+    ("current_date - current_date", 0),
+    ("current_date - interval '7 days' < current_date", 1),
+    # JSON
+    ("doc ->> 'a' FROM t WHERE id = 1 --", "1"),
+    ("count(*) FROM t WHERE doc ->> 'a' = '1' --", 2),
+    ("doc -> 'b' ->> 0 FROM t WHERE id = 1 --", "true"),
+    ("doc -> 'c' ->> 'd' FROM t WHERE id = 1 --", "e"),
+    ("(doc ->> 'a')::int + 1 FROM t WHERE id = 1 --", 2),
+    ("""'{"a": 1}'::jsonb -> 'a'""", "1"),
+    ("""'{"a": {"b": 2}}'::jsonb -> 'a' ->> 'b'""", "2"),
+    ("json_build_object('a', 1)", '{"a":1}'),
+    ("jsonb_build_array(1, 'x')", '[1,"x"]'),
+]
+
+
+@pytest.mark.parametrize(("expression", "expected"), ONE)
+def test_an_expression_gives_the_answer_of_postgres(database: apsw.Connection, expression: str, expected: Any):
+    found = database.execute(from_postgres(f"SELECT {expression}").sql).fetchall()[0][0]
+    assert found == pytest.approx(expected) if isinstance(expected, float) else found == expected
+
+
+WHOLE = [
+    ("SELECT id FROM t ORDER BY price", [(1,), (2,), (3,)]),
+    ("SELECT id FROM t ORDER BY price DESC", [(3,), (2,), (1,)]),
+    ("SELECT id FROM t ORDER BY price DESC NULLS LAST LIMIT 1 OFFSET 1", [(1,)]),
+    ("SELECT id FROM t ORDER BY id OFFSET 2", [(3,)]),
+    ("SELECT id FROM t ORDER BY id FETCH FIRST 2 ROWS ONLY", [(1,), (2,)]),
+    ("SELECT id FROM t WHERE name ILIKE 'APPLE%' ORDER BY 1", [(1,), (2,)]),
+    ("SELECT id FROM t WHERE price BETWEEN 1.6 - 0.1 AND 1.4 + 0.1", [(1,)]),
+    ("SELECT string_agg(name, ',' ORDER BY id DESC) FROM t", [("apple_pie,Apple",)]),
+    ("SELECT bool_and(qty > 1), bool_or(qty > 5) FROM t", [(1, 1)]),
+    ("SELECT count(*) FILTER (WHERE qty > 5), sum(qty), avg(qty) FROM t", [(1, 10, 5)]),
+    ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY qty) FROM t", [(5,)]),
+    ("SELECT a, b FROM (SELECT id, name FROM t WHERE id = 1) AS x (a, b)", [(1, "Apple")]),
+    ("SELECT b, a FROM (VALUES (1, 'x'), (2, 'y')) AS v (a, b) ORDER BY a", [("x", 1), ("y", 2)]),
+    ("WITH v (a) AS (VALUES (1), (2)) SELECT sum(a) FROM v", [(3,)]),
+    ("(SELECT 1) UNION ALL (SELECT 2)", [(1,), (2,)]),
+    ("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT max(i) FROM n", [(3,)]),
+    ("SELECT id, sum(qty) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) FROM t WHERE qty > 0", [(1, 7), (2, 10)]),
+    ("SELECT lag(id, 1, 0) OVER w, row_number() OVER w FROM t WINDOW w AS (ORDER BY id)", [(0, 1), (1, 2), (2, 3)]),
+    ("SELECT date_trunc('year', seen)::date, count(*) FROM t WHERE id < 3 GROUP BY 1 ORDER BY 1",
+     [("2023-01-01", 1), ("2024-01-01", 1)]),
+    ("SELECT id FROM t WHERE day >= date '2024-01-01' - interval '1 day'", [(1,), (2,)]),
+    ("SELECT id FROM t WHERE day::date - date '2024-01-01' = 30", [(1,)]),
+    ('SELECT "select" FROM "order"', [("x",)]),
+    ("SELECT json_agg(id ORDER BY id) FROM t", [("[1,2,3]",)]),
+    ("SELECT (qty::numeric / 2) FROM t WHERE id = 1", [(3.5,)]),
+    ("SELECT qty / 2 FROM t WHERE id = 1", [(3,)]),
+    ("SELECT price::int FROM t WHERE id < 3", [(2,), (3,)]),
+    ("SELECT a.id FROM t a JOIN t b ON b.id = a.id + 1 WHERE b.id IS NOT DISTINCT FROM 2", [(1,)]),
+    ("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM t u WHERE u.id = t.id + 2)", [(1,)]),
+    ("SELECT CASE WHEN qty > 5 THEN 'many' ELSE 'few' END FROM t WHERE id < 3", [("many",), ("few",)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "rows"), WHOLE)
+def test_a_query_gives_the_rows_of_postgres(database: apsw.Connection, sql: str, rows: list[tuple[Any, ...]]):
+    translation = from_postgres(sql)
+    assert database.execute(translation.sql).fetchall() == rows
+    assert translation.notices[0] == "Translated from postgres to sqlite."
+
+
+REFUSED = [
+    ("SELECT DISTINCT ON (name) id FROM t ORDER BY name, id", "DISTINCT ON"),
+    ("SELECT day - interval '1 day' FROM t", "interval"),
+    ("SELECT current_date - day FROM t", "date"),
+    ("SELECT date '2024-01-01' + qty FROM t", "date"),
+    ("SELECT qty * interval '1 day' FROM t", "INTERVAL"),
+    ("SELECT date '2024-01-01' + interval '1.5 days'", "interval"),
+    ("SELECT interval '1 day'", "INTERVAL"),
+    ("SELECT name ~ '^a' FROM t", "regexp"),
+    ("SELECT name SIMILAR TO 'a' FROM t", "SIMILAR"),
+    ("SELECT ARRAY[1, 2]", "array"),
+    ("SELECT array_agg(id) FROM t", "array_agg"),
+    ("SELECT unnest(names) FROM t", "explode"),
+    ("SELECT * FROM generate_series(1, 3)", "table function"),
+    ("SELECT generate_series(1, 3)", "generate_series"),
+    ("SELECT 1 = ANY($1)", "ANY"),
+    ("SELECT 1 > ALL(SELECT 1)", "ALL"),
+    ("SELECT seen::timestamptz FROM t", "cast"),
+    ("SELECT seen AT TIME ZONE 'UTC' FROM t", "ATTIMEZONE"),
+    ("SELECT random()", "random"),
+    ("SELECT true::text", "truth"),
+    ("SELECT doc #>> '{a,b}' FROM t", "(?i)extract"),
+    ("SELECT doc -> 'b' -> -1 FROM t", "path"),
+    ("SELECT doc @> '{}' FROM t", "array_contains_all"),
+    ("SELECT name ILIKE 'é%' FROM t", "ASCII"),
+    ("SELECT 5.5 % 2", "remainder"),
+    ("SELECT round(123, -1)", "Rounding"),
+    ("SELECT substring(name from 'a.') FROM t", "substring"),
+    ("SELECT split_part(name, 'p', 1) FROM t", "split_part"),
+    ("SELECT md5(name) FROM t", "md5"),
+    ("SELECT regexp_replace(name, 'a', 'b') FROM t", "regexp_replace"),
+    ("SELECT stddev(qty) FROM t", "stddev"),
+    ("SELECT age(seen) FROM t", "age"),
+    ("SELECT to_char(price, '999.99') FROM t", "format"),
+    ("SELECT to_char(day, 'Mon YYYY') FROM t", "format"),
+    ("SELECT name, sum(qty) FROM t GROUP BY ROLLUP (name)", "ROLLUP"),
+    ("SELECT * FROM t, LATERAL (SELECT t.id) x", "LATERAL"),
+    ("SELECT * FROM t TABLESAMPLE BERNOULLI (10)", "TABLESAMPLE"),
+    ("SELECT count(DISTINCT (id, name)) FROM t", "count"),
+    ("SELECT my_own(id) FROM t", "my_own"),
+    ("SELECT x'00'", "HEXSTRING"),
+    ("SELECT B'01'", "BITSTRING"),
+    ("DELETE FROM t", "Only queries"),
+]
+
+
+@pytest.mark.parametrize(("sql", "named"), REFUSED)
+def test_what_sqlite_would_answer_otherwise_is_refused_by_name(sql: str, named: str):
+    with pytest.raises(Unsupported, match=named) as refusal:
+        from_postgres(sql)
+    assert refusal.value.suggestion
+
+
+PARAMETERS = [
+    ("SELECT $1::text || $2::text", "ab", None),
+    ("SELECT $2::text || $1::text", "ba", (2, 1)),
+    ("SELECT $1::text || $2::text || $1::text", "aba", (1, 2, 1)),
+    ("SELECT 1 FROM t WHERE $2 = 'b' AND $1 LIKE 'a' LIMIT 1", 1, (2, 1)),
+]
+
+
+@pytest.mark.parametrize(("sql", "expected", "order"), PARAMETERS)
+def test_parameters_keep_the_numbers_of_the_source(
+    database: apsw.Connection, sql: str, expected: Any, order: tuple[int, ...] | None
+):
+    translation = from_postgres(sql)
+    values = ("a", "b")
+    bound = [values[number - 1] for number in translation.order] if translation.order else values
+    assert translation.order == order
+    assert database.execute(translation.sql, bound).fetchall() == [(expected,)]
+
+
+def test_a_pattern_that_is_a_parameter_heeds_case(database: apsw.Connection):
+    translation = from_postgres("SELECT id FROM t WHERE name LIKE $1")
+    for pattern, ids in (("A%", [(1,)]), ("a%", [(2,)]), ("%_pie", [(2,)]), ("*", [])):
+        assert database.execute(translation.sql, [pattern]).fetchall() == ids
+
+
+def test_numbered_parameters_come_from_question_marks():
+    found = translate("SELECT ?, ?3, ?", source="sqlite", target="postgres", placeholder="$1")
+    assert (found.sql, found.order) == ("SELECT $1, $3, $4", None)
+
+
+def test_the_source_and_the_target_may_be_the_same():
+    assert translate("SELECT 1", source="sqlite", target="sqlite", rewrite=rewrite) == Translation("SELECT 1")
+
+
+def test_an_unknown_source_names_near_ones():
+    with pytest.raises(ParameterError) as refusal:
+        translate("SELECT 1", source="postgrs", target="sqlite", rewrite=rewrite)
+    assert "postgres" in refusal.value.suggestion
+    assert translate("SELECT 1", source="PostgreSQL", target="sqlite", rewrite=rewrite).sql == "SELECT 1"
+
+
+def test_what_does_not_parse_is_told_before_anything_else():
+    with pytest.raises(InvalidSql):
+        from_postgres("SELECT FROM WHERE")
+
+
+def test_mysql_ignores_case_in_patterns(database: apsw.Connection):
+    found = translate("SELECT `id` FROM t WHERE name LIKE 'APPLE'", source="mysql", target="sqlite", rewrite=rewrite)
+    assert database.execute(found.sql).fetchall() == [(1,)]
+
+
+OTHERS = [
+    ("mysql", "length('é')", 2),
+    ("mysql", "instr('hello', 'L')", 3),
+    ("bigquery", "length('é')", 1),
+    ("bigquery", "countif(qty > 5)", 1),
+    ("bigquery", "date_trunc(date '2024-05-05', month)", "2024-05-01"),
+    ("trino", "year(date '2024-05-05')", 2024),
+    ("trino", "date_trunc('week', date '2024-05-05')", "2024-04-29"),
+    ("trino", r"'a%b' LIKE 'a\%b'", 0),
+    ("duckdb", "'ab' LIKE 'a_'", 1),
+    ("tsql", "len('ab  ')", 2),
+    ("tsql", "name + 'x'", "Applex"),
+    ("snowflake", "2.5::int", 3),
+    ("postgres", "round(1.005, 2)", 1.01),
+    ("postgres", "round(-2.5, 0)", -3),
+]
+
+
+@pytest.mark.parametrize(("source", "expression", "expected"), OTHERS)
+def test_an_expression_gives_the_answer_of_its_source(
+    database: apsw.Connection, source: str, expression: str, expected: Any
+):
+    found = translate(f"SELECT {expression} FROM t WHERE id = 1", source=source, target="sqlite", rewrite=rewrite)
+    assert database.execute(found.sql).get == expected
+
+
+OTHERS_REFUSED = [
+    ("postgres", "round(2.5::float8)"),
+    ("postgres", "(2.5::float8)::int"),
+    ("postgres", "cast('12abc' AS int)"),
+    ("postgres", "1.50::text"),
+    ("trino", "cast(1e0 AS varchar)"),
+    ("tsql", "'a' LIKE '[a-c]'"),
+    ("tsql", "name + '1'"),
+    ("bigquery", "* EXCEPT (id)"),
+]
+
+
+@pytest.mark.parametrize(("source", "expression"), OTHERS_REFUSED)
+def test_what_would_be_answered_otherwise_is_refused(source: str, expression: str):
+    with pytest.raises(Unsupported):
+        translate(f"SELECT {expression} FROM t", source=source, target="sqlite", rewrite=rewrite)
+
+
+def test_a_comparison_that_heeds_case_only_here_is_told():
+    found = translate("SELECT id FROM t WHERE name = 'a'", source="mysql", target="sqlite", rewrite=rewrite)
+    assert any("heed case" in notice for notice in found.notices)
+
+
+def test_notices_say_what_changed():
+    notices = from_postgres("SELECT id FROM t WHERE name ILIKE 'a%' AND day > current_date - 7").notices
+    assert "ILIKE became LIKE, which ignores the case of ASCII letters only." in notices
+    assert any("YYYY-MM-DD" in notice for notice in notices)
