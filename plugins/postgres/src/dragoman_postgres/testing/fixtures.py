@@ -13,7 +13,7 @@ from dragoman_postgres.testing.server import ENVIRONMENT, Server, installations
 def _servers() -> list[str]:
     if os.environ.get(ENVIRONMENT):
         return ["environment"]
-    return [f"postgres{major}" for major in installations() if major >= 16] or ["none"]
+    return [f"postgres{major}" for major in installations()] or ["none"]
 
 
 @pytest.fixture(scope="session", params=_servers())
