@@ -48,7 +48,7 @@ def support(tmp_path_factory):
 async def is_awake(folder):
     try:
         connection = await asyncpg.connect(host=folder, user="reader", database="support")
-    except (OSError, asyncpg.CannotConnectNowError):
+    except (OSError, asyncpg.PostgresError):
         return False
     await connection.close()
     return True
