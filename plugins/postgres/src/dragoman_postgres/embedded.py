@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import asyncpg
 
+if TYPE_CHECKING:
+    from dragoman_postgres.testing import Server
+
 _starting = threading.Lock()
-_running: dict[str, object] = {}
+_running: dict[str, Server] = {}
 ABSENT = (FileNotFoundError, ConnectionRefusedError, asyncpg.CannotConnectNowError)
 """What connecting raises when no server runs in the folder of its socket."""
 

@@ -7,6 +7,7 @@ import itertools
 import os
 import pwd
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -107,7 +108,11 @@ class Server:
         given = {**_SETTINGS, "listen_addresses": "127.0.0.1" if tcp else "", "port": str(tcp or 5432)}
         given |= {"unix_socket_directories": str(folder), **(settings or {})}
         lines = "\n".join(f"{name} = '{value}'" for name, value in given.items())
-        keeper = _keep(binaries, folder, lines, "fast" if lasting else "immediate")
+        try:
+            keeper = _keep(binaries, folder, lines, "fast" if lasting else "immediate")
+        except RuntimeError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         return cls(f"postgresql://{SUPERUSER}@{quote(str(folder), safe='')}:{tcp or 5432}", keeper, binaries, folder)
 
     @classmethod
