@@ -5,8 +5,9 @@ from collections.abc import AsyncGenerator
 import asyncpg
 import pytest
 from dragoman_postgres.executor import PostgresExecutor
+from dragoman_postgres.testing.fixtures import database_name, server
 
-pytest_plugins = ["dragoman_postgres.testing.fixtures"]
+__all__ = ["database_name", "server"]
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,7 @@ from dragoman.config import parse_url
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.options import Options
 from dragoman_postgres.testing import Server, installations
-
-from .support import failure_of, value_of
+from dragoman_postgres.testing.asking import failure_of, value_of
 
 PASSWORD = "pass word/@%?"
 

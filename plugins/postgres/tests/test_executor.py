@@ -26,8 +26,7 @@ from dragoman import (
 )
 from dragoman_postgres.executor import LARGE, PostgresExecutor
 from dragoman_postgres.testing import Server
-
-from .support import ask, failure_of, rows_of, value_of
+from dragoman_postgres.testing.asking import ask, failure_of, rows_of, value_of
 
 SLEEP = "SELECT pg_sleep(60)"
 BUSY = "SELECT count(*) FROM pg_stat_activity WHERE state <> 'idle' AND pid <> pg_backend_pid() AND datname = $1"

@@ -12,8 +12,7 @@ from dragoman import (
     WriteDenied,
 )
 from dragoman_postgres.executor import PostgresExecutor
-
-from .support import failure_of, value_of
+from dragoman_postgres.testing.asking import failure_of, value_of
 
 # SQL, the error, the name it did not know, and what stands where the error points.
 FAILURES = [

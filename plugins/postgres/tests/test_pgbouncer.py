@@ -9,9 +9,8 @@ import time
 import pytest
 from dragoman import ExplainOptions, QueryTimeout, Request
 from dragoman_postgres.executor import PostgresExecutor
+from dragoman_postgres.testing.asking import ask, failure_of, value_of
 from dragoman_postgres.testing.server import unprivileged
-
-from .support import ask, failure_of, value_of
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="pgbouncer is not installed")

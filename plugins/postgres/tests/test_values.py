@@ -1,10 +1,9 @@
 """Every value is what the server itself would write, in the JSON form of the contract."""
 
 import pytest
+from dragoman_postgres.testing.asking import ask, value_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from .support import ask, value_of
 
 SETUP = """
 CREATE TYPE mood AS ENUM ('sad', 'quite "ok"', 'happy');

@@ -1,6 +1,6 @@
 """Real PostgreSQL servers for tests and the demo: an environment's own, the embedded ones, the machine's.
 
-`conftest.py`: `pytest_plugins = ["dragoman_postgres.testing.fixtures"]`.
+In a `conftest.py`: `from dragoman_postgres.testing.fixtures import database_name, server`.
 """
 
 from dragoman_postgres.testing.server import ENVIRONMENT, Server, installations
