@@ -56,14 +56,13 @@ def _array(element: Convert | None, delimiter: str) -> Convert:
 
 
 def _each(convert: Convert | None, values: Tree) -> Tree:
-    return [
-        _each(convert, value)
-        if isinstance(value, list)
-        else value
-        if value is None or convert is None
-        else convert(value)  # pyright: ignore[reportUnknownArgumentType]
-        for value in values
-    ]
+    return [_element(convert, value) for value in values]
+
+
+def _element(convert: Convert | None, value: Any) -> Any:
+    if isinstance(value, list):
+        return _each(convert, value)  # pyright: ignore[reportUnknownArgumentType]
+    return value if value is None or convert is None else convert(value)
 
 
 def _row(fields: Sequence[Convert | None], names: Sequence[str]) -> Convert:
