@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Dialect,
         Executor,
         Inspector,
+        Reading,
         Resolution,
         Rules,
         Validator,
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
     from dragoman.sql.lexicon import Lexicon
 
 _HOMES = {
-    "dragoman.dialect": "CONTRACT Call Capability Dialect Executor Inspector Resolution Rules Validator"
+    "dragoman.dialect": "CONTRACT Call Capability Dialect Executor Inspector Reading Resolution Rules Validator"
     " WrappedExecutor WrappedInspector",
     "dragoman.errors": "Busy ColumnNotFound ConfigurationError ConnectionFailed DialectError DragomanError"
     " InternalError InvalidSql NotFound ParameterError PathNotFound PermissionDenied QueryCancelled QueryError"
@@ -137,6 +138,7 @@ __all__ = [
     "QueryCancelled",
     "QueryError",
     "QueryTimeout",
+    "Reading",
     "Refused",
     "Relation",
     "Request",

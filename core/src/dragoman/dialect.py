@@ -63,6 +63,14 @@ class Rules:
     refused_relations: tuple[re.Pattern[str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a dialect's own grammar finds in a statement: relations and functions, as written or qualified by it."""
+
+    relations: tuple[Relation, ...]
+    functions: tuple[str, ...]
+
+
 _STANDARD = Lexicon()
 _NOTHING_ALLOWED = Rules()
 Folding = Literal["lower", "upper", "insensitive", "exact"]
@@ -82,7 +90,9 @@ class Dialect:
     driver's distribution name. `options`: a dataclass of the plugin's own settings; the core checks and builds it.
     `folding`: what the database makes of unquoted names (`insensitive`: kept, compared without case). `reserved`: words
     that need quotes as names, lower case. `placeholder`: how agents write the first parameter. `rewrite`: called with a
-    sqlglot tree translated to this dialect; returns the tree to run, or raises `Unsupported`.
+    sqlglot tree translated to this dialect; returns the tree to run, or raises `Unsupported`. `judge`: the dialect's
+    own grammar as the judge of its statements (`Capability.GRAMMAR`), called with a statement and the database it is
+    for, if any; returns what the statement reads and calls, or raises as `Validator.check` does.
     """
 
     name: str
@@ -99,6 +109,7 @@ class Dialect:
     reserved: frozenset[str] = frozenset()
     default_schema: str | None = None
     rewrite: Callable[[Any], Any] | None = None
+    judge: Callable[[Statement, Database | None], Reading] | None = None
 
     def quote(self, name: str) -> str:
         """Return `name` as SQL, quoted only when it needs to be."""
@@ -240,12 +251,16 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """Who asks what of which database. `resolve` is lazy, since it may parse the statement and read the catalog."""
+    """Who asks what of which database. `resolve` is lazy, since it may parse the statement and read the catalog.
+
+    `relations` tells the relations alone, without another parser where the dialect has a grammar of its own.
+    """
 
     principal: Principal
     tool: str
     database: Database
     resolve: Callable[[], Awaitable[Resolution]]
+    relations: Callable[[], Awaitable[tuple[Relation, ...]]]
 
 
 class Validator(abc.ABC):

@@ -145,13 +145,18 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """A schema; `system` ones are shown only when asked for."""
+    """A schema; `system` ones are shown only when asked for.
+
+    `search_order`: its place, from 0, among the schemas where names without one are looked for; None: not among them,
+    or the database does not tell.
+    """
 
     name: str
     catalog: str | None = None
     owner: str | None = None
     comment: str | None = None
     system: bool = False
+    search_order: int | None = None
 
 
 RelationType = Literal["table", "view", "materialized view", "foreign table", "partitioned table", "virtual table"]

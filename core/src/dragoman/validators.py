@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from dragoman.dialect import Call, Capability, Dialect, Validator
+from dragoman.dialect import Call, Capability, Dialect, Reading, Validator
 from dragoman.errors import InvalidSql, UnsafeSql, WriteDenied
 from dragoman.model import Database, Relation
 from dragoman.sql import Statement
@@ -42,7 +42,8 @@ class ReadOnly(Validator):
     """Refuses every statement that is not a query, and every query through what the dialect's rules do not list.
 
     With `database`, its `schemas`, `allow_functions` and `allow_relations` count too. A dialect with its own grammar
-    (`Capability.GRAMMAR`) judges its statements by itself; the guards of `Statement.parse` still hold.
+    (`Capability.GRAMMAR`) judges its statements by itself, by `Dialect.judge` or by a validator of its own; the guards
+    of `Statement.parse` still hold.
     """
 
     def __init__(self, dialect: Dialect, database: Database | None) -> None:
@@ -61,6 +62,9 @@ class ReadOnly(Validator):
 
     def judge(self, statement: Statement) -> None:
         """Judge what the text alone tells; raises as `check` does."""
+        if self._dialect.judge:
+            self._judge_by_grammar(statement, self._dialect.judge)
+            return
         if Capability.GRAMMAR in self._dialect.capabilities:
             return
         start = len(statement.text) - len(statement.text.lstrip())
@@ -80,14 +84,17 @@ class ReadOnly(Validator):
         self._check_functions(query.calls, query.table_calls)
         self._check_relations(query.relations())
 
+    def _judge_by_grammar(self, statement: Statement, judge: Callable[[Statement, Database | None], Reading]) -> None:
+        try:
+            judge(statement, self._database)
+        except InvalidSql:
+            # What was meant as a write, in this SQL or another, is told so.
+            self._check_verbs(statement)
+            raise
+
     def _check_kind(self, statement: Statement) -> None:
         """Refuse what does not begin as a query, by its words, whether or not it parses."""
-        for verb in verbs(statement.tokens):
-            word = verb.text.lower()
-            if word in _OTHER_WORDS:
-                raise WriteDenied(
-                    f"{word.upper()} is not a query.", suggestion=_TOOLS.get(word, _READ_ONLY), offset=verb.start
-                )
+        self._check_verbs(statement)
         first = next(verbs(statement.tokens), None)
         if first is None or first.text.lower() not in _QUERY_WORDS:
             raise InvalidSql(
@@ -99,6 +106,14 @@ class ReadOnly(Validator):
             if token.kind == "word" and token.text.lower() in self._write_words:
                 raise WriteDenied(
                     f"{token.text.upper()} is not part of a query.", suggestion=_READ_ONLY, offset=token.start
+                )
+
+    def _check_verbs(self, statement: Statement) -> None:
+        for verb in verbs(statement.tokens):
+            word = verb.text.lower()
+            if word in _OTHER_WORDS:
+                raise WriteDenied(
+                    f"{word.upper()} is not a query.", suggestion=_TOOLS.get(word, _READ_ONLY), offset=verb.start
                 )
 
     def _check_effect(self, effect: Effect | None) -> None:

@@ -34,9 +34,10 @@ DIALECT = Dialect(
 class Facts(Inspector):
     """Tells what stands in `tables` and counts how often it is asked; `gate` holds answers back."""
 
-    def __init__(self, *tables: Table, schemas: tuple[str, ...] = ()) -> None:
+    def __init__(self, *tables: Table, schemas: tuple[str, ...] = (), path: tuple[str, ...] = ()) -> None:
         self.all = list(tables)
         self.names = schemas
+        self.path = path
         self.scopes: list[Scope] = []
         self.gate = asyncio.Event()
         self.gate.set()
@@ -46,7 +47,8 @@ class Facts(Inspector):
 
     async def schemas(self):
         names = dict.fromkeys((*(table.relation.schema for table in self.all), *self.names))
-        return [Schema(name=name) for name in names if name]
+        places = {name: place for place, name in enumerate(self.path)}
+        return [Schema(name=name, search_order=places.get(name)) for name in names if name]
 
     async def tables(self, scope: Scope) -> Inspection:
         self.scopes.append(scope)

@@ -57,6 +57,14 @@ def catalog(build, facts, make_table):
     return build(facts(*_tables(make_table), schemas=("empty",)))
 
 
+async def test_names_without_a_schema_are_looked_for_where_the_database_says(build, facts, make_table):
+    catalog = build(facts(*_tables(make_table), path=("crm", "sales")))
+    assert str((await catalog.find("orders")).relation) == "sales.orders"
+    assert str((await catalog.find("leads")).relation) == "crm.leads"
+    assert catalog.namespace.name(Relation("leads", "crm")) == "leads"
+    assert catalog.namespace.name(Relation("orders", "public")) == "public.orders"
+
+
 @pytest.mark.parametrize(("name", "schema", "expected"), FOUND)
 async def test_a_name_finds_what_the_database_would(catalog, name, schema, expected):
     assert str((await catalog.find(name, schema)).relation) == expected

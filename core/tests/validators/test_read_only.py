@@ -51,11 +51,14 @@ def statement(text: str) -> Statement:
     return Statement.parse(text, sqlglot="", lexicon=DIALECT.lexicon)
 
 
-async def check(text: str, target: Database, relations: tuple[Relation, ...] = ()) -> None:
+async def check(text: str, target: Database, known: tuple[Relation, ...] = ()) -> None:
     async def resolve() -> Resolution:
-        return Resolution(relations)
+        return Resolution(known)
 
-    call = Call(principal=Principal(), tool="execute_query", database=target, resolve=resolve)
+    async def relations() -> tuple[Relation, ...]:
+        return known
+
+    call = Call(principal=Principal(), tool="execute_query", database=target, resolve=resolve, relations=relations)
     await ReadOnly(DIALECT, target).check(statement(text), call)
 
 

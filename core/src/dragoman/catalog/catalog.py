@@ -169,6 +169,7 @@ class Catalog:
         start = self._clock()
         whole = scope == self._scope()
         schemas = tuple(await self._inspector.schemas()) if whole or self._snapshot is None else None
+        self._settle(schemas or ())
         seen = await self._inspector.tables(scope)
         before = self._snapshot
         if schemas is None and before is not None:
@@ -179,6 +180,13 @@ class Catalog:
             self._snapshot = self._merged(seen.tables, schemas or (), seen.notices, before)
             self._born = self._clock()
         self._cost = self._clock() - start
+
+    def _settle(self, schemas: Iterable[Schema]) -> None:
+        """Where names without a schema live: where the database says it looks, when it says so."""
+        path = sorted((schema.search_order, schema.name) for schema in schemas if schema.search_order is not None)
+        if path:
+            self._homes = tuple(name for _, name in path)
+            self._namespace = replace(self._namespace, schema=self._homes[0])
 
     def _scope(self) -> Scope:
         """Everything the configuration lets see, or a little more: what is too much is dropped afterwards."""

@@ -64,13 +64,19 @@ class Judge:
         statement = Statement.parse(sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
         version: int | None = None
 
-        async def resolve() -> Resolution:
+        async def look() -> None:
             nonlocal version
-            snapshot = await self._catalog.snapshot()
-            version = snapshot.version
+            version = (await self._catalog.snapshot()).version
+
+        async def resolve() -> Resolution:
+            await look()
             return await self._resolve(statement)
 
-        call = Call(principal=principal, tool=tool, database=self._database, resolve=resolve)
+        async def relations() -> tuple[Relation, ...]:
+            await look()
+            return await self._relations(statement)
+
+        call = Call(principal=principal, tool=tool, database=self._database, resolve=resolve, relations=relations)
         for validator in self._validators:
             await validator.check(statement, call)
         # Another object, without the trees that judging has built.
@@ -82,13 +88,20 @@ class Judge:
         from dragoman.sql.columns import touched_columns  # sqlglot is slow to import
 
         tables = {written: await self._known(written) for written in statement.relations()}
-        relations = dict.fromkeys(table.relation if table else written for written, table in tables.items())
-        return Resolution(tuple(relations), touched_columns(statement.tree, tables))
+        return Resolution(await self._relations(statement), touched_columns(statement.tree, tables))
+
+    async def _relations(self, statement: Statement) -> tuple[Relation, ...]:
+        """The relations alone, by the dialect's own grammar where it has one: no other parser is asked."""
+        judge = self._dialect.judge
+        written = judge(statement, self._database).relations if judge else statement.relations()
+        known = {each: await self._known(each) for each in written}
+        return tuple(dict.fromkeys(table.relation if table else each for each, table in known.items()))
 
     async def _known(self, written: Relation) -> Table | None:
-        """What the catalog knows under a name of which only the database can say whether it was quoted."""
+        """What the catalog knows under a name of which only the dialect's own grammar can say whether it was quoted."""
         schema = ".".join(self._dialect.quote(part) for part in (written.catalog, written.schema) if part) or None
-        names = dict.fromkeys((self._dialect.quote(written.name), written.name))
+        quoted = self._dialect.quote(written.name)
+        names = (quoted,) if self._dialect.judge else dict.fromkeys((quoted, written.name))
         found = {table.relation: table for name in names if (table := await self._find(name, schema))}
         if len(found) > 1:
             raise UnsafeSql(

@@ -86,10 +86,11 @@ class _Guide:
             return
         for title, tool, arguments in _script(links[main]):
             yield await self._call(title, tool, database=main, **arguments)
-        other = next((name for name in ready if name != main and links[name]), None)
-        if other:
-            sql = _question(_central(links[other]))
-            yield await self._call("Another database, the same server", "execute_query", database=other, sql=sql)
+        others = {name: links[name] for name in ready if name != main and links[name]}
+        if others:
+            name, link = _elsewhere(_central(links[main]), others)
+            title = "The same question, of another database on the same server"
+            yield await self._call(title, "execute_query", database=name, sql=_question(link))
 
     async def _call(self, title: str, tool: str, **arguments: Any) -> Step:
         started = time.perf_counter()
@@ -153,6 +154,13 @@ def _central(links: Sequence[_Link]) -> _Link:
         return any(word in link.label.lower() for word in _NAMING), tables.count(link.table)
 
     return max(links, key=rank)
+
+
+def _elsewhere(asked: _Link, others: Mapping[str, Sequence[_Link]]) -> tuple[str, _Link]:
+    """Return another database and a link in it to rows of the same thing; to any thing where none has it."""
+    same = ((name, link) for name, links in others.items() for link in links if link.target == asked.target)
+    name = next(iter(others))
+    return next(same, (name, _central(others[name])))
 
 
 def _far_apart(links: Sequence[_Link]) -> tuple[str, str]:

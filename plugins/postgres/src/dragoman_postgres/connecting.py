@@ -1,0 +1,147 @@
+"""Opening one connection: where to, as whom, and with which settings, so that every value comes out the same way."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import urlencode
+
+import asyncpg
+from dragoman import Database
+
+from dragoman_postgres.embedded import ABSENT, awake
+from dragoman_postgres.options import Options
+
+_UNSUPPORTED = re.compile(r"unsupported startup parameter")
+_UNKNOWN = re.compile(r"unrecognized configuration parameter")
+_HOST = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::(\d+))?")
+CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
+"""A backend notices within this time that nobody waits for it any more; PostgreSQL 14 and later have it."""
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+
+class Connector:
+    """Opens connections to one database, and remembers what its server does not take."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.options = Options(**database.options)
+        self._startup: dict[str, str] | None = None
+        self.pooled = self.options.pgbouncer
+        """Whether something between us and the server shares sessions among transactions; None: not known yet."""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What a session must be set to, so that values are exact and read the same everywhere."""
+        schema = self._database.schema
+        path = {"search_path": f"{_quoted(schema)}, public"} if schema else {}
+        return {
+            "DateStyle": "ISO",
+            "IntervalStyle": "iso_8601",
+            "TimeZone": self.options.timezone,
+            "extra_float_digits": "1",
+            "bytea_output": "hex",
+            "standard_conforming_strings": "on",
+            "default_transaction_read_only": "on",
+            **path,
+        }
+
+    @property
+    def prelude(self) -> str:
+        """What must be set in each transaction, as SQL: nothing, unless sessions are shared."""
+        if not self.pooled:
+            return ""
+        return "".join(f"; SET LOCAL {name} = {_literal(name, value)}" for name, value in self.settings.items())
+
+    async def connect(self, seconds: float) -> Connection:
+        """Open a connection within `seconds`. Raises what the driver raises, which `failures` translates."""
+        connection = await self._connect(min(seconds, self.options.connect_timeout))
+        if self.pooled is None:
+            self.pooled = await _is_pooled(connection)
+        return connection
+
+    async def _connect(self, timeout: float) -> Connection:
+        woken = False
+        while True:
+            startup = self._startup_settings()
+            try:
+                return await self._open(startup, timeout)
+            except ABSENT:
+                if self.options.embedded is None or woken or not await awake(self.options.embedded):
+                    raise
+                woken = True
+            except asyncpg.PostgresError as error:
+                if not startup or not self._learned(str(error)):
+                    raise
+
+    def _startup_settings(self) -> dict[str, str]:
+        if self.pooled:
+            return {}
+        return {**self.settings, **CHECK_INTERVAL} if self._startup is None else self._startup
+
+    def _learned(self, message: str) -> bool:
+        """Whether the refusal of a startup setting tells what to leave out next time."""
+        if _UNSUPPORTED.search(message):
+            self.pooled = True
+        elif _UNKNOWN.search(message) and self._startup is None:
+            self._startup = self.settings
+        else:
+            return False
+        return True
+
+    async def _open(self, startup: dict[str, str], timeout: float) -> Connection:
+        options = self.options
+        connection: Connection = await asyncpg.connect(
+            f"postgresql://?{urlencode(options.libpq())}",
+            **self._address(),
+            passfile=_path(options.passfile, self._database.folder),
+            service=options.service,
+            servicefile=_path(options.servicefile, self._database.folder),
+            timeout=timeout,
+            statement_cache_size=0,
+            server_settings={"application_name": options.application_name, **startup},
+        )
+        return connection
+
+    def _address(self) -> dict[str, Any]:
+        database = self._database
+        password = database.password.reveal() if database.password else None
+        address: dict[str, Any] = {"user": database.user, "password": password, "database": database.database}
+        if database.host:
+            hosts = [_host(host, database.port) for host in database.host.split(",")]
+            address |= {"host": [host for host, _ in hosts], "port": [port for _, port in hosts]}
+        elif database.port:
+            address["port"] = database.port
+        return {name: value for name, value in address.items() if value is not None}
+
+
+async def _is_pooled(connection: Connection) -> bool:
+    """Whether the session's process is not the one that answers: a pooler stands between."""
+    await connection.execute("BEGIN READ ONLY")
+    try:
+        return bool(await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid())
+    finally:
+        await connection.execute("ROLLBACK")
+
+
+def _host(text: str, port: int | None) -> tuple[str, int]:
+    """One of several hosts, which may bring its own port; a path is a folder of Unix sockets."""
+    found = None if text.startswith("/") else _HOST.fullmatch(text)
+    if found is None:
+        return text, port or 5432
+    return found[1] or found[2] or "localhost", int(found[3] or port or 5432)
+
+
+def _path(given: str | None, folder: Path) -> str | None:
+    return str(folder / given) if given else None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(name: str, value: str) -> str:
+    # A list of schemas is not a text.
+    return value if name == "search_path" else "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,39 @@
+"""A server that lives only while somebody uses it: the demo's, whose data is kept in a folder as a file's would be."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+if TYPE_CHECKING:
+    from dragoman_postgres.testing import Server
+
+_starting = threading.Lock()
+_running: dict[str, Server] = {}
+ABSENT = (FileNotFoundError, ConnectionRefusedError, asyncpg.CannotConnectNowError)
+"""What connecting raises when no server runs in the folder of its socket."""
+
+
+async def awake(folder: str) -> bool:
+    """Start the server whose data is in `folder`, unless one runs there; False when it cannot be started.
+
+    It ends with this process, however that ends. Another process that uses it starts it again.
+    """
+    return await asyncio.to_thread(_awake, folder)
+
+
+def _awake(folder: str) -> bool:
+    from dragoman_postgres.testing import Server  # only for who has the embedded server
+
+    with _starting:
+        if Path(folder, ".s.PGSQL.5432").exists() and folder in _running:
+            return True
+        try:
+            _running[folder] = Server.reopen(Path(folder))
+        except (RuntimeError, OSError):
+            return False
+        return True

@@ -1,0 +1,245 @@
+"""Runs callers' SQL: one statement of the extended protocol in a read-only transaction that is always rolled back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import asyncpg
+from asyncpg.prepared_stmt import PreparedStatement
+from asyncpg.types import Attribute
+from dragoman import (
+    Column,
+    Database,
+    Executor,
+    ExplainOptions,
+    InvalidSql,
+    NotFound,
+    Plan,
+    Request,
+    ResultTooLarge,
+    RowStream,
+)
+
+from dragoman_postgres import plans
+from dragoman_postgres.failures import Stale, Unreadable, translated
+from dragoman_postgres.parameters import Parameters, taught
+from dragoman_postgres.pool import Connections, Session
+from dragoman_postgres.types import NATIVE, SCALARS, Types
+from dragoman_postgres.values import Convert, column_converter, converted
+from dragoman_postgres.wrapping import Picked, Wrapped, wrap
+
+REMEMBERED = 100
+"""Statements kept prepared per connection, the least recently used forgotten first."""
+ROWS_AT_ONCE = 2000
+LARGE = 16 * 1024 * 1024
+"""Answers that may be larger than this are read in pieces, so that they never stand in memory as a whole."""
+PIECE = 256 * 1024
+
+Statement: TypeAlias = "PreparedStatement[asyncpg.Record]"
+Rows: TypeAlias = Sequence[Any]
+Batches: TypeAlias = AsyncGenerator[Rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement the server knows, how its columns arrive and how its parameters are sent; `until` when that holds."""
+
+    statement: Statement
+    wrapped: Wrapped
+    columns: tuple[Column, ...]
+    converters: dict[int, Convert]
+    parameters: Parameters
+    until: float
+
+
+class PostgresExecutor(Executor):
+    """Reads one database through a pool of connections; connects at the first statement."""
+
+    def __init__(self, database: Database) -> None:
+        self._name = database.name
+        self._connections = Connections(database)
+        self._types = Types(database.catalog_ttl)
+
+    @asynccontextmanager
+    async def open(self, request: Request) -> AsyncGenerator[RowStream]:
+        """Run a statement; leaving cancels what still runs and rolls the transaction back."""
+        async with self._connections.lend(request.limits.timeout) as session:
+            kept = _key(request) in session.prepared
+            try:
+                prepared, batches = await self._begun(session, request)
+            except (Stale, InvalidSql, NotFound) as error:
+                # What was prepared before a table or type was altered fails in ways it would not fail anew.
+                if not kept and not isinstance(error, Stale):
+                    raise
+                self._types.forget()
+                await self._connections.restart(session, request.limits.timeout)
+                prepared, batches = await self._begun(session, request)
+            async with aclosing(batches):
+                yield RowStream(prepared.columns, batches)
+
+    async def describe(self, request: Request) -> Sequence[Column]:
+        """Return a query's columns: the server plans it and does not run it."""
+        async with self._connections.lend(request.limits.timeout) as session:
+            return (await self._prepared(session, request)).columns
+
+    async def explain(self, request: Request, options: ExplainOptions) -> Plan:
+        """Return the plan of a judged query."""
+        return await plans.explain(self, request, options)
+
+    async def run(self, statement: str, request: Request) -> list[asyncpg.Record]:
+        """Run a statement of ours around the caller's, with the request's parameters and deadline; return its rows.
+
+        Inside the read-only transaction, as everything is. Values come as the driver decodes them.
+        """
+        async with self._connections.lend(request.limits.timeout) as session:
+            wrapped = Wrapped(statement, max(statement.find(request.statement), 0), None)
+            parsed = await self._parse(session, wrapped, request)
+            with translated(self._name):
+                parameters = await self._parameters(session, parsed)
+            if parameters.unknown or self._pooled:
+                parsed = await self._parse(session, wrapped, request, parameters.unknown)
+            with self._translated(wrapped, request):
+                return await parsed.fetch(*parameters.bind(request.parameters))
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._connections.aclose()
+
+    # From a request to its rows
+
+    async def _begun(self, session: Session, request: Request) -> tuple[Prepared, Batches]:
+        prepared = await self._prepared(session, request)
+        arguments = prepared.parameters.bind(request.parameters)
+        if request.limits.max_bytes > LARGE:
+            return prepared, self._pieces(prepared, arguments, request)
+        with self._translated(prepared.wrapped, request):
+            rows = await prepared.statement.fetch(*arguments)
+        return prepared, _batches(prepared, rows, converted(rows, prepared.converters))
+
+    async def _pieces(self, prepared: Prepared, arguments: list[Any], request: Request) -> Batches:
+        """Rows of an answer that may be large, in pieces whose size follows that of the rows before."""
+        with self._translated(prepared.wrapped, request):
+            cursor = await prepared.statement.cursor(*arguments)
+        count = 32
+        while True:
+            with self._translated(prepared.wrapped, request):
+                rows = await cursor.fetch(count)
+            if not rows:
+                return
+            yield converted(rows, prepared.converters)
+            count = max(1, min(4 * count, 10_000, PIECE * len(rows) // (_octets(rows) or 1)))
+
+    async def _prepared(self, session: Session, request: Request) -> Prepared:
+        """The prepared statement of a request: one that is kept, or a new one."""
+        key = _key(request)
+        kept: Prepared | None = session.prepared.get(key)
+        if kept is not None and kept.until > time.monotonic():
+            session.prepared.move_to_end(key)
+            return kept
+        prepared = await self._prepare(session, request)
+        if not self._pooled:
+            session.prepared[key] = prepared
+            if len(session.prepared) > REMEMBERED:
+                session.prepared.popitem(last=False)
+        return prepared
+
+    async def _prepare(self, session: Session, request: Request) -> Prepared:
+        """Have the server compile the statement for its columns, then as it will run."""
+        first = wrap(request.statement, request.limits)
+        statement, attributes = await self._described(session, first, request)
+        types = self._types
+        with translated(self._name):
+            await types.learn(session.connection, (a.type.oid for a in attributes if a.type.oid not in SCALARS))
+            parameters = await self._parameters(session, statement)
+        scalars = tuple(types.scalar(attribute.type.oid) for attribute in attributes)
+        whole = request.limits.max_bytes <= LARGE
+        picked = [Picked(attribute.name, scalar) for attribute, scalar in zip(attributes, scalars, strict=True)]
+        wrapped = wrap(request.statement, request.limits, picked, count_bytes=whole)
+        if wrapped.text != first.text or parameters.unknown or self._pooled:
+            statement = await self._parse(session, wrapped, request, parameters.unknown)
+        return Prepared(
+            statement=statement,
+            wrapped=wrapped,
+            columns=tuple(
+                Column(a.name, types.called(a.type.oid, a.type.name), scalar.kind)
+                for a, scalar in zip(attributes, scalars, strict=True)
+            ),
+            converters={
+                place: convert
+                for place, (attribute, scalar) in enumerate(zip(attributes, scalars, strict=True))
+                if scalar.kind == NATIVE and (convert := column_converter(types, attribute.type.oid))
+            },
+            parameters=parameters,
+            until=types.until,
+        )
+
+    async def _described(
+        self, session: Session, wrapped: Wrapped, request: Request
+    ) -> tuple[Statement, Sequence[Attribute]]:
+        """A statement compiled as it came, and its columns."""
+        unreadable: list[tuple[str, str]] = []
+        while True:
+            try:
+                with translated(self._name):
+                    async with taught(session, unreadable, format="binary"):
+                        statement = await self._parse(session, wrapped, request)
+                        return statement, statement.get_attributes()
+            except Unreadable as error:
+                with translated(self._name):
+                    more = await self._types.leaves(session.connection, error.type)
+                if not set(more) - set(unreadable):
+                    raise
+                unreadable = [*{*unreadable, *more}]
+                session.spent = False
+
+    async def _parse(
+        self, session: Session, wrapped: Wrapped, request: Request, names: Sequence[tuple[str, str]] = ()
+    ) -> Statement:
+        # Where sessions are shared, only the statement without a name surely belongs to this transaction; it lasts
+        # until the next message, so that nothing can be reset.
+        name = "" if self._pooled else None
+        with self._translated(wrapped, request):
+            async with taught(session, names, lasting=self._pooled):
+                return await session.connection.prepare(wrapped.text, name=name)
+
+    async def _parameters(self, session: Session, statement: Statement) -> Parameters:
+        oids = [parameter.oid for parameter in statement.get_parameters()]
+        await self._types.learn(session.connection, oids)
+        return Parameters.of(self._types, oids)
+
+    @property
+    def _pooled(self) -> bool:
+        return bool(self._connections.connector.pooled)
+
+    def _translated(self, wrapped: Wrapped, request: Request) -> AbstractContextManager[None]:
+        return translated(self._name, prefix=wrapped.prefix, length=len(request.statement))
+
+
+def _key(request: Request) -> tuple[str, int, int]:
+    return request.statement, request.limits.max_rows, request.limits.max_bytes
+
+
+async def _batches(prepared: Prepared, rows: Rows, values: Rows) -> Batches:
+    """Rows in batches. Raises `ResultTooLarge` when the server stopped although the reader would take more."""
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        yield values[start : start + ROWS_AT_ONCE]
+    wrapped = prepared.wrapped
+    if wrapped.most_bytes is None or len(rows) == wrapped.most_rows:
+        return
+    if _octets(rows) >= wrapped.most_bytes:
+        raise ResultTooLarge(
+            f"The rows take more than {wrapped.most_bytes} bytes as the server writes them; only a part was read.",
+            suggestion="Select fewer columns or rows, or pick parts of the JSON and composite values.",
+        )
+
+
+def _octets(rows: Rows) -> int:
+    return sum(len(value.encode() if isinstance(value, str) else value) for value in _long(rows))
+
+
+def _long(rows: Rows) -> Iterator[str | bytes]:
+    return (value for row in rows for value in row if isinstance(value, str | bytes))

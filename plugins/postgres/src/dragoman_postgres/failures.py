@@ -1,0 +1,240 @@
+"""The one boundary where the server's, the driver's and the network's errors become dragoman's."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import ssl
+from collections.abc import Generator
+from typing import Any, NoReturn
+
+import asyncpg
+from dragoman import (
+    ColumnNotFound,
+    ConnectionFailed,
+    DragomanError,
+    InvalidSql,
+    ParameterError,
+    PermissionDenied,
+    QueryCancelled,
+    QueryError,
+    QueryTimeout,
+    ResultTooLarge,
+    SchemaNotFound,
+    TableNotFound,
+    Unsupported,
+    WriteDenied,
+)
+
+LOST = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.InterfaceError,
+)
+"""What a connection that is gone raises."""
+
+SLOW = "Narrow it with WHERE or LIMIT, look at explain_query, or raise timeout_ms."
+_SYNTAX = "Check the statement against PostgreSQL's syntax."
+_TYPES = "Check the types with describe_table and cast where they differ."
+
+# SQLSTATE, or its class, to what it is and what to do.
+_STATES: dict[str, tuple[type[DragomanError], str]] = {
+    "42P01": (TableNotFound, "Find its name with search_catalog or list_tables."),
+    "42703": (ColumnNotFound, "Look at the columns with describe_table."),
+    "3F000": (SchemaNotFound, "Find the schemas with list_schemas."),
+    "3F": (SchemaNotFound, "Find the schemas with list_schemas."),
+    "42501": (PermissionDenied, "The role may not read this; ask the operator for the right, or query something else."),
+    "25006": (WriteDenied, "Only reading is allowed: send a SELECT."),
+    "25": (WriteDenied, "Only reading is allowed: send one SELECT."),
+    "0A": (InvalidSql, "PostgreSQL has no such feature here; write it in another way."),
+    "42P02": (ParameterError, "Give one value for each of $1, $2, ... in order."),
+    "42P08": (ParameterError, "Cast the parameter, for instance $1::text."),
+    "42P18": (ParameterError, "Cast the parameter, for instance $1::text."),
+    "42601": (InvalidSql, _SYNTAX),
+    "42883": (InvalidSql, "Check the function's name and the types of its arguments; cast where they differ."),
+    "42804": (InvalidSql, _TYPES),
+    "42803": (InvalidSql, "Put the column into GROUP BY or into an aggregate."),
+    "42702": (InvalidSql, "Write the table's name or alias before the column's."),
+    "42": (InvalidSql, _SYNTAX),
+    "44": (InvalidSql, _SYNTAX),
+    "26": (InvalidSql, _SYNTAX),
+    "34": (InvalidSql, _SYNTAX),
+    "54000": (QueryError, "Make the values the query computes smaller."),
+    "54": (InvalidSql, "Make the statement simpler: fewer columns, less nesting."),
+    "22012": (QueryError, "Guard the divisor with NULLIF(divisor, 0)."),
+    "22003": (QueryError, "Cast to a wider type, for instance numeric."),
+    "22P02": (QueryError, "Check the value: it is not written as its type needs it."),
+    "22": (QueryError, "Check the values the query computes with, and their casts."),
+    "21": (QueryError, "A subquery used as a value must give one row: add LIMIT 1 or an aggregate."),
+    "53100": (ResultTooLarge, "Make the query's intermediate results smaller."),
+    "53200": (ResultTooLarge, "Make the query's values or intermediate results smaller."),
+    "53400": (ResultTooLarge, "Make the query's intermediate results smaller."),
+    "53300": (ConnectionFailed, "Try again in a moment; the operator can lower pool_size or raise max_connections."),
+    "55P03": (QueryTimeout, "Another session holds a lock on a table of the query; try again in a moment."),
+    "57014": (QueryTimeout, SLOW),
+    "57P01": (ConnectionFailed, "The server ended the connection; try again in a moment."),
+    "57P02": (ConnectionFailed, "The server crashed; try again in a moment."),
+    "57P03": (ConnectionFailed, "The server is starting up or shutting down; try again in a moment."),
+    "57P05": (QueryTimeout, SLOW),
+    "25P03": (QueryTimeout, SLOW),
+    "25P04": (QueryTimeout, SLOW),
+    "40": (QueryError, "Try again: the server had to give the query up for another session."),
+    "08": (ConnectionFailed, "Try again in a moment; the operator can check the server."),
+    "28": (ConnectionFailed, "Check user and password in the configuration, and the server's pg_hba.conf."),
+    "3D": (ConnectionFailed, "Check the name of the database in the configuration."),
+    "58": (QueryError, "The server has trouble with its files; its operator can see why in its log."),
+    "XX": (QueryError, "The server failed; its operator can see why in its log."),
+    "P0": (QueryError, "A function of the database raised this; check its arguments."),
+}
+_OTHER = (QueryError, "Check the query; the message is the database's own.")
+_NAMED: dict[type[DragomanError], re.Pattern[str]] = {
+    TableNotFound: re.compile(r'relation "(.+)" does not exist'),
+    ColumnNotFound: re.compile(r'column "?(.+?)"? (?:of relation .*)?(?:does not exist|not found)'),
+    SchemaNotFound: re.compile(r'schema "(.+)" does not exist'),
+}
+_PARAMETER = re.compile(r"portal (?:\S+ )?(?:with )?parameter \$(\d+)")
+# The driver's own words for what it cannot send, whatever class of error it gives them.
+_ARGUMENT = re.compile(r"invalid input for query argument \$(\d+):.*\((.*)\)", re.DOTALL)
+_TEXT_ONLY = re.compile(r'cannot decode type "(.+)"\."(.+)": text encoding')
+# What these say may hold an address, a user or a file: they are told in our own words.
+_UNREACHABLE: dict[str, str] = {
+    "28P01": "the password is wrong",
+    "28": "the server refuses the user, or this way of connecting",
+    "3D": "the server has no such database",
+    "53300": "the server has no connection to spare",
+    "57P03": "the server is starting up or shutting down",
+    "57P01": "the server ended the connection",
+    "57P02": "the server crashed",
+}
+
+
+class Stale(QueryError):
+    """A prepared statement or a type is not what it was: something was altered meanwhile."""
+
+
+def stale() -> Stale:
+    """Return the error of a statement that has to be prepared anew."""
+    return Stale("A table or type of the query was altered meanwhile.", suggestion="Try again.")
+
+
+class Unreadable(Unsupported):
+    """The driver cannot take a type apart: a composite with parts of which it knows only the text."""
+
+    def __init__(self, schema: str, name: str) -> None:
+        super().__init__(
+            f"Values of the type {schema}.{name} cannot be read.", suggestion="Cast it in the statement, ::text."
+        )
+        self.type = f'"{schema}"."{name}"'
+
+
+@contextlib.contextmanager
+def translated(database: str, *, prefix: int = 0, length: int | None = None) -> Generator[None]:
+    """Raise `DragomanError`s for whatever goes wrong inside.
+
+    `prefix` and `length`, in characters: where in the text that was sent the caller's statement stands.
+    """
+    try:
+        yield
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+        _raise(error, database, prefix, length)
+    except TimeoutError:
+        raise unreachable(database, "it does not answer in time") from None
+    except ssl.SSLError:
+        raise unreachable(
+            database, "no TLS connection can be made", "Check sslmode, sslrootcert and the server's certificate."
+        ) from None
+    except OSError as error:
+        raise unreachable(database, _reason(error)) from None
+
+
+def _raise(error: Exception, database: str, prefix: int, length: int | None) -> NoReturn:
+    if isinstance(error, asyncpg.InvalidCachedStatementError | asyncpg.OutdatedSchemaCacheError):
+        raise stale() from None
+    if isinstance(error, asyncpg.PostgresError) and not _ARGUMENT.match(str(error)):
+        raise _server_error(error, database, prefix, length) from None
+    raise _driver_error(error, database) from None
+
+
+def _server_error(error: Any, database: str, prefix: int, length: int | None) -> DragomanError:
+    state: str = error.sqlstate or "XX000"
+    kind, suggestion = _STATES.get(state) or _STATES.get(state[:2]) or _OTHER
+    message: str = error.message or str(error).partition("\n")[0]
+    if kind is ConnectionFailed:
+        why = _UNREACHABLE.get(state) or _UNREACHABLE.get(state[:2]) or "the connection broke"
+        return unreachable(database, why, suggestion)
+    if state == "57014" and "user request" in message:
+        return QueryCancelled("The query was cancelled.")
+    if state == "0A000" and "data-modifying" in message:
+        kind, suggestion = WriteDenied, "Only reading is allowed: send a SELECT."
+    if state.startswith("22") and (found := _PARAMETER.search(error.context or "")):
+        message = f"Parameter {found[1]}: {message}"
+        kind, suggestion = (
+            ParameterError,
+            "Send a value of the type the statement needs, written as PostgreSQL reads it.",
+        )
+    named = _NAMED.get(kind)
+    name = named.search(message) if named else None
+    context = {"sqlstate": state, **({"detail": error.detail} if error.detail else {})}
+    return kind(
+        message,
+        suggestion=f"{error.hint} {suggestion}" if error.hint else suggestion,
+        identifier=name[1] if name else None,
+        offset=_offset(error, prefix, length),
+        context=context,
+    )
+
+
+def _offset(error: Any, prefix: int, length: int | None) -> int | None:
+    """Where in the caller's statement: the server counts characters of what was sent, from 1."""
+    if not error.position:
+        return None
+    offset = int(error.position) - 1 - prefix
+    return offset if offset >= 0 and (length is None or offset <= length) else None
+
+
+def _driver_error(error: Exception, database: str) -> DragomanError:
+    if found := _ARGUMENT.match(str(error)):
+        return ParameterError(
+            f"Parameter {found[1]} does not fit the type the statement needs: {found[2]}.",
+            suggestion="Send a value of that type, or cast the parameter, for instance $1::text.",
+        )
+    if isinstance(error, asyncpg.ClientConfigurationError):
+        return unreachable(database, "its options cannot be used together", "Check its options in the configuration.")
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return unreachable(database, "none of its hosts is of the kind target_session_attrs asks for")
+    if isinstance(error, asyncpg.UnsupportedClientFeatureError | asyncpg.InternalClientError):
+        found = _TEXT_ONLY.search(str(error))
+        return (
+            Unreadable(found[1], found[2])
+            if found
+            else Unsupported(
+                "A column is of a type whose values cannot be read.",
+                suggestion="Name the columns, and cast those of types such as anyarray: ::text.",
+            )
+        )
+    return unreachable(database, "the connection broke", "Try again in a moment.")
+
+
+def unreachable(database: str, why: str, remedy: str = "") -> ConnectionFailed:
+    """Return the error of a database that cannot be reached: it names the database, never its address."""
+    return ConnectionFailed(
+        f"The database {database!r} cannot be reached: {why}.",
+        suggestion=remedy or "Check that the server runs and that host and port are right in the configuration.",
+    )
+
+
+def _reason(error: OSError) -> str:
+    match error:
+        case ConnectionRefusedError():
+            return "nothing listens at its address"
+        case FileNotFoundError():
+            return "there is no socket, certificate or file where the configuration says"
+        case ConnectionError():
+            return "the connection broke"
+        case _ if "getaddrinfo" in str(error) or type(error).__name__ == "gaierror":
+            return "its host is not known"
+        case _:
+            return "the network or the configuration does not allow it"

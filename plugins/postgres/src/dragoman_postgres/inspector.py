@@ -1,0 +1,110 @@
+"""The catalog of a PostgreSQL database: seven queries, whatever the number of relations."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dragoman import Busy, Database, Inspection, Inspector, Schema, Scope
+
+from dragoman_postgres import queries
+from dragoman_postgres.tables import Facts, build
+
+if TYPE_CHECKING:
+    from dragoman_postgres.connecting import Connection
+    from dragoman_postgres.pool import Connections
+
+ATTEMPTS = 3
+
+
+class PostgresInspector(Inspector):
+    """Tells what the role may read: schemas it may use, relations and columns it may select from.
+
+    Foreign keys that partitions inherit are told of their parent only.
+    """
+
+    def __init__(self, database: Database, connections: Connections) -> None:
+        self._database = database
+        self._connections = connections
+
+    async def version(self) -> str:
+        """Return the server's version, without what the packager added."""
+        async with self._connections.borrow() as connection:
+            version: str = await connection.fetchval(queries.VERSION)
+        return version.split()[0]
+
+    async def schemas(self) -> Sequence[Schema]:
+        """Return the schemas the role may use; the system's marked, those of the search path numbered."""
+        async with self._connections.borrow() as connection:
+            rows = await connection.fetch(queries.SCHEMAS)
+        return [
+            Schema(name=name, owner=owner, comment=comment, system=system, search_order=place)
+            for name, owner, comment, system, place in rows
+        ]
+
+    async def tables(self, scope: Scope) -> Inspection:
+        """Return relations of every kind. Raises `Busy` when others keep locking them while they are looked at."""
+        if scope.catalogs:
+            return Inspection(())
+        with _collection_paused():
+            facts = await self._facts(scope)
+            tables = await asyncio.to_thread(build, facts)
+        return Inspection(tables, tuple(_notices(facts)))
+
+    async def _facts(self, scope: Scope) -> Facts:
+        from asyncpg import LockNotAvailableError
+
+        for _ in range(ATTEMPTS):
+            async with self._connections.borrow() as connection:
+                try:
+                    return await _read(connection, scope)
+                except LockNotAvailableError:
+                    continue  # taken since the first query; the next attempt sees it and steps around
+        raise Busy(
+            f"The catalog of {self._database.name} changes all the time.", suggestion="Try again in a few seconds."
+        )
+
+
+async def _read(connection: Connection, scope: Scope) -> Facts:
+    await connection.execute(queries.SETTINGS)
+    relations = await connection.fetch(queries.RELATIONS, _listed(scope.schemas), _listed(scope.names))
+    oids = [row[0] for row in relations]
+    partly_hidden = [row[0] for row in relations if not row[7]]
+    facts = Facts(relations, columns=await connection.fetch(queries.COLUMNS, oids, partly_hidden))
+    used = {(row[3], row[4]) for row in facts.columns}
+    facts.types = await connection.fetch(
+        queries.TYPES, [type_ for type_, _ in used], [str(modifier) for _, modifier in used]
+    )
+    facts.constraints = await connection.fetch(queries.CONSTRAINTS, oids)
+    facts.indexes = await connection.fetch(queries.INDEXES, oids)
+    facts.storage = await connection.fetch(queries.STORAGE, oids)
+    facts.definitions = await connection.fetch(queries.DEFINITIONS, [row[0] for row in relations if not row[6]])
+    return facts
+
+
+def _listed(names: Collection[str]) -> list[str] | None:
+    return sorted(names) or None
+
+
+def _notices(facts: Facts) -> Iterator[str]:
+    for _, schema, name, *_, locked in facts.relations:
+        if locked:
+            yield (
+                f"{schema}.{name} is locked by another session: its defaults, checks and expressions,"
+                " and the definitions of views, are not told."
+            )
+
+
+@contextmanager
+def _collection_paused() -> Generator[None]:
+    """A million small values are made and none is garbage: looking for some takes longer than making them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

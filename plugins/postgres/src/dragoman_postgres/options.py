@@ -1,0 +1,60 @@
+"""What an operator may set for a PostgreSQL database beside what every database has; libpq's names where it has one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`connect_timeout`: seconds. `timezone`: of every timestamp with a time zone. `pgbouncer`: None finds out.
+
+    `embedded`: the folder of the demo's server, which is started when it is needed.
+    """
+
+    sslmode: SslMode | None = None
+    sslcert: str | None = None
+    sslkey: str | None = None
+    sslpassword: str | None = None
+    sslrootcert: str | None = None
+    sslcrl: str | None = None
+    sslnegotiation: Literal["postgres", "direct"] | None = None
+    ssl_min_protocol_version: str | None = None
+    ssl_max_protocol_version: str | None = None
+    passfile: str | None = None
+    service: str | None = None
+    servicefile: str | None = None
+    target_session_attrs: Literal["any", "primary", "standby", "read-write", "read-only", "prefer-standby"] | None = (
+        None
+    )
+    krbsrvname: str | None = None
+    gsslib: str | None = None
+    application_name: str = "dragoman"
+    connect_timeout: float = 10.0
+    timezone: str = "UTC"
+    pgbouncer: bool | None = None
+    embedded: str | None = None
+
+    def libpq(self) -> dict[str, str]:
+        """Return what the driver takes as the query of a URL."""
+        given = {name: getattr(self, name) for name in _URL_OPTIONS}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+_URL_OPTIONS = (
+    "sslmode",
+    "sslcert",
+    "sslkey",
+    "sslpassword",
+    "sslrootcert",
+    "sslcrl",
+    "sslnegotiation",
+    "ssl_min_protocol_version",
+    "ssl_max_protocol_version",
+    "target_session_attrs",
+    "krbsrvname",
+    "gsslib",
+)

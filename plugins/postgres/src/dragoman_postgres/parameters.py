@@ -1,0 +1,242 @@
+"""Values on their way in: JSON values as the driver takes them, by the types the server reports."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dragoman import ParameterError
+
+from dragoman_postgres.literals import split_array
+from dragoman_postgres.pool import Session
+from dragoman_postgres.types import Types
+
+Encode = Callable[[Any], Any]
+_INTEGERS = {20: 64, 21: 16, 23: 32, 26: 32}
+_FLOATS = frozenset({700, 701})
+_TEXTS = frozenset({18, 19, 25, 705, 1042, 1043})
+_JSONS = frozenset({114, 3802})
+_LAST_BUILTIN = 16383
+"""OIDs up to here are the server's own types; of others the driver takes the text by itself."""
+
+
+class Misfit(Exception):
+    """A value that does not fit; its text says what would."""
+
+
+def encoder(types: Types, oid: int) -> Encode:
+    """Return what makes the driver's value of a JSON value for a parameter of this type. It raises `Misfit`."""
+    oid = types.base(oid)
+    known = types[oid]
+    if known.form == "array":
+        return _array(encoder(types, known.of[0]), known.delimiter)
+    if known.form in ("composite", "range"):
+        return _refused
+    if oid in _INTEGERS:
+        return _integer(_INTEGERS[oid], unsigned=oid == 26)
+    if oid in _FLOATS:
+        return _float
+    if oid in _OTHERS:
+        return _OTHERS[oid]
+    return _json if oid in _JSONS else _text
+
+
+def _unknown(types: Types, oid: int) -> set[int]:
+    """The types of PostgreSQL's own in this one of which the driver would want Python's values."""
+    oid = types.base(oid)
+    known = types[oid]
+    if known.form == "array":
+        return _unknown(types, known.of[0])
+    direct = oid in _INTEGERS or oid in _FLOATS or oid in _TEXTS or oid in _OTHERS
+    return set() if direct or known.form != "scalar" or oid > _LAST_BUILTIN else {oid}
+
+
+@asynccontextmanager
+async def taught(
+    session: Session,
+    names: Sequence[tuple[str, str]],
+    *,
+    lasting: bool = False,
+    format: Literal["text", "binary"] = "text",
+) -> AsyncGenerator[None]:
+    """While it is entered, the driver sends the values of some types, by schema and name, as their text.
+
+    With `binary` it takes them for bytes, which serves only for looking at a statement. A type of which the driver
+    knows only the text would spoil the ranges and composites that hold it: it forgets again afterwards, or, `lasting`
+    or when something failed, the connection is not used for other statements.
+    """
+    if not names:
+        yield
+        return
+    session.spent = True
+    for schema, name in names:
+        await session.connection.set_type_codec(name, schema=schema, encoder=_same, decoder=_same, format=format)
+    yield
+    if not lasting:
+        for schema, name in names:
+            await session.connection.reset_type_codec(name, schema=schema)
+        session.spent = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """A statement's parameters: what their types are called, and what makes the driver's values of JSON ones.
+
+    `unknown`: the types of PostgreSQL's own whose text the driver must be taught to send.
+    """
+
+    names: tuple[str, ...]
+    encoders: tuple[Encode, ...]
+    unknown: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, types: Types, oids: Sequence[int]) -> Parameters:
+        """Return the parameters of these types, which `types` has learned."""
+        unknown = set[int]().union(*(_unknown(types, oid) for oid in oids))
+        return cls(
+            names=tuple(types[oid].name for oid in oids),
+            encoders=tuple(encoder(types, oid) for oid in oids),
+            unknown=tuple(types[oid].internal for oid in unknown),
+        )
+
+    def bind(self, values: Sequence[Any]) -> list[Any]:
+        """Return JSON values as the driver takes them. Raises `ParameterError` for a wrong number, type or range."""
+        count = len(self.encoders)
+        if len(values) != count:
+            raise ParameterError(
+                f"The statement has {count} parameters; {len(values)} values came.",
+                suggestion="Give one value for each of $1, $2, ... in order.",
+            )
+        return [_bound(*each) for each in zip(range(1, count + 1), values, self.encoders, self.names, strict=True)]
+
+
+def _bound(number: int, value: Any, encode: Encode, name: str) -> Any:
+    if value is None:
+        return None
+    try:
+        return encode(value)
+    except Misfit as misfit:
+        raise ParameterError(
+            f"Parameter {number} is of the type {name}: {misfit}.",
+            suggestion=f"Send such a value, or the type's text with ${number}::text::{name} in the statement.",
+        ) from None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _integer(bits: int, *, unsigned: bool = False) -> Encode:
+    low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+    def encode(value: Any) -> int:
+        number = _whole(value)
+        if not low <= number <= high:
+            raise Misfit(f"it must be from {low} to {high}")
+        return number
+
+    return encode
+
+
+def _whole(value: Any) -> int:
+    """Integers, floats without a fraction, and texts of either, as large integers are answered."""
+    try:
+        if isinstance(value, str):
+            return int(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value == int(value):
+            return int(value)
+    except (ValueError, OverflowError):
+        pass
+    raise Misfit(f"it must be an integer, not {_kind(value)}")
+
+
+def _float(value: Any) -> float:
+    try:
+        if isinstance(value, int | float | str) and not isinstance(value, bool):
+            return float(value)
+    except (ValueError, OverflowError):
+        pass
+    raise Misfit(f"it must be a number, not {_kind(value)}")
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    known = {"t": True, "true": True, "f": False, "false": False}.get(value.lower()) if isinstance(value, str) else None
+    if known is None:
+        raise Misfit(f"it must be true or false, not {_kind(value)}")
+    return known
+
+
+def _binary(value: Any) -> bytes:
+    """Bytes as they are answered, in base64, or as PostgreSQL writes them, in hexadecimal digits after a backslash."""
+    try:
+        if isinstance(value, str):
+            return bytes.fromhex(value[2:]) if value.startswith("\\x") else base64.b64decode(value, validate=True)
+    except ValueError:
+        pass
+    raise Misfit(f"it must be base64, or \\x and hexadecimal digits, not {_kind(value)}")
+
+
+_OTHERS: dict[int, Encode] = {16: _boolean, 17: _binary}
+
+
+def _text(value: Any) -> str:
+    """The text the server reads as the type; a number is written as in JSON."""
+    if isinstance(value, str):
+        if "\x00" in value:
+            raise Misfit("no text may hold a NUL character")
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return repr(value)
+    raise Misfit(f"it must be a text, not {_kind(value)}")
+
+
+def _json(value: Any) -> str:
+    """JSON text as it is; anything else is the value itself."""
+    return _text(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _refused(_: Any) -> Any:
+    raise Misfit("values of this type cannot be sent as they are")
+
+
+def _array(element: Encode, delimiter: str) -> Encode:
+    def encode(value: Any) -> list[Any]:
+        elements = _elements(value, delimiter)
+        return [
+            None if item is None else encode(item) if isinstance(item, list) else element(item) for item in elements
+        ]
+
+    return encode
+
+
+def _elements(value: Any, delimiter: str) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    try:
+        elements = split_array(value, delimiter) if isinstance(value, str) else None
+    except ValueError:
+        elements = None
+    if elements is None:
+        raise Misfit(f"it must be an array, not {_kind(value)}")
+    return elements
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a text"
+        case dict():
+            return "an object"
+        case _:
+            return "an array"

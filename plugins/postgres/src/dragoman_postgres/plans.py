@@ -1,0 +1,90 @@
+"""EXPLAIN: built around the judged query, told with what to watch out for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from dragoman import ExplainOptions, Plan, Request
+
+from dragoman_postgres.advice import Scanned, Tables, sequential_scans, warnings
+from dragoman_postgres.nodes import Node, from_json, from_text
+
+SCANNED = """
+SELECT n.nspname::text, c.relname::text,
+  CASE WHEN c.reltuples > 0::real THEN c.reltuples::bigint ELSE pg_stat_get_live_tuples(c.oid) END,
+  array(SELECT a.attname::text FROM pg_attribute AS a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum),
+  array(SELECT a.attname::text FROM pg_index AS i
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+        WHERE i.indrelid = c.oid AND i.indisvalid)
+FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS wanted(schema, name)
+JOIN pg_namespace AS n ON n.nspname = wanted.schema
+JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = wanted.name
+"""
+"""$1 and $2: schemas and names of tables. Rows, columns, and the columns that indexes begin with."""
+
+_VERBOSE = ExplainOptions(format="json", verbose=True)
+_EXECUTION = re.compile(r"Execution Time: ([\d.]+) ms")
+
+
+class Runner(Protocol):
+    """Runs statements of ours in the read-only envelope."""
+
+    async def run(self, statement: str, request: Request) -> Sequence[Any]:
+        """Return a statement's rows; the request gives parameters and limits."""
+        ...
+
+
+async def explain(runner: Runner, request: Request, options: ExplainOptions) -> Plan:
+    """Return the plan of a judged query; with `analyze` the query runs to its end and its rows are thrown away.
+
+    `plan` is text, or for any other format the object that FORMAT JSON makes.
+    """
+    rows = await runner.run(statement(request, options), request)
+    lines = [row[0] for row in rows]
+    if options.format == "text":
+        plan: Any = "\n".join(lines)
+        root, elapsed = from_text(lines), _elapsed(lines)
+    else:
+        (plan,) = json.loads(lines[0])
+        root, elapsed = from_json(plan["Plan"]), plan.get("Execution Time")
+    return Plan(
+        plan=plan,
+        format=options.format,
+        estimated_cost=root.cost,
+        estimated_rows=round(root.rows),
+        actual_time_ms=elapsed,
+        warnings=warnings(root, await _tables(runner, request, root)),
+    )
+
+
+def statement(request: Request, options: ExplainOptions) -> str:
+    """Return the EXPLAIN statement. Every option is said: what servers do without one changed between them."""
+    said = {"ANALYZE": options.analyze, "VERBOSE": options.verbose, "BUFFERS": options.buffers}
+    flags = ", ".join(f"{name} {'on' if value else 'off'}" for name, value in said.items())
+    return f"EXPLAIN (FORMAT {'TEXT' if options.format == 'text' else 'JSON'}, {flags})\n{request.statement}"
+
+
+def _elapsed(lines: Sequence[str]) -> float | None:
+    found = [match for line in lines[-2:] if (match := _EXECUTION.fullmatch(line.strip()))]
+    return float(found[0][1]) if found else None
+
+
+async def _tables(runner: Runner, request: Request, root: Node) -> Tables:
+    """What the catalog tells of the tables that are scanned: only a verbose plan says in which schemas they are."""
+    if not sequential_scans(root):
+        return {}
+    ((verbose, *_), *_) = await runner.run(statement(request, _VERBOSE), request)
+    scans = sequential_scans(from_json(json.loads(verbose)[0]["Plan"]))
+    wanted = sorted({(node.schema or "", node.relation or "") for node in scans})
+    parameters = ([schema for schema, _ in wanted], [name for _, name in wanted])
+    rows = await runner.run(SCANNED, replace(request, statement=SCANNED, parameters=parameters))
+    found: dict[str, list[Scanned]] = {}
+    for _, name, count, columns, leading in rows:
+        found.setdefault(name, []).append(Scanned(count, tuple(columns), frozenset(leading)))
+    # Of two tables of one name it cannot be said which is which.
+    return {name: tables[0] for name, tables in found.items() if len(tables) == 1}

@@ -1,0 +1,81 @@
+"""The plugin: what PostgreSQL is, and who does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
+
+from dragoman_postgres.executor import PostgresExecutor
+from dragoman_postgres.gate import PostgresGate, judge
+from dragoman_postgres.inspector import PostgresInspector
+from dragoman_postgres.lexicon import LEXICON
+from dragoman_postgres.options import Options
+from dragoman_postgres.pool import Connections
+from dragoman_postgres.reserved import RESERVED
+
+CATALOG_CONNECTIONS = 2
+"""Connections for reading the catalog: callers' slow queries must not keep others from looking around."""
+
+CAPABILITIES = frozenset(Capability) - {Capability.CATALOGS}
+
+
+class CatalogReader(PostgresInspector):
+    """The inspector, with connections of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self.connections = Connections(database, CATALOG_CONNECTIONS)
+        super().__init__(database, self.connections)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self.connections.aclose()
+
+
+class PostgresPlugin(DialectPlugin):
+    """PostgreSQL 13 and later, read only."""
+
+    dialect = Dialect(
+        name="postgres",
+        contract=1,
+        sqlglot="postgres",
+        driver="asyncpg",
+        capabilities=CAPABILITIES,
+        lexicon=LEXICON,
+        options=Options,
+        placeholder="$1",
+        folding="lower",
+        reserved=RESERVED,
+        default_schema="public",
+        judge=judge,
+    )
+
+    def __init__(self) -> None:
+        self._readers: WeakValueDictionary[Database, CatalogReader] = WeakValueDictionary()
+
+    @hookimpl
+    def executor(self, database: Database) -> Executor:
+        """Return the executor: a pool of connections."""
+        return PostgresExecutor(database)
+
+    @hookimpl
+    def inspector(self, database: Database, executor: Executor) -> Inspector:
+        """Return the inspector, with connections of its own."""
+        reader = self._readers[database] = CatalogReader(database)
+        return reader
+
+    @hookimpl
+    def validators(self, database: Database) -> Sequence[Validator]:
+        """Return what the catalog must tell for the gate; the inspector made before has the connections for it."""
+        return (PostgresGate(database, self._readers.get(database)),)
+
+    def demo(self, folder: Path) -> Sequence[Database]:
+        """Build a shop's support desk on the embedded server; nothing where that is not installed."""
+        from dragoman_postgres.demo import build
+
+        return build(folder)
+
+
+plugin = PostgresPlugin()

@@ -1,0 +1,158 @@
+"""The catalog queries: seven, whatever the number of relations. They run alike on PostgreSQL 13 to 18.
+
+Every value arrives as text, a number, a boolean, or an array of text or OIDs, which the driver knows without asking.
+Columns that newer servers added are not needed: what they say is the default, or a function tells it.
+
+The search path stays the caller's, so that types and expressions are spelled as callers may write them. Whoever may
+create functions in one of its schemas could take our calls by a better fit of types (CVE-2018-1058). So functions and
+operators get exactly the types the system's own have, and those that cannot are qualified.
+
+The functions that print expressions (`pg_get_expr`, ...) wait for whoever holds a relation exclusively, which may take
+hours (VACUUM FULL, a migration). They are not called for such relations; what they would tell is left out.
+"""
+
+from __future__ import annotations
+
+VERSION = "SHOW server_version"
+
+SETTINGS = "SET LOCAL jit = off; SET LOCAL lock_timeout = '1s'"
+"""Compiling these queries costs more than it saves; a lock taken meanwhile must not hold us up."""
+
+_LOCKED = """(
+  SELECT relation FROM pg_locks WHERE locktype = 'relation' AND mode = 'AccessExclusiveLock' AND pid <> pg_backend_pid()
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"""
+_IS_SYSTEM = "n.nspname::text ~ '^pg_' OR n.nspname = 'information_schema'"
+_IS_SHOWN = "has_schema_privilege(n.oid, 'USAGE'::text) AND n.nspname::text !~ '^pg_(toast|temp_)'"
+
+SCHEMAS = f"""
+SELECT n.nspname::text, pg_get_userbyid(n.nspowner)::text, about.description, {_IS_SYSTEM},
+  pg_catalog.array_position(current_schemas(false), n.nspname) - 1
+FROM pg_namespace AS n LEFT JOIN pg_description AS about
+  ON about.objoid = n.oid AND about.classoid = 'pg_namespace'::regclass::oid AND about.objsubid = 0
+WHERE {_IS_SHOWN} ORDER BY n.nspname
+"""
+
+RELATIONS = f"""
+SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, pg_get_userbyid(c.relowner)::text, about.description,
+  {_IS_SYSTEM}, has_table_privilege(c.oid, 'SELECT'::text), c.oid IN {_LOCKED}
+FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid LEFT JOIN pg_description AS about
+  ON about.objoid = c.oid AND about.classoid = 'pg_class'::regclass::oid AND about.objsubid = 0
+WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND {_IS_SHOWN}
+  AND ($1::text[] IS NULL OR n.nspname = ANY($1)) AND ($2::text[] IS NULL OR c.relname = ANY($2))
+  AND (has_table_privilege(c.oid, 'SELECT'::text) OR has_any_column_privilege(c.oid, 'SELECT'::text))
+"""
+"""$1: schemas, $2: names; NULL does not restrict. At the end: may every column be read, is it held exclusively."""
+
+COLUMNS = f"""
+SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '',
+  a.attidentity::text, about.description,
+  CASE WHEN a.atthasdef AND a.attrelid NOT IN {_LOCKED} THEN pg_get_expr(d.adbin, d.adrelid, true) END
+FROM pg_catalog.unnest($1::oid[]) AS relation(oid)
+JOIN pg_attribute AS a ON a.attrelid = relation.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+LEFT JOIN pg_description AS about
+  ON about.objoid = a.attrelid AND about.classoid = 'pg_class'::regclass::oid AND about.objsubid = a.attnum
+WHERE a.attrelid <> ALL($2::oid[]) OR has_column_privilege(a.attrelid, a.attnum, 'SELECT'::text)
+ORDER BY a.attrelid, a.attnum
+"""
+"""$1: relations, $2: those of which not every column may be read."""
+
+TYPES = """
+SELECT used.type, used.modifier::integer, format_type(used.type, used.modifier::integer), own.typnotnull,
+  array(SELECT label.enumlabel::text FROM pg_enum AS label
+        WHERE label.enumtypid IN (element.oid, element.typbasetype) ORDER BY label.enumsortorder),
+  array(SELECT pg_get_constraintdef(con.oid, true) FROM pg_constraint AS con
+        WHERE con.contypid = element.oid AND con.contype = 'c' ORDER BY con.conname)
+FROM ROWS FROM (pg_catalog.unnest($1::oid[]), pg_catalog.unnest($2::text[])) AS used(type, modifier)
+JOIN pg_type AS own ON own.oid = used.type
+JOIN pg_type AS element
+  ON element.oid = CASE WHEN own.typcategory = 'A' AND own.typelem <> '0'::oid THEN own.typelem ELSE own.oid END
+"""
+"""$1, $2: the types and modifiers of columns. Spelling, whether NULL is no value, an enum's labels, a domain's checks
+(both of the elements, when it is an array)."""
+
+CONSTRAINTS = f"""
+SELECT con.conrelid, con.contype::text, con.conname::text, con.conkey::text[],
+  CASE WHEN con.contype IN ('c', 'x') THEN pg_get_constraintdef(con.oid, true) END,
+  target_schema.nspname::text, target.relname::text, CASE WHEN con.contype = 'f' THEN array(
+    SELECT a.attname::text FROM pg_catalog.unnest(con.confkey) WITH ORDINALITY AS key(number, place)
+    JOIN pg_attribute AS a ON a.attrelid = con.confrelid AND a.attnum = key.number ORDER BY key.place) END,
+  con.confupdtype::text, con.confdeltype::text
+FROM pg_catalog.unnest($1::oid[]) AS relation(oid)
+JOIN pg_constraint AS con ON con.conrelid = relation.oid
+LEFT JOIN pg_class AS target ON target.oid = con.confrelid
+LEFT JOIN pg_namespace AS target_schema ON target_schema.oid = target.relnamespace
+WHERE con.contype IN ('p', 'u')
+  OR (con.contype IN ('c', 'x') AND con.conrelid NOT IN {_LOCKED})
+  OR (con.contype = 'n' AND NOT con.convalidated)
+  OR (con.contype = 'f' AND con.conparentid = '0'::oid AND has_schema_privilege(target_schema.oid, 'USAGE'::text)
+      AND (has_table_privilege(target.oid, 'SELECT'::text) OR has_any_column_privilege(target.oid, 'SELECT'::text)))
+ORDER BY con.conrelid, con.contype <> 'p', con.conname
+"""
+"""$1: relations. Without the foreign keys that partitions inherit: they repeat their parent's once per partition."""
+
+INDEXES = f"""
+SELECT i.indrelid, c.relname::text, i.indisunique, i.indisprimary, method.amname::text,
+  (i.indkey::smallint[])[0:i.indnkeyatts - 1]::text[],
+  CASE WHEN i.indexprs IS NOT NULL THEN array(
+    SELECT pg_get_indexdef(i.indexrelid, part, true)
+    FROM generate_series(1, i.indnkeyatts::integer) AS part ORDER BY part) END,
+  CASE WHEN i.indpred IS NOT NULL THEN pg_get_expr(i.indpred, i.indrelid, true) END
+FROM pg_catalog.unnest($1::oid[]) AS relation(oid)
+JOIN pg_index AS i ON i.indrelid = relation.oid AND i.indislive AND i.indisvalid
+JOIN pg_class AS c ON c.oid = i.indexrelid
+JOIN pg_am AS method ON method.oid = c.relam
+WHERE (i.indexprs IS NULL AND i.indpred IS NULL) OR i.indrelid NOT IN {_LOCKED}
+ORDER BY i.indrelid, NOT i.indisprimary, c.relname
+"""
+"""$1: relations. Of each index the parts that are searched, not what it only includes."""
+
+STORAGE = f"""
+WITH RECURSIVE part (root, oid, kind) AS (
+  SELECT c.oid, c.oid, c.relkind
+  FROM pg_catalog.unnest($1::oid[]) AS relation(oid) JOIN pg_class AS c ON c.oid = relation.oid
+  WHERE c.relkind IN ('r', 'm', 'f', 'p')
+  UNION ALL
+  SELECT part.root, c.oid, c.relkind
+  FROM part JOIN pg_inherits AS child ON child.inhparent = part.oid JOIN pg_class AS c ON c.oid = child.inhrelid
+  WHERE part.kind = 'p'
+), leaf AS MATERIALIZED (
+  SELECT part.root, c.oid, c.relkind, c.reltuples, c.relpages, c.reltoastrelid
+  FROM part JOIN pg_class AS c ON c.oid = part.oid WHERE part.kind <> 'p'
+), looked_at AS MATERIALIZED (
+  SELECT root, oid FROM leaf WHERE relpages = 0 AND relkind <> 'f' AND oid NOT IN {_LOCKED}
+    AND (SELECT count(*) FROM leaf WHERE relpages = 0) <= 200
+), file AS (
+  SELECT root, oid FROM leaf WHERE relpages > 0
+  UNION ALL SELECT root, reltoastrelid FROM leaf WHERE relpages > 0 AND reltoastrelid <> '0'::oid
+  UNION ALL SELECT root, indexrelid FROM leaf JOIN pg_index ON indrelid = leaf.oid WHERE relpages > 0
+), told (root, rows, bytes) AS (
+  SELECT root, CASE WHEN reltuples > 0::real OR relpages > 0 THEN reltuples::bigint
+    ELSE nullif(pg_stat_get_live_tuples(oid), 0::bigint) END, NULL::bigint
+  FROM leaf
+  UNION ALL
+  SELECT root, NULL, c.relpages * current_setting('block_size'::text)::bigint
+  FROM file JOIN pg_class AS c ON c.oid = file.oid
+  UNION ALL
+  SELECT root, CASE WHEN pg_catalog.pg_relation_size(oid) = 0 THEN 0 END, pg_catalog.pg_total_relation_size(oid)
+  FROM looked_at
+)
+SELECT root, sum(rows)::bigint, sum(bytes)::bigint FROM told GROUP BY root
+"""
+"""$1: relations. Rows and bytes as of the last VACUUM or ANALYZE, of partitioned ones summed over the partitions.
+
+Tables that never saw one are looked at on disk when they are few, since ten thousand take seconds; of many, only the
+rows that the server's statistics counted are told.
+"""
+
+DEFINITIONS = f"""
+SELECT c.oid, c.relispartition, parent.names,
+  CASE WHEN c.relispartition AND c.oid NOT IN {_LOCKED} THEN pg_get_expr(c.relpartbound, c.oid) END,
+  CASE WHEN c.relkind = 'p' THEN pg_get_partkeydef(c.oid) END,
+  CASE WHEN c.relkind IN ('v', 'm') AND NOT EXISTS {_LOCKED} THEN pg_get_viewdef(c.oid, true) END
+FROM pg_catalog.unnest($1::oid[]) AS relation(oid) JOIN pg_class AS c ON c.oid = relation.oid
+LEFT JOIN (SELECT inhrelid, string_agg(inhparent::regclass::text, ', '::text ORDER BY inhseqno) AS names
+           FROM pg_inherits GROUP BY inhrelid) AS parent ON parent.inhrelid = c.oid
+WHERE c.relkind IN ('v', 'm', 'p') OR parent.names IS NOT NULL
+"""
+"""$1: relations. What one inherits from or is a partition of, its bounds, what it is partitioned by, a view's query."""

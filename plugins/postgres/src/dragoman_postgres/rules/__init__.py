@@ -1,0 +1,72 @@
+"""What a query may use, as data: policy.toml says it and why, the other files are what it makes of each server."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import translate
+from importlib.resources import files
+
+from dragoman_postgres.rules.policy import patterns, read_policy
+
+MAJORS = (15, 16, 18)
+"""The majors with a list of their own; every server is judged by all of them: what it lacks cannot be called there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The lists of every server joined; names are as the server stores them.
+
+    `functions`: by plain name, types written as functions too. `qualified`: by dotted name. `extension_functions` and
+    `extension_operators`: without schema, or with a usual one. `refused`: functions with one argument that (value).name
+    must not call. `relations`: the system's, dotted. `secret`: fits dotted names. `settings`: of SHOW.
+    """
+
+    functions: frozenset[str]
+    qualified: frozenset[str]
+    extension_functions: frozenset[str]
+    operators: frozenset[str]
+    extension_operators: frozenset[str]
+    refused: frozenset[str]
+    relations: frozenset[str]
+    secret: re.Pattern[str]
+    settings: frozenset[str]
+
+    def is_secret(self, dotted: str) -> bool:
+        """Whether a relation's dotted name is one that stays closed."""
+        return self.secret.fullmatch(dotted) is not None
+
+
+@functools.cache
+def allowed() -> Allowed:
+    """Return the shipped lists, read once."""
+    policy = read_policy()
+    servers = [_read(f"{major}.toml") for major in MAJORS]
+    extensions = _read("extensions.toml")
+    functions = _joined(server["functions"] for server in servers) | _joined(server["types"] for server in servers)
+    postgis = policy["postgis"]
+    extension_functions = extensions["functions"] | set(postgis["names"].split())
+    refused = _joined([*(server["refused"] for server in servers), extensions["refused"]])
+    return Allowed(
+        functions=functions,
+        qualified=frozenset(policy["qualified"]["names"].split()),
+        extension_functions=frozenset(extension_functions),
+        operators=_joined(server["operators"] for server in servers),
+        extension_operators=frozenset(extensions["operators"] | set(postgis["operators"].split())),
+        refused=(refused | set(patterns(policy["extension-known"]))) - functions - extension_functions,
+        relations=_joined(server["relations"] for server in servers),
+        secret=re.compile("|".join(map(translate, patterns(policy["secret"])))),
+        settings=frozenset(policy["settings"]["names"].split()),
+    )
+
+
+def _joined(lists: Iterable[Iterable[str]]) -> frozenset[str]:
+    return frozenset(word for words in lists for word in words)
+
+
+def _read(name: str) -> dict[str, set[str]]:
+    lists = tomllib.loads((files(__name__) / name).read_text(encoding="utf-8"))
+    return {key: set(words.split()) for key, words in lists.items()}

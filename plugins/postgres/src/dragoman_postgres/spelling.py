@@ -1,0 +1,21 @@
+"""The short spelling of types, in the catalog and in results."""
+
+from __future__ import annotations
+
+import re
+
+_SHORT = (
+    (re.compile(r"character varying(\(\d+\))?"), "varchar"),
+    (re.compile(r"(character|bpchar)(\(\d+\))?(?!\w)"), "char"),
+    (re.compile(r"bit varying(\(\d+\))?"), r"varbit\1"),
+    (re.compile(r"(timestamp|time)(\(\d+\))? with time zone"), r"\1tz\2"),
+    (re.compile(r"(timestamp|time)(\(\d+\))? without time zone"), r"\1\2"),
+)
+
+
+def short_type(formatted: str) -> str:
+    """Return what `format_type` tells in the shortest spelling the database accepts, texts without their length."""
+    for pattern, short in _SHORT:
+        if match := pattern.match(formatted):
+            return match.expand(short) + formatted[match.end() :]
+    return formatted

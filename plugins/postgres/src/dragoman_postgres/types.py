@@ -1,0 +1,219 @@
+"""Types of columns: what they are called, and whether their values come as they are or as the server's text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import asyncpg
+from dragoman import Kind
+
+from dragoman_postgres.connecting import Connection
+from dragoman_postgres.spelling import short_type
+
+TEXT = Kind("text")
+INTEGER = Kind("integer")
+FLOAT = Kind("float")
+BOOLEAN = Kind("boolean")
+BINARY = Kind("binary")
+JSON = Kind("json")
+NATIVE = Kind("native")
+
+NAMES = {
+    "bool": "boolean",
+    "int2": "smallint",
+    "int4": "integer",
+    "int8": "bigint",
+    "float4": "real",
+    "float8": "double precision",
+    "bpchar": "char",
+    "int2vector[]": "int2vector",
+    "oidvector[]": "oidvector",
+    "char": '"char"',
+}
+"""Where PostgreSQL's internal name of a type is not the one people write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """How a type without parts arrives. `pick`: what is selected instead, `{}` standing for the column.
+
+    `fixed`: no value of it takes more than a few dozen bytes, as text too.
+    """
+
+    kind: Kind = TEXT
+    pick: str = "{}::pg_catalog.text"
+    fixed: bool = True
+
+
+_LONG = Scalar(fixed=False)
+# Rows without a type of their own: only their binary form tells the types of their fields.
+RECORD, RECORDS = 2249, 2287
+_ANONYMOUS = {
+    oid: Scalar(
+        NATIVE, f"pg_catalog.encode(pg_catalog.{send}({{0}}), 'hex') || ' ' || {{0}}::pg_catalog.text", fixed=False
+    )
+    for oid, send in ((RECORD, "record_send"), (RECORDS, "array_send"))
+}
+# int2vector, oidvector: the driver takes them for arrays of numbers, the server writes them as texts.
+_VECTORS = (22, 30)
+
+# By OID: pg_type.dat never changes one. What is not here is told by the catalog, and comes as the server's text.
+#
+# Every column is picked through something that gives one type only. A statement stays prepared while a column's type is
+# altered, and the server then sends the new type's bytes without a word: 7.0 as a real would be read as 1088421888.
+# The functions below do nothing, and exist for their one type (and those that it holds exactly).
+SCALARS: Mapping[int, Scalar] = {
+    16: Scalar(BOOLEAN, "pg_catalog.booleq({}, true)"),
+    17: Scalar(BINARY, "pg_catalog.byteacat({}, '')", fixed=False),
+    18: Scalar(),
+    19: Scalar(),
+    20: Scalar(INTEGER, "pg_catalog.int8up({})"),
+    21: Scalar(INTEGER, "pg_catalog.int2up({})"),
+    23: Scalar(INTEGER, "pg_catalog.int4up({})"),
+    25: _LONG,
+    26: Scalar(INTEGER, "pg_catalog.oidlarger({0}, {0})"),
+    114: Scalar(JSON, fixed=False),
+    142: _LONG,
+    # The shortest digits that mean this float, made a float again: 0.1 and not 0.10000000149.
+    700: Scalar(FLOAT, "{}::pg_catalog.text::pg_catalog.float8"),
+    701: Scalar(FLOAT, "pg_catalog.float8up({})"),
+    705: _LONG,
+    # Its cast to text adds the length of the network, which its output leaves out for a host.
+    869: Scalar(TEXT, "pg_catalog.abbrev({})"),
+    # A cast to text would strip its blanks.
+    1042: Scalar(TEXT, "pg_catalog.textin(pg_catalog.bpcharout({}))", fixed=False),
+    1043: _LONG,
+    3802: Scalar(JSON, fixed=False),
+    # and numeric, bit, varbit, path, polygon, tsvector, tsquery
+    **dict.fromkeys((*_VECTORS, 1700, 1560, 1562, 602, 604, 3614, 3615), _LONG),
+    **dict.fromkeys(
+        # regs, xid, cid, tid, circle, point, line, lseg, box, cidr, macaddr8, money, macaddr, date, time, timestamp,
+        # timestamptz, interval, timetz, uuid, pg_lsn, xid8
+        map(
+            int,
+            "24 2202 2203 2204 2205 2206 3734 3769 4089 4096 4191 28 29 27 718 600 628 601 603 650 774 790 829"
+            " 1082 1083 1114 1184 1186 1266 2950 3220 5069".split(),
+        ),
+        Scalar(),
+    ),
+}
+
+# What every driver decodes by itself: booleans, numbers, texts, bytes, JSON.
+_KNOWN_TO_DRIVER = frozenset({16, 17, 18, 19, 20, 21, 23, 25, 26, 114, 142, 700, 701, 1042, 1043, 3802, *_VECTORS})
+
+Form = Literal["scalar", "array", "composite", "domain", "enum", "range"]
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type as the catalog tells it.
+
+    `internal`: schema and name in pg_type. `of`: the element, the base of a domain, or the fields' types.
+    """
+
+    name: str
+    internal: tuple[str, str] = ("", "")
+    form: Form = "scalar"
+    of: tuple[int, ...] = ()
+    fields: tuple[str, ...] = ()
+    delimiter: str = ","
+
+
+_KNOWN = """
+SELECT t.oid::int8 AS oid, pg_catalog.format_type(t.oid, NULL) AS name, t.typname::text AS internal,
+       n.nspname::text AS schema,
+       CASE WHEN t.typtype = 'd' THEN 'domain'
+            WHEN t.typtype = 'c' THEN 'composite'
+            WHEN t.typtype = 'e' THEN 'enum'
+            WHEN t.typtype IN ('r', 'm') THEN 'range'
+            WHEN e.oid IS NOT NULL THEN 'array' ELSE 'scalar' END AS form,
+       CASE WHEN t.typtype = 'd' THEN ARRAY[t.typbasetype::int8]
+            WHEN t.typtype = 'c' THEN a.types
+            WHEN e.oid IS NOT NULL THEN ARRAY[e.oid::int8] END AS parts,
+       a.names AS fields, e.typdelim::text AS delimiter
+  FROM pg_catalog.pg_type t
+  JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
+  LEFT JOIN pg_catalog.pg_type e ON e.typarray = t.oid
+  LEFT JOIN LATERAL (
+       SELECT array_agg(atttypid::int8 ORDER BY attnum) AS types, array_agg(attname::text ORDER BY attnum) AS names
+         FROM pg_catalog.pg_attribute
+        WHERE attrelid = t.typrelid AND t.typtype = 'c' AND attnum > 0 AND NOT attisdropped
+       ) a ON true
+ WHERE t.oid = ANY($1::oid[])
+"""
+
+
+class Types:
+    """What is known of a database's types; the catalog is asked once for each, and anew after `lifetime` seconds."""
+
+    def __init__(self, lifetime: float) -> None:
+        self._lifetime = lifetime
+        self._known: dict[int, Type] = {}
+        self.until = 0.0
+
+    def __getitem__(self, oid: int) -> Type:
+        return self._known.get(oid) or Type("unknown")
+
+    async def learn(self, connection: Connection, oids: Iterable[int]) -> None:
+        """Ask the catalog for those of `oids` that are not known, and for all they consist of."""
+        if self.until < time.monotonic():
+            self.forget()
+        missing = [oid for oid in set(oids) if oid not in self._known]
+        while missing:
+            rows = await connection.fetch(_KNOWN, missing)
+            self._known |= dict.fromkeys(missing, Type("unknown"))
+            self._known |= {row["oid"]: _type(row) for row in rows}
+            parts = {oid for row in rows for oid in row["parts"] or ()}
+            missing = [oid for oid in parts if oid not in self._known]
+
+    async def leaves(self, connection: Connection, name: str) -> list[tuple[str, str]]:
+        """Return the scalar types a type consists of, by schema and name, but for those every driver knows."""
+        oid: int = await connection.fetchval("SELECT $1::text::regtype::oid::int8", name)
+        await self.learn(connection, [oid])
+        found, todo = set[int](), [oid]
+        while todo:
+            each = todo.pop()
+            todo += self[each].of
+            if self[each].form == "scalar" and each not in _KNOWN_TO_DRIVER:
+                found.add(each)
+        return [self[each].internal for each in found]
+
+    def forget(self) -> None:
+        """Ask again from now on: something was altered."""
+        self._known = {}
+        self.until = time.monotonic() + self._lifetime
+
+    def base(self, oid: int) -> int:
+        """The type below a domain, or the type itself."""
+        while self[oid].form == "domain":
+            oid = self[oid].of[0]
+        return oid
+
+    def called(self, oid: int, internal: str) -> str:
+        """The name of a type in results; `internal` is what the driver calls it."""
+        return NAMES.get(internal, internal) if oid in SCALARS else self[oid].name
+
+    def scalar(self, oid: int) -> Scalar:
+        """How a column of this type arrives; arrays and composites as text that `values` takes apart."""
+        if oid in SCALARS:
+            return SCALARS[oid]
+        form = self[oid].form
+        if oid in _ANONYMOUS:
+            return _ANONYMOUS[oid]
+        if form in ("array", "composite"):
+            return Scalar(NATIVE, fixed=False)
+        return Scalar() if form == "enum" else _LONG
+
+
+def _type(row: asyncpg.Record) -> Type:
+    return Type(
+        name=short_type(row["name"]),
+        internal=(row["schema"], row["internal"]),
+        form=row["form"],
+        of=tuple(row["parts"] or ()),
+        fields=tuple(row["fields"] or ()),
+        delimiter=row["delimiter"] or ",",
+    )

@@ -1,0 +1,158 @@
+"""Values on their way out: arrays and composites made of their text, exactly, whatever they hold."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from dragoman import Column, Kind, encode
+
+from dragoman_postgres.failures import stale
+from dragoman_postgres.literals import Tree, split_array, split_row
+from dragoman_postgres.types import RECORD, RECORDS, Types
+
+Convert = Callable[[str], Any]
+_JSON = Column("", "json", Kind("json"))
+
+
+def column_converter(types: Types, oid: int) -> Convert | None:
+    """Return what makes a value of what is picked for a column."""
+    decode = _ANONYMOUS.get(oid)
+    return _both(types, decode) if decode else converter(types, oid)
+
+
+def _both(types: Types, decode: Callable[[Types, bytes, str], Any]) -> Convert:
+    """What makes a value of rows without a type of their own, picked as their binary form and their text."""
+
+    def convert(picked: str) -> Any:
+        binary, _, text = picked.partition(" ")
+        return decode(types, bytes.fromhex(binary), text)
+
+    return convert
+
+
+def converter(types: Types, oid: int) -> Convert | None:
+    """Return what makes a value of the text of one inside an array or composite; None: the text is the value."""
+    oid = types.base(oid)
+    known = types[oid]
+    if known.form == "array":
+        return _array(converter(types, known.of[0]), known.delimiter)
+    if known.form == "composite":
+        return _row([converter(types, of) for of in known.of], known.fields)
+    return _SCALARS.get(types.scalar(oid).kind.name)
+
+
+def _array(element: Convert | None, delimiter: str) -> Convert:
+    def convert(text: str) -> Any:
+        try:
+            elements = split_array(text, delimiter)
+        except ValueError:
+            return text
+        return text if elements is None else _each(element, elements)
+
+    return convert
+
+
+def _each(convert: Convert | None, values: Tree) -> Tree:
+    return [_element(convert, value) for value in values]
+
+
+def _element(convert: Convert | None, value: Any) -> Any:
+    if isinstance(value, list):
+        return _each(convert, value)  # pyright: ignore[reportUnknownArgumentType]
+    return value if value is None or convert is None else convert(value)
+
+
+def _row(fields: Sequence[Convert | None], names: Sequence[str]) -> Convert:
+    def convert(text: str) -> Any:
+        try:
+            texts = split_row(text) if fields else []
+        except ValueError:
+            return text
+        if len(texts) != len(fields):
+            raise stale()
+        values = [
+            value if value is None or field is None else field(value)
+            for field, value in zip(fields, texts, strict=True)
+        ]
+        return dict(zip(names, values, strict=True))
+
+    return convert
+
+
+def _records(types: Types, binary: bytes, text: str) -> Any:
+    """The binary form of an array gives dimensions, flags and type, each dimension, then the elements in order."""
+    try:
+        elements = split_array(text)
+    except ValueError:
+        elements = None
+    if elements is None:
+        return text
+    (dimensions,) = struct.unpack_from("!i", binary)
+    place = 12 + 8 * dimensions
+
+    def convert(element: str) -> Any:
+        return _fields(types, next(forms), element)
+
+    def each() -> Iterator[bytes]:
+        nonlocal place
+        while place < len(binary):
+            (length,) = struct.unpack_from("!i", binary, place)
+            place += 4 + max(length, 0)
+            if length >= 0:
+                yield binary[place - length : place]
+
+    forms = each()
+    return _each(convert, elements)
+
+
+def _fields(types: Types, binary: bytes, text: str) -> Any:
+    """The binary form gives, after their number, each field's type, length (-1 for NULL) and value."""
+    values: list[Any] = []
+    place = 4
+    try:
+        texts = split_row(text) if binary[:4] != bytes(4) else []
+    except ValueError:
+        return text
+    for value in texts:
+        oid, length = struct.unpack_from("!Ii", binary, place)
+        inner = binary[place + 8 : place + 8 + max(length, 0)]
+        values.append(value if value is None else _field(types, oid, inner, value))
+        place += 8 + len(inner)
+    return values
+
+
+def _field(types: Types, oid: int, binary: bytes, text: str) -> Any:
+    if decode := _ANONYMOUS.get(oid):
+        return decode(types, binary, text)
+    convert = converter(types, oid)
+    return convert(text) if convert else text
+
+
+_ANONYMOUS = {RECORD: _fields, RECORDS: _records}
+
+
+def _exact_json(text: str) -> Any:
+    """JSON inside something else, as the core gives it: a value, or its text where parsing would change that."""
+    return json.loads(encode([_JSON], [[text]]).rows[0])[0]
+
+
+_SCALARS: dict[str, Convert] = {
+    "integer": int,
+    "float": float,
+    "boolean": lambda text: text == "t",
+    "binary": lambda text: bytes.fromhex(text.removeprefix("\\x")),
+    "json": _exact_json,
+}
+
+
+def converted(rows: Sequence[Any], converters: dict[int, Convert]) -> Sequence[Any]:
+    """Return `rows` with the values of some columns, by position, made of their texts."""
+    if not converters or not rows:
+        return rows
+    columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True))
+    for place, convert in converters.items():
+        columns[place] = tuple(None if value is None else convert(value) for value in columns[place])
+    return list(zip(*columns, strict=True))

@@ -1,0 +1,33 @@
+-- What a role that may create functions can put into the search path: better fits for calls whose types are not exact.
+CREATE SCHEMA hostile;
+CREATE FUNCTION hostile.raised() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'taken over'; END $$;
+
+DO $$
+DECLARE
+  types text[] := '{oid,regclass,name,text,varchar,"\"char\"",smallint,integer,bigint,boolean,real,numeric,oid[],text[],name[]}';
+  one text; two text; operator text; called text;
+BEGIN
+  FOREACH one IN ARRAY types LOOP
+    FOREACH two IN ARRAY types LOOP
+      EXECUTE format('CREATE FUNCTION hostile.act(%s, %s) RETURNS boolean LANGUAGE sql AS $f$ SELECT hostile.raised() $f$', one, two);
+      FOREACH operator IN ARRAY '{=,<>,<,<=,>,>=,~,!~,||,+,-,*}'::text[] LOOP
+        EXECUTE format('CREATE OPERATOR hostile.%s (FUNCTION = hostile.act, LEFTARG = %s, RIGHTARG = %s)', operator, one, two);
+      END LOOP;
+      FOREACH called IN ARRAY '{has_schema_privilege,has_table_privilege,has_any_column_privilege,format_type,pg_get_expr,
+          pg_get_constraintdef,pg_get_viewdef,generate_series}'::text[] LOOP
+        EXECUTE format('CREATE FUNCTION hostile.%I(%s, %s) RETURNS text LANGUAGE sql AS $f$ SELECT hostile.raised()::text $f$',
+          called, one, two);
+      END LOOP;
+      FOREACH called IN ARRAY '{has_column_privilege,pg_get_expr,pg_get_indexdef}'::text[] LOOP
+        EXECUTE format('CREATE FUNCTION hostile.%I(%s, %s, boolean) RETURNS text LANGUAGE sql AS $f$ SELECT hostile.raised()::text $f$',
+          called, one, two);
+        EXECUTE format('CREATE FUNCTION hostile.%I(%s, %s, text) RETURNS text LANGUAGE sql AS $f$ SELECT hostile.raised()::text $f$',
+          called, one, two);
+      END LOOP;
+    END LOOP;
+    FOREACH called IN ARRAY '{pg_get_userbyid,pg_stat_get_live_tuples,pg_relation_size,pg_total_relation_size,unnest,current_setting,
+        pg_get_partkeydef,pg_table_is_visible,count,sum}'::text[] LOOP
+      EXECUTE format('CREATE FUNCTION hostile.%I(%s) RETURNS text LANGUAGE sql AS $f$ SELECT hostile.raised()::text $f$', called, one);
+    END LOOP;
+  END LOOP;
+END $$;

@@ -1,0 +1,45 @@
+"""The conformance kit over PostgreSQL."""
+
+from typing import ClassVar
+
+import asyncpg
+import pytest
+from dragoman.testing import DialectConformance
+
+
+class TestPostgres(DialectConformance):
+    literals: ClassVar = {
+        "binary": "'\\x00ff10'::bytea",
+        "row": "CAST(ROW(1, 'x') AS kit_pair)",
+        "map": """'{"a": 1}'::jsonb""",
+    }
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    async def database(cls, server, anyio_backend):
+        name = await server.create(
+            "; ".join(["CREATE TYPE kit_pair AS (a integer, b varchar)", *cls.statements("postgres")])
+        )
+        yield server.configured(name)
+        await server.drop(name)
+
+    async def is_idle(self, gateway):
+        config = gateway.database().config
+        connection = await asyncpg.connect(
+            host=config.host, port=config.port, user=config.user, database=config.database
+        )
+        try:
+            return await _becomes_idle(connection)
+        finally:
+            await connection.close()
+
+
+async def _becomes_idle(connection):
+    """Whether no other statement runs any more; the server itself waits for it."""
+    active = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()"
+    active += " AND datname = current_database() AND backend_type = 'client backend'"
+    for _ in range(50):
+        if not await connection.fetchval(active):
+            return True
+        await connection.execute("SELECT pg_sleep(0.1)")
+    return False

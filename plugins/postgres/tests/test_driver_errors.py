@@ -1,0 +1,30 @@
+"""Every exception the driver can raise becomes one of ours."""
+
+import asyncpg
+import pytest
+from asyncpg import exceptions
+from dragoman import ConnectionFailed, DragomanError
+from dragoman_postgres.failures import translated
+
+
+def exception_types(kind):
+    for each in kind.__subclasses__():
+        yield each
+        yield from exception_types(each)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    sorted({*exception_types(exceptions.PostgresError), *exception_types(exceptions.InterfaceError)}, key=str),
+    ids=lambda kind: kind.__name__,
+)
+def test_no_exception_of_the_driver_is_forgotten(kind):
+    if issubclass(kind, asyncpg.PostgresError) and not kind.sqlstate:
+        return
+    error = kind("secret place /var/lib and postgresql://u:pw@h")
+    with pytest.raises(DragomanError) as raised, translated("shop"):
+        raise error
+    assert raised.value.suggestion
+    if isinstance(raised.value, ConnectionFailed):
+        assert "secret place" not in raised.value.message
+        assert "'shop'" in raised.value.message

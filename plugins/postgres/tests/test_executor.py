@@ -1,0 +1,406 @@
+"""The executor on live servers: bounds, deadlines, cancellation, lost connections, round trips, parallel plans."""
+
+import asyncio
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import anyio
+import pytest
+from dragoman import (
+    ConnectionFailed,
+    Gateway,
+    InvalidSql,
+    Limits,
+    ParameterError,
+    QueryTimeout,
+    Request,
+    ResultTooLarge,
+    TableNotFound,
+    WriteDenied,
+)
+from dragoman_postgres.executor import LARGE, PostgresExecutor
+from dragoman_postgres.testing import Server
+from dragoman_postgres.testing.asking import ask, failure_of, rows_of, value_of
+
+SLEEP = "SELECT pg_sleep(60)"
+BUSY = "SELECT count(*) FROM pg_stat_activity WHERE state <> 'idle' AND pid <> pg_backend_pid() AND datname = $1"
+
+
+async def assert_ended(admin, name, within=1.0):
+    """No backend of the database works any more, nor holds a transaction, within a second."""
+    began = time.monotonic()
+    while await admin.fetchval(BUSY, name):
+        assert time.monotonic() - began < within, "a backend goes on"
+        await admin.execute("SELECT pg_sleep(0.02)")
+
+
+async def until_running(admin, name):
+    with anyio.fail_after(5):
+        while not await admin.fetchval(BUSY, name):
+            await admin.execute("SELECT pg_sleep(0.02)")
+
+
+# Rows, columns and bytes
+
+
+async def test_wrapping_keeps_names_duplicates_and_order(executor):
+    sql = 'SELECT n AS "A b", n AS "A b", -n FROM generate_series(1, 50) AS n ORDER BY n DESC -- end'
+    columns, rows = await ask(executor, sql, max_rows=3)
+    assert [column.name for column in columns] == ["A b", "A b", "?column?"]
+    assert rows == [[50, 50, -50], [49, 49, -49], [48, 48, -48], [47, 47, -47]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("VALUES (1, 'a'), (2, 'b')", [[1, "a"], [2, "b"]]),
+        ("WITH a AS (SELECT 1 AS x), b AS (SELECT x + 1 FROM a) SELECT * FROM a, b", [[1, 2]]),
+        ("(SELECT 2 AS x UNION SELECT 1) ORDER BY x LIMIT 1", [[1]]),
+        ("SELECT", [[]]),
+        ("SHOW standard_conforming_strings", [["on"]]),
+        ("  show timezone", [["UTC"]]),
+        ("SELECT 1 WHERE false", []),
+        ("SELECT 'line\nbreak' AS x -- a comment", [["line\nbreak"]]),
+    ],
+)
+async def test_every_kind_of_query_is_answered(executor, sql, rows):
+    assert (await ask(executor, sql))[1] == rows
+
+
+async def test_an_answer_never_costs_much_more_memory_than_its_limit(executor):
+    """A thousand rows of half a megabyte, and one of fifty: only a few hundred kilobytes may come."""
+    await ask(executor, "SELECT repeat('x', 400000)", max_bytes=500_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for sql in (
+        "SELECT repeat('x', 500000) FROM generate_series(1, 1001)",
+        "SELECT repeat('x', 50000000), 1",
+        "SELECT to_jsonb(repeat('x', 50000000))",
+        "SELECT convert_to(repeat('x', 50000000), 'UTF8')",
+        "SELECT ARRAY[repeat('x', 50000000)]",
+    ):
+        async with executor.open(Request(statement=sql, limits=Limits(max_rows=1001, max_bytes=100_000))) as stream:
+            size = 0
+            async for batch in stream.batches:
+                size += sum(len(str(value)) for row in batch for value in row)
+                break
+            assert 100_000 < size < 2_000_000, sql
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000
+
+
+async def test_a_reader_who_goes_on_beyond_what_was_sent_is_told(executor):
+    error = await failure_of(executor, "SELECT repeat('x', 500000) FROM generate_series(1, 100)", max_bytes=100_000)
+    assert isinstance(error, ResultTooLarge)
+
+
+async def test_a_large_answer_comes_in_pieces_and_whole(executor):
+    sql = "SELECT n, repeat('x', n % 5000) FROM generate_series(1, 20000) AS n"
+    request = Request(statement=sql, limits=Limits(max_rows=20_000, max_bytes=LARGE * 8))
+    async with executor.open(request) as stream:
+        pieces = [(len(batch), sum(len(row[1]) for row in batch)) async for batch in stream.batches]
+    assert sum(count for count, _ in pieces) == 20_000
+    assert max(size for _, size in pieces) < 4 * 1024 * 1024
+
+
+async def test_short_rows_are_bounded_by_the_bytes_they_must_take(executor):
+    _, rows = await ask(executor, "SELECT 1 FROM generate_series(1, 1000000)", max_rows=1_000_000, max_bytes=4000)
+    assert len(rows) == 1001
+
+
+async def test_columns_are_told_without_running(executor):
+    columns = await executor.describe(Request(statement="SELECT pg_sleep(60), 1 AS a, $1::text"))
+    assert [(column.name, column.type) for column in columns] == [
+        ("pg_sleep", "void"),
+        ("a", "integer"),
+        ("text", "text"),
+    ]
+
+
+# The session
+
+
+async def test_nothing_a_statement_does_outlives_it(executor, admin):
+    await admin.execute("CREATE TABLE kept (n integer); CREATE SEQUENCE counter")
+    for sql in (
+        "SELECT set_config('timezone', 'Asia/Tokyo', false)",
+        "SELECT set_config('default_transaction_read_only', 'off', false)",
+        "SELECT set_config('transaction_read_only', 'on', false)",
+    ):
+        await ask(executor, sql)
+    assert await value_of(executor, "SHOW timezone") == "UTC"
+    assert isinstance(await failure_of(executor, "SELECT nextval('counter')"), WriteDenied)
+    for sql in ("INSERT INTO kept VALUES (1)", "SELECT 1; INSERT INTO kept VALUES (1)", "SELECT 1) AS q; COMMIT; --"):
+        assert isinstance(await failure_of(executor, sql), InvalidSql | WriteDenied)
+    assert await admin.fetchval("SELECT count(*) FROM kept") == 0
+
+
+async def test_a_statement_prepared_before_its_table_changed_is_prepared_anew(executor, admin):
+    await admin.execute("CREATE TABLE altered (a integer); INSERT INTO altered VALUES (1)")
+    for _ in range(2):
+        assert (await ask(executor, "SELECT * FROM altered"))[1] == [[1]]
+    await admin.execute(
+        "ALTER TABLE altered ADD COLUMN b text DEFAULT 'x', DROP COLUMN a, ADD COLUMN a integer DEFAULT 1"
+    )
+    columns, rows = await ask(executor, "SELECT a, b FROM altered")
+    assert ([column.name for column in columns], rows) == (["a", "b"], [[1, "x"]])
+    for type_name, value in (("double precision", 1.0), ("text", "1")):
+        await admin.execute(f"ALTER TABLE altered ALTER COLUMN a TYPE {type_name} USING a::{type_name}")
+        for _ in range(2):
+            assert (await ask(executor, "SELECT a FROM altered"))[1] == [[value]]
+            assert (await ask(executor, "SELECT a, b, b FROM altered"))[1] == [[value, "x", "x"]]
+    await admin.execute("DROP TABLE altered")
+    assert isinstance(await failure_of(executor, "SELECT a FROM altered"), TableNotFound)
+
+
+async def test_a_new_column_is_seen_as_soon_as_the_catalog_is_read_anew(server, database_name, admin):
+    executor = PostgresExecutor(server.configured(database_name, catalog_ttl=0.0))
+    await admin.execute("CREATE TABLE growing AS SELECT 1 AS a")
+    assert (await ask(executor, "SELECT * FROM growing"))[1] == [[1]]
+    await admin.execute("ALTER TABLE growing ADD COLUMN b text DEFAULT 'x'")
+    assert (await ask(executor, "SELECT * FROM growing"))[1] == [[1, "x"]]
+    await executor.aclose()
+
+
+async def test_a_pool_of_five_answers_fifty_callers(server, database_name, admin):
+    executor = PostgresExecutor(server.configured(database_name, pool_size=5))
+    answers = await asyncio.gather(*(value_of(executor, f"SELECT {n} FROM pg_sleep(0.005)") for n in range(50)))
+    assert answers == list(range(50))
+    count = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND application_name = 'dragoman'"
+    own = await admin.fetchval(count + " AND pid <> pg_backend_pid()", database_name)
+    assert own <= 5 + 8  # the module's executor keeps its own
+    await executor.aclose()
+
+
+async def test_opening_connects_lazily_and_keeps_one_connection_for_one_caller(server, database_name, admin):
+    name = await server.create()
+    executor = PostgresExecutor(server.configured(name))
+    pids = {await value_of(executor, "SELECT pg_backend_pid()") for _ in range(5)}
+    assert len(pids) == 1
+    await executor.aclose()
+    await server.drop(name)
+
+
+# Ending
+
+
+async def test_a_deadline_ends_the_statement_in_the_server(executor, admin, database_name):
+    began = time.monotonic()
+    error = await failure_of(executor, SLEEP, timeout=0.3)
+    assert isinstance(error, QueryTimeout)
+    assert time.monotonic() - began < 2
+    await assert_ended(admin, database_name)
+
+
+async def test_waiting_for_a_lock_ends_and_says_so(executor, admin):
+    await admin.execute("CREATE TABLE IF NOT EXISTS locked (n integer)")
+    async with admin.transaction():
+        await admin.execute("LOCK TABLE locked")
+        error = await failure_of(executor, "SELECT * FROM locked", timeout=0.5)
+    assert isinstance(error, QueryTimeout)
+    assert "lock" in error.message
+
+
+async def test_a_cancelled_statement_ends_in_the_server_and_its_connection_is_used_again(server, database_name, admin):
+    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    pid = await value_of(executor, "SELECT pg_backend_pid()")
+    for _ in range(3):
+        task = asyncio.ensure_future(ask(executor, SLEEP))
+        await until_running(admin, database_name)
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+        await assert_ended(admin, database_name)
+    assert await value_of(executor, "SELECT pg_backend_pid()") == pid
+    await executor.aclose()
+
+
+async def test_a_scope_that_cancels_every_await_leaves_nothing_behind(server, database_name, admin):
+    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    for _ in range(3):
+        with anyio.move_on_after(0.1):
+            await ask(executor, SLEEP)
+        await assert_ended(admin, database_name)
+        assert await value_of(executor, "SELECT 1") == 1
+    await executor.aclose()
+
+
+async def test_leaving_a_stream_early_leaves_a_clean_connection(server, database_name, admin):
+    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    big = "SELECT generate_series(1, 100000000) AS n, repeat('x', 1000) AS t"
+    for _ in range(2):
+        request = Request(statement=big, limits=Limits(max_rows=100_000_000, max_bytes=LARGE * 8))
+        async with executor.open(request) as stream:
+            async for _ in stream.batches:
+                break
+        await assert_ended(admin, database_name)
+    assert await value_of(executor, "SELECT 1") == 1
+    await executor.aclose()
+
+
+async def test_a_gateway_that_is_killed_leaves_no_statement_behind(server, database_name, admin):
+    program = f"""
+        import asyncio
+        from dragoman import Request
+        from dragoman_postgres.executor import PostgresExecutor
+        from dragoman_postgres.testing import Server
+
+        async def main():
+            executor = PostgresExecutor(Server({server.url!r}).configured({database_name!r}))
+            async with executor.open(Request(statement="SELECT pg_sleep(60)")):
+                pass
+
+        asyncio.run(main())
+    """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)])
+    try:
+        await until_running(admin, database_name)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    await assert_ended(admin, database_name, within=2.0)
+
+
+# Lost connections
+
+
+async def test_connections_that_were_killed_are_replaced(server, database_name, admin):
+    executor = PostgresExecutor(server.configured(database_name, pool_size=3))
+    await asyncio.gather(*(ask(executor, "SELECT pg_sleep(0.05)") for _ in range(3)))
+    kill = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
+    await admin.execute(kill.replace("$1", f"'{database_name}'"))
+    answers = await asyncio.gather(*(value_of(executor, f"SELECT {n}") for n in range(6)))
+    assert answers == list(range(6))
+    await executor.aclose()
+
+
+async def test_a_connection_killed_in_the_middle_is_a_clear_error(server, database_name, admin):
+    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    pid = await value_of(executor, "SELECT pg_backend_pid()")
+    task = asyncio.ensure_future(failure_of(executor, SLEEP))
+    await until_running(admin, database_name)
+    await admin.fetchval("SELECT pg_terminate_backend($1)", pid)
+    error = await task
+    assert isinstance(error, ConnectionFailed)
+    assert await value_of(executor, "SELECT 1") == 1
+    await executor.aclose()
+
+
+async def test_a_server_that_restarts_is_used_again():
+    server = Server.start()
+    executor = PostgresExecutor(server.configured("postgres", pool_size=2))
+    try:
+        assert await value_of(executor, "SELECT 1") == 1
+        slow = asyncio.ensure_future(failure_of(executor, SLEEP))
+        await asyncio.wait({slow}, timeout=0.2)
+        server.halt()
+        assert isinstance(await slow, ConnectionFailed)
+        assert isinstance(await failure_of(executor, "SELECT 1"), ConnectionFailed)
+        server.resume()
+        assert await value_of(executor, "SELECT 1") == 1
+    finally:
+        await executor.aclose()
+        server.stop()
+
+
+# What it costs
+
+
+class Meter:
+    """A proxy before the server that counts round trips: changes of direction, from us to the server."""
+
+    def __init__(self, path):
+        self._path = path
+        self.trips = 0
+        self._sent = False
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+
+    async def _serve(self, reader, writer):
+        there, back = await asyncio.open_unix_connection(self._path)
+        await asyncio.gather(self._pump(reader, back, out=True), self._pump(there, writer, out=False))
+
+    async def _pump(self, reader, writer, *, out):
+        while data := await reader.read(65536):
+            if out and not self._sent:
+                self.trips += 1
+            self._sent = out
+            writer.write(data)
+        writer.close()
+
+
+async def test_a_repeated_statement_takes_three_round_trips(server, database_name):
+    config = server.configured(database_name)
+    if not str(config.host).startswith("/"):
+        pytest.skip("needs the server's Unix socket")
+    async with Meter(f"{config.host}/.s.PGSQL.{config.port}") as meter:
+        executor = PostgresExecutor(server.configured(database_name, host="127.0.0.1", port=meter.port))
+        sql = "SELECT oid, relname, relacl, $1::timestamptz FROM pg_class WHERE oid = 1259"
+        await ask(executor, "SELECT 1")
+        costs = []
+        for _ in range(3):
+            before = meter.trips
+            await ask(executor, sql, "2024-01-01")
+            costs.append(meter.trips - before)
+        before = meter.trips
+        await ask(executor, "SELECT oid, relname FROM pg_class WHERE oid = 1247")
+        new_text = meter.trips - before
+        await executor.aclose()
+    assert costs[1:] == [3, 3]
+    assert new_text <= 5
+
+
+async def test_parallel_plans_are_kept(executor, admin):
+    """What is sent is explained as it is sent: workers are launched below the row and byte limits."""
+    await admin.execute(
+        "CREATE TABLE wide AS SELECT n, md5(n::text) AS t FROM generate_series(1, 400000) AS n; ANALYZE wide"
+    )
+    sent = await _sent(executor, "SELECT max(t), count(*) FROM wide WHERE t LIKE '%ab%'")
+    await admin.execute("SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0")
+    plan = json.loads(await admin.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {sent}"))
+    assert "_bytes" in sent
+    assert max(_launched(plan[0]["Plan"])) > 0
+
+
+async def _sent(executor, sql):
+    async with executor.open(Request(statement=sql)) as stream:
+        await rows_of(stream)
+    (session,) = executor._connections._idle[-1:]
+    return next(reversed(session.prepared.values())).wrapped.text
+
+
+def _launched(node):
+    yield node.get("Workers Launched", 0)
+    for each in node.get("Plans", ()):
+        yield from _launched(each)
+
+
+# Through the gateway
+
+
+async def test_the_gateway_truncates_exactly(server, database_name):
+    async with Gateway.open([server.configured(database_name)]) as gateway:
+        for rows, cut in ((10, None), (9, "rows")):
+            result = await gateway.query(
+                None, "SELECT n FROM (VALUES (1),(2),(3),(4),(5),(6),(7),(8),(9),(10)) t(n)", limit=rows
+            )
+            assert (result.row_count, result.truncated and result.truncated.reason) == (rows, cut)
+        result = await gateway.query(None, "SELECT n, 'abcdefghij' AS t FROM (VALUES (1),(2),(3)) t(n)", max_bytes=35)
+        assert (result.row_count, result.truncated.reason) == (2, "bytes")
+
+
+@pytest.mark.parametrize("parameters", [(), (1, 2)])
+async def test_a_wrong_number_of_parameters_is_told(executor, parameters):
+    error = await failure_of(executor, "SELECT $1::int", *parameters)
+    assert isinstance(error, ParameterError)
+    assert "1 parameter" in error.message

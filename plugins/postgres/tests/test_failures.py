@@ -1,0 +1,95 @@
+"""SQLSTATEs become codes, positions point into the caller's text, and nothing of ours shows."""
+
+import pytest
+from dragoman import (
+    ColumnNotFound,
+    Gateway,
+    InvalidSql,
+    PermissionDenied,
+    QueryError,
+    ResultTooLarge,
+    TableNotFound,
+    WriteDenied,
+)
+from dragoman_postgres.executor import PostgresExecutor
+from dragoman_postgres.testing.asking import failure_of, value_of
+
+# SQL, the error, the name it did not know, and what stands where the error points.
+FAILURES = [
+    ("SELECT * FROM nope", TableNotFound, "nope", "nope"),
+    ("SELECT * FROM nowhere.nope", TableNotFound, "nowhere.nope", "nowhere"),
+    ("SELECT relname, nope FROM pg_class", ColumnNotFound, "nope", "nope"),
+    ("SELECT c.nope FROM pg_class c", ColumnNotFound, "c.nope", "c.nope"),
+    ('SELECT "No pe" FROM pg_class', ColumnNotFound, "No pe", '"No pe"'),
+    ("SELECT 'Zoë \U0001f600', nope", ColumnNotFound, "nope", "nope"),
+    ("SELECT oid FROM pg_class WHERE ORDER BY 1", InvalidSql, None, "ORDER"),
+    ("SELECT nope(1)", InvalidSql, None, "nope"),
+    ("SELECT 1 + 'x'::date", QueryError, None, "'x'"),
+    ("SELECT relname, count(*) FROM pg_class", InvalidSql, None, "relname"),
+    ("SELECT oid FROM pg_class a, pg_class b", InvalidSql, None, "oid"),
+    ("SELECT 1 UNION SELECT 'a', 2", InvalidSql, None, "'a'"),
+    ("SELECT 1 / 0", QueryError, None, None),
+    ("SELECT 'x'::int", QueryError, None, "'x'"),
+    ("SELECT relname::int FROM pg_class", QueryError, None, None),
+    ("SELECT 2147483647 + 1", QueryError, None, None),
+    ("SELECT (SELECT oid FROM pg_class)", QueryError, None, None),
+    ("SELECT '{1'::int[]", QueryError, None, "'{1'"),
+    ("SELECT chr(0)", QueryError, None, None),
+    ("SELECT repeat('x', 2000000000)", QueryError, None, None),
+    ("SELECT " + ", ".join(["1"] * 2000), InvalidSql, None, None),
+    ("SELECT * FROM faulty", QueryError, None, None),
+    ("SELECT nextval('numbers')", WriteDenied, None, None),
+    ("WITH d AS (DELETE FROM pg_class RETURNING 1) SELECT * FROM d", WriteDenied, None, None),
+    ("SELECT 1; SELECT 2", InvalidSql, None, ";"),
+    ("", InvalidSql, None, None),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+async def tables(admin):
+    await admin.execute(
+        "CREATE SEQUENCE numbers; CREATE VIEW faulty AS SELECT 1 / (n - n) AS n FROM generate_series(1, 2) AS n;"
+        "CREATE TABLE secret (n integer)"
+    )
+
+
+@pytest.mark.parametrize(("sql", "kind", "name", "place"), FAILURES, ids=[sql[:50] for sql, *_ in FAILURES])
+async def test_a_failure_is_of_its_kind_and_points_to_its_place(executor, sql, kind, name, place):
+    error = await failure_of(executor, sql)
+    assert (type(error), error.identifier) == (kind, name), error.as_dict()
+    assert error.suggestion
+    assert error.context["sqlstate"]
+    if place is not None:
+        assert sql[error.offset :].startswith(place)
+    assert await value_of(executor, "SELECT 1") == 1
+
+
+async def test_the_server_s_hint_is_kept_and_near_names_come_from_the_catalog(server, database_name, admin):
+    await admin.execute("CREATE TABLE IF NOT EXISTS customers (id integer, email text)")
+    async with Gateway.open([server.configured(database_name)]) as gateway:
+        with pytest.raises(TableNotFound) as missing:
+            await gateway.query(None, "SELECT * FROM custmers")
+        with pytest.raises(ColumnNotFound) as column:
+            await gateway.query(None, "SELECT emial FROM customers")
+    assert "customers" in missing.value.suggestion
+    assert "email" in column.value.suggestion
+
+
+async def test_a_role_without_rights_is_told_so(server, database_name, admin):
+    await admin.execute("DROP ROLE IF EXISTS poor; CREATE ROLE poor LOGIN")
+    executor = PostgresExecutor(server.configured(database_name, user="poor"))
+    error = await failure_of(executor, "SELECT * FROM secret")
+    assert isinstance(error, PermissionDenied)
+    assert "secret" in error.message
+    assert await value_of(executor, "SELECT 1") == 1
+    await executor.aclose()
+    await admin.execute("DROP ROLE poor")
+
+
+async def test_too_large_temporary_files_are_too_large_a_result(executor, admin, server, database_name):
+    await admin.execute(f"ALTER DATABASE {database_name} SET temp_file_limit = '1MB'")
+    fresh = PostgresExecutor(server.configured(database_name))
+    error = await failure_of(fresh, "SELECT count(*) FROM (SELECT n FROM generate_series(1, 3000000) n ORDER BY -n) t")
+    assert isinstance(error, ResultTooLarge)
+    await fresh.aclose()
+    await admin.execute(f"ALTER DATABASE {database_name} RESET temp_file_limit")

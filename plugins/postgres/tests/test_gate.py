@@ -1,0 +1,160 @@
+"""The gate by itself: no database is asked."""
+
+import time
+
+import pytest
+from dragoman import Database, DragomanError, Statement, UnsafeSql, WriteDenied
+from dragoman.testing.corpus import Case, cases
+from dragoman.validators import ReadOnly, check_text
+from dragoman_postgres import walk
+from dragoman_postgres.gate import judge
+from dragoman_postgres.lexicon import LEXICON
+from dragoman_postgres.plugin import plugin
+from dragoman_postgres.rules import allowed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+CASES = cases("any") + cases("postgres")
+DATABASE = Database(name="shop", dialect="postgres")
+
+
+def read(text: str) -> Statement:
+    return Statement.parse(text, sqlglot="postgres", lexicon=LEXICON)
+
+
+def verdict(text: str) -> str:
+    try:
+        check_text(plugin.dialect, text)
+    except DragomanError as error:
+        return error.code
+    return ""
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_verdict_is_the_expected_one(case: Case):
+    assert verdict(case.sql) == case.code
+
+
+def test_a_reading_tells_relations_and_functions():
+    reading = judge(read("WITH a AS (SELECT * FROM s.t) SELECT lower(x), pg_catalog.upper(y) FROM a, pg_class"))
+    assert sorted(map(str, reading.relations)) == ["pg_catalog.pg_class", "s.t"]
+    assert sorted(reading.functions) == ["lower", "upper"]
+
+
+REFUSED_AT = [
+    ("SELECT 'é', pg_sleep(1)", "pg_sleep"),
+    ("SELECT 1 FROM a, b, pg_authid", "pg_authid"),
+    ("SELECT 'ß' AS x, t.pg_sleep FROM t", "t.pg_sleep"),
+    ("SELECT 1 OPERATOR(public.+) 2", "OPERATOR"),
+    ("SELECT 'é' frm x", "x"),
+    ("SELECT /* a */ 1 INTO b", "b"),
+]
+
+
+@pytest.mark.parametrize(("text", "place"), REFUSED_AT)
+def test_a_refusal_tells_its_place_in_characters(text: str, place: str):
+    with pytest.raises(DragomanError) as refused:
+        judge(read(text))
+    assert refused.value.offset == text.index(place, text.index("x") if place == "x" else 0)
+    assert refused.value.suggestion
+
+
+ALLOWED_BY_CONFIGURATION = [
+    ("SELECT evil(1)", {"allow_functions": frozenset({"evil"})}),
+    ("SELECT s.evil(1)", {"allow_functions": frozenset({"s.evil"})}),
+    ("SELECT public.evil(1)", {"allow_functions": frozenset({"evil"})}),
+    ("SELECT t.nextval FROM t", {"allow_functions": frozenset({"nextval"})}),
+    ("SELECT 1 OPERATOR(s.===) 2", {"allow_functions": frozenset({"s.==="})}),
+    ("SELECT * FROM pg_stat_activity", {"allow_relations": frozenset({"pg_stat_activity"})}),
+    ("SELECT * FROM pg_catalog.pg_locks", {"allow_relations": frozenset({"pg_catalog.pg_locks"})}),
+]
+
+
+@pytest.mark.parametrize(("text", "fields"), ALLOWED_BY_CONFIGURATION)
+def test_configuration_opens_what_it_names_and_nothing_else(text: str, fields: dict[str, frozenset[str]]):
+    with pytest.raises(UnsafeSql):
+        judge(read(text), DATABASE)
+    judge(read(text), Database(name="shop", dialect="postgres", **fields))
+    with pytest.raises(UnsafeSql):
+        judge(read(text + ", pg_sleep(1)" if " FROM " not in text else text + " WHERE pg_sleep(1) IS NULL"), DATABASE)
+
+
+def test_the_validator_of_the_core_asks_the_grammar():
+    with pytest.raises(WriteDenied):
+        ReadOnly(plugin.dialect, DATABASE).judge(read("WITH a AS (DELETE FROM t RETURNING 1) SELECT * FROM a"))
+
+
+def test_a_construct_nobody_looked_at_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delitem(walk._STEPS, "CaseExpr")
+    assert verdict("SELECT CASE WHEN true THEN 1 END") == "UNSAFE_SQL"
+
+
+def test_a_field_nobody_looked_at_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delitem(walk._STEPS, "quals")
+    assert verdict("SELECT 1 FROM a JOIN b ON true") == "UNSAFE_SQL"
+
+
+DEEP = [
+    "SELECT " + "+".join(["1"] * 20_000),
+    "SELECT " + "(" * 20_000 + "1" + ")" * 20_000,
+    "SELECT 1" + " UNION SELECT 1" * 4_000,
+    "SELECT " + "-" * 1 + " - ".join(["1"] * 10_000),
+    "SELECT " + "'a' || " * 8_000 + "'a'",
+    "SELECT " + "NOT " * 10_000 + "true",
+    "'" * 60_001,
+    "SELECT " + "a." * 20_000 + "b",
+    "SELECT " + "ARRAY[" * 9_000,
+    "SELECT " + ", ".join(["pg_catalog.lower('a')"] * 2_500),
+]
+
+
+@pytest.mark.parametrize("text", DEEP, ids=range(len(DEEP)))
+def test_long_and_deep_texts_get_a_verdict_soon(text: str):
+    started = time.perf_counter()
+    verdict(text)
+    assert time.perf_counter() - started < 5
+
+
+PIECES = [case.sql for case in CASES if case.sql]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from(PIECES), st.sampled_from(PIECES), st.data())
+def test_mutated_statements_always_get_a_verdict(one: str, other: str, data: st.DataObject):
+    cut = data.draw(st.integers(0, len(one)))
+    paste = data.draw(st.integers(0, len(other)))
+    text = (
+        one[:cut]
+        + data.draw(st.sampled_from(["", " ", "(", ")", "'", '"', "$$", "/*", "*/", "--", ";", "\\"]))
+        + other[paste:]
+    )
+    code = verdict(text)
+    assert code in ("", "INVALID_SQL", "UNSAFE_SQL", "WRITE_OPERATION_DENIED")
+
+
+REFUSED = [case.sql for case in cases("postgres") if case.code == "UNSAFE_SQL" and case.sql.startswith("SELECT ")]
+FRAMES = [
+    "SELECT * FROM ({}) AS x",
+    "WITH x AS ({}) SELECT * FROM x",
+    "SELECT (SELECT count(*) FROM ({}) AS x)",
+    "SELECT 1 WHERE EXISTS ({})",
+    "EXPLAIN {}",
+    "({}) UNION ALL (SELECT 1)",
+    "SELECT ARRAY({})",
+    "SELECT 1 FROM customers, LATERAL ({}) AS x",
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(REFUSED), st.lists(st.sampled_from(FRAMES), min_size=1, max_size=4))
+def test_what_is_refused_stays_refused_within_other_queries(text: str, frames: list[str]):
+    for frame in frames:
+        text = frame.format(text)
+    assert verdict(text) != ""
+
+
+def test_no_list_lets_pass_what_the_policy_takes_away():
+    rules = allowed()
+    assert not rules.functions & {"pg_sleep", "set_config", "query_to_xml", "nextval", "lo_create", "current_setting"}
+    assert not rules.refused & rules.functions
+    assert not any(rules.is_secret(name) for name in rules.relations)
