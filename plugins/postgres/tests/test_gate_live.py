@@ -208,6 +208,17 @@ OUTSIDE = [
 ]
 
 
+async def test_the_configured_schemas_are_where_the_server_looks_too(server: Server, database: Database):
+    """What the gate reads as public.twin must not run as hidden.twin, whatever path the database has."""
+    await server.run(
+        "CREATE TABLE public.twin AS SELECT 'open' AS side; CREATE TABLE hidden.twin AS SELECT 'secret' AS side;"
+        f' ALTER DATABASE "{database.database}" SET search_path = hidden, public',
+        database.database,
+    )
+    async with Gateway.open([server.configured(database.name, schemas=("public",))]) as gateway:
+        assert (await gateway.query(None, "SELECT side FROM twin")).rows == [["open"]]
+
+
 @pytest.mark.parametrize("text", OUTSIDE)
 async def test_relations_outside_the_configured_schemas_are_refused(server: Server, database: Database, text: str):
     narrow = server.configured(database.name, schemas=("public",))

@@ -35,8 +35,6 @@ class Connector:
     @property
     def settings(self) -> dict[str, str]:
         """What a session must be set to, so that values are exact and read the same everywhere."""
-        schema = self._database.schema
-        path = {"search_path": f"{_quoted(schema)}, public"} if schema else {}
         return {
             "DateStyle": "ISO",
             "IntervalStyle": "iso_8601",
@@ -45,7 +43,7 @@ class Connector:
             "bytea_output": "hex",
             "standard_conforming_strings": "on",
             "default_transaction_read_only": "on",
-            **path,
+            **_search_path(self._database),
         }
 
     @property
@@ -136,6 +134,13 @@ def _host(text: str, port: int | None) -> tuple[str, int]:
 
 def _path(given: str | None, folder: Path) -> str | None:
     return str(folder / given) if given else None
+
+
+def _search_path(database: Database) -> dict[str, str]:
+    """Where the server looks for names without a schema: in the configured ones and nowhere else, as the gate does."""
+    first = (database.schema,) if database.schema else ()
+    path = (*first, *(database.schemas or (("public",) if first else ())))
+    return {"search_path": ", ".join(dict.fromkeys(map(_quoted, path)))} if path else {}
 
 
 def _quoted(name: str) -> str:
