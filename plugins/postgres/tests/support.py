@@ -9,7 +9,7 @@ async def rows_of(stream):
     rows = []
     async for batch in stream.batches:
         encoded = batch if isinstance(batch, Encoded) else encode(stream.columns, batch)
-        rows += json.loads(b"[" + (encoded.rows if isinstance(encoded.rows, bytes) else b",".join(encoded.rows)) + b"]")
+        rows += json.loads(b"[%b]" % encoded.json)
     return rows
 
 

@@ -99,13 +99,13 @@ async def _fill(server: Server) -> None:
     connection = await asyncpg.connect(server.address("support"))
     try:
         for table, columns, rows in _rows(random.Random(11)):
-            await connection.copy_records_to_table(table, columns=columns, records=rows)
+            await connection.copy_records_to_table(table, columns=list(columns), records=rows)
         await connection.execute("ANALYZE")
     finally:
         await connection.close()
 
 
-def _rows(chance: random.Random) -> list[tuple[str, list[str], list[tuple[Any, ...]]]]:
+def _rows(chance: random.Random) -> list[tuple[str, Sequence[str], Sequence[tuple[Any, ...]]]]:
     skus = [f"SKU-{number:03}" for number in range(1, len(PRODUCTS) + 1)]
     products = [(sku, name, f'{{"pages": {chance.randint(1, 24)}}}') for sku, name in zip(skus, PRODUCTS, strict=True)]
     agents = [(name, languages, asyncpg.Range(6 * n, 6 * n + 9)) for n, (name, languages) in enumerate(AGENTS, 1)]
