@@ -6,7 +6,7 @@ import json
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from dragoman import Column, Kind, encode
 
@@ -19,7 +19,7 @@ Convert = Callable[[str], Any]
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """What the making of a column's values needs: the types, the column's name, and where to tell what had to change."""
+    """What making a column's values needs: the types, the column's name, and where to tell what had to change."""
 
     types: Types
     column: str
@@ -72,7 +72,8 @@ def _each(convert: Convert | None, values: Tree) -> Tree:
 
 def _one(convert: Convert | None, value: Any) -> Any:
     if isinstance(value, list):
-        return _each(convert, cast(Tree, value))
+        further: Tree = value
+        return _each(convert, further)
     return value if value is None or convert is None else convert(value)
 
 
