@@ -26,6 +26,7 @@ from dragoman.config.sources import (
     read_file,
 )
 from dragoman.config.urls import NAME, NAME_RULE, split_name, split_url
+from dragoman.config.variables import postgres_layer
 from dragoman.errors import ConfigurationError
 from dragoman.model import Database, DeclaredKey, Secret
 
@@ -75,6 +76,8 @@ def load(
     if not reading.values.get("databases") and known.get(URL_VARIABLE):
         reading.variables.append(URL_VARIABLE)
         reading.add_urls([known[URL_VARIABLE]], f"environment: {URL_VARIABLE}", here)
+    if not reading.values.get("databases") and (layer := postgres_layer(known, here)):
+        reading.add(layer)
     return reading.result(found[0] if found else None)
 
 
