@@ -70,10 +70,9 @@ def _each(convert: Convert | None, values: Tree) -> Tree:
     return [_one(convert, value) for value in values]
 
 
-def _one(convert: Convert | None, value: Any) -> Any:
+def _one(convert: Convert | None, value: Tree | str | None) -> Any:
     if isinstance(value, list):
-        further: Tree = value
-        return _each(convert, further)
+        return _each(convert, value)
     return value if value is None or convert is None else convert(value)
 
 
