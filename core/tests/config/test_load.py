@@ -259,37 +259,6 @@ def test_a_variable_reaches_a_database_with_a_dash_in_its_name(configure: Load) 
     assert {name: database.max_rows for name, database in configuration.databases.items()} == {"my-shop": 3}
 
 
-POSTGRES = {
-    "PGHOST": "elsewhere",
-    "PG_HOST": "db.example",
-    "PGPORT": "5433",
-    "PG_DATABASE": "My Shop",
-    "PG_USER": "reader",
-    "PG_PASSWORD": "p$x{y}",
-    "PG_POOL_SIZE": "3",
-    "PG_STATEMENT_TIMEOUT": "1500",
-    "PG_DEFAULT_SCHEMA": "sales",
-    "PGSSLMODE": "verify-full",
-}
-
-
-def test_the_variables_of_postgres_tools_are_a_database_when_nothing_else_is(configure: Load) -> None:
-    found = configure(environ=POSTGRES).databases["my_shop"]
-    assert (found.dialect, found.host, found.port, found.user) == ("postgres", "db.example", 5433, "reader")
-    assert (found.database, found.schema, found.pool_size, found.timeout) == ("My Shop", "sales", 3, 1.5)
-    assert dict(found.options) == {"sslmode": "verify-full"}
-    assert found.password is not None
-    assert found.password.reveal() == "p$x{y}"
-
-
-def test_they_yield_to_any_other_configuration_and_to_nothing_useful(configure: Load) -> None:
-    assert set(configure(environ={**POSTGRES, "DATABASE_URL": "sqlite:///b.db"}).databases) == {"b"}
-    with pytest.raises(ConfigurationError, match="no database is configured"):
-        configure(environ={"PGUSER": "reader"})
-    with pytest.raises(ConfigurationError, match="PGPORT"):
-        configure(environ={"PGHOST": "h", "PGPORT": "many"})
-
-
 def test_database_url_alone_is_enough_and_yields_to_any_other_configuration(configure: Load) -> None:
     environ = {"DATABASE_URL": "postgresql://u:p$${x}@h/Shop"}
     alone = configure(environ=environ).databases

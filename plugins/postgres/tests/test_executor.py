@@ -143,12 +143,13 @@ async def test_a_statement_prepared_before_its_table_changed_is_prepared_anew(ex
     await admin.execute("CREATE TABLE altered (a integer); INSERT INTO altered VALUES (1)")
     for _ in range(2):
         assert (await ask(executor, "SELECT * FROM altered"))[1] == [[1]]
+    # What stands in the place of another is not taken for it.
     await admin.execute(
         "ALTER TABLE altered ADD COLUMN b text DEFAULT 'x', DROP COLUMN a, ADD COLUMN a integer DEFAULT 1"
     )
     columns, rows = await ask(executor, "SELECT a, b FROM altered")
     assert ([column.name for column in columns], rows) == (["a", "b"], [[1, "x"]])
-    for type_name, value in (("double precision", 1.0), ("text", "1")):
+    for type_name, value in (("double precision", 1.0), ("text", "1"), ("bigint", 1)):
         await admin.execute(f"ALTER TABLE altered ALTER COLUMN a TYPE {type_name} USING a::{type_name}")
         for _ in range(2):
             assert (await ask(executor, "SELECT a FROM altered"))[1] == [[value]]

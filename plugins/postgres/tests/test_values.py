@@ -1,6 +1,7 @@
 """Every value is what the server itself would write, in the JSON form of the contract."""
 
 import pytest
+from dragoman import Gateway
 from dragoman_postgres.testing.asking import ask, value_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -229,6 +230,17 @@ async def test_values_of_altered_types_are_read_anew(executor, admin):
     assert await value_of(executor, "SELECT c FROM uses") == {"a": 1}
     await admin.execute("ALTER TYPE changing ADD ATTRIBUTE b text CASCADE")
     assert await value_of(executor, "SELECT c FROM uses") == {"a": 1, "b": None}
+
+
+async def test_json_within_an_array_that_parsing_would_change_is_told(server, database_name):
+    async with Gateway.open([server.configured(database_name)]) as gateway:
+        for _ in range(2):
+            result = await gateway.query(
+                None, """SELECT ARRAY['9007199254740993'::jsonb] AS odd, ARRAY['1'::jsonb] AS a"""
+            )
+            assert result.rows == [[["9007199254740993"], [1]]]
+            assert len(result.notices) == 1
+            assert "'odd'" in result.notices[0]
 
 
 TEXTS = st.none() | st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=8)

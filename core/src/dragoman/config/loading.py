@@ -22,11 +22,11 @@ from dragoman.config.sources import (
     environment_layer,
     find,
     interpolate,
-    postgres_layer,
     read_dotenv,
     read_file,
 )
 from dragoman.config.urls import NAME, NAME_RULE, split_name, split_url
+from dragoman.config.variables import postgres_layer
 from dragoman.errors import ConfigurationError
 from dragoman.model import Database, DeclaredKey, Secret
 

@@ -18,30 +18,6 @@ SUFFIXES = (".toml", ".yaml", ".yml")
 PREFIX = "DRAGOMAN_"
 CONFIG_VARIABLE = "DRAGOMAN_CONFIG"
 URL_VARIABLE = "DATABASE_URL"
-POSTGRES_VARIABLES: Mapping[str, KeyPath] = {
-    "PGHOST": ("host",),
-    "PGPORT": ("port",),
-    "PGDATABASE": ("database",),
-    "PGUSER": ("user",),
-    "PGPASSWORD": ("password",),
-    "PGSERVICE": ("options", "service"),
-    "PGSERVICEFILE": ("options", "servicefile"),
-    "PGPASSFILE": ("options", "passfile"),
-    "PGSSLMODE": ("options", "sslmode"),
-    "PGSSLCERT": ("options", "sslcert"),
-    "PGSSLKEY": ("options", "sslkey"),
-    "PGSSLROOTCERT": ("options", "sslrootcert"),
-    "PGAPPNAME": ("options", "application_name"),
-    "PG_HOST": ("host",),
-    "PG_PORT": ("port",),
-    "PG_DATABASE": ("database",),
-    "PG_USER": ("user",),
-    "PG_PASSWORD": ("password",),
-    "PG_DEFAULT_SCHEMA": ("schema",),
-    "PG_POOL_SIZE": ("pool_size",),
-    "PG_STATEMENT_TIMEOUT": ("timeout",),
-}
-"""Variables that many Postgres tools share, libpq's own among them; the later wins. The timeout is in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,24 +231,6 @@ def environment_layer(origin: str, environ: Mapping[str, str], folder: Path) -> 
         place[path[-1]] = environ[variable]
         names[path] = variable
     return Layer(origin, values, folder, names)
-
-
-def postgres_layer(environ: Mapping[str, str], folder: Path) -> Layer | None:
-    """Return the database that the variables of other Postgres tools describe; None when they name no server."""
-    given = {path: variable for variable, path in POSTGRES_VARIABLES.items() if environ.get(variable)}
-    if not given.keys() & {("host",), ("database",), ("options", "service")}:
-        return None
-    database: dict[str, Any] = {"dialect": "postgres", "options": {}}
-    for path, variable in given.items():
-        place = database["options"] if path[0] == "options" else database
-        place[path[-1]] = _seconds(environ[variable]) if path == ("timeout",) else environ[variable]
-    name = re.sub(r"[^a-z0-9_]", "_", str(database.get("database", "postgres")).lower())
-    names = {("databases", name, *path): variable for path, variable in given.items()}
-    return Layer("environment", {"databases": {name: database}}, folder, names)
-
-
-def _seconds(milliseconds: str) -> str:
-    return str(int(milliseconds) / 1000) if milliseconds.isdigit() else milliseconds
 
 
 def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, KeyPath]]:

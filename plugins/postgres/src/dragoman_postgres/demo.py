@@ -99,7 +99,7 @@ async def _fill(server: Server) -> None:
     connection = await asyncpg.connect(server.address("support"))
     try:
         for table, columns, rows in _rows(random.Random(11)):
-            await connection.copy_records_to_table(table, columns=columns, records=rows)
+            await connection.copy_records_to_table(table, columns=list(columns), records=rows)
         await connection.execute("ANALYZE")
     finally:
         await connection.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -29,7 +29,7 @@ from dragoman_postgres.failures import Stale, Unreadable, translated
 from dragoman_postgres.parameters import Parameters, taught
 from dragoman_postgres.pool import Connections, Session
 from dragoman_postgres.types import NATIVE, SCALARS, Types
-from dragoman_postgres.values import Convert, column_converter, converted
+from dragoman_postgres.values import Convert, Making, column_converter, converted
 from dragoman_postgres.wrapping import Picked, Wrapped, wrap
 
 REMEMBERED = 100
@@ -52,6 +52,7 @@ class Prepared:
     wrapped: Wrapped
     columns: tuple[Column, ...]
     converters: dict[int, Convert]
+    notices: dict[str, None]
     parameters: Parameters
     until: float
 
@@ -70,16 +71,16 @@ class PostgresExecutor(Executor):
         async with self._connections.lend(request.limits.timeout) as session:
             kept = _key(request) in session.prepared
             try:
-                prepared, batches = await self._begun(session, request)
+                stream, batches = await self._begun(session, request)
             except (Stale, InvalidSql, NotFound) as error:
                 # What was prepared before a table or type was altered fails in ways it would not fail anew.
                 if not kept and not isinstance(error, Stale):
                     raise
                 self._types.forget()
                 await self._connections.restart(session, request.limits.timeout)
-                prepared, batches = await self._begun(session, request)
+                stream, batches = await self._begun(session, request)
             async with aclosing(batches):
-                yield RowStream(prepared.columns, batches)
+                yield stream
 
     async def describe(self, request: Request) -> Sequence[Column]:
         """Return a query's columns: the server plans it and does not run it."""
@@ -100,7 +101,7 @@ class PostgresExecutor(Executor):
             parsed = await self._parse(session, wrapped, request)
             with translated(self._name):
                 parameters = await self._parameters(session, parsed)
-            if parameters.unknown or self._pooled:
+            if parameters.unknown:
                 parsed = await self._parse(session, wrapped, request, parameters.unknown)
             with self._translated(wrapped, request):
                 return await parsed.fetch(*parameters.bind(request.parameters))
@@ -111,16 +112,21 @@ class PostgresExecutor(Executor):
 
     # From a request to its rows
 
-    async def _begun(self, session: Session, request: Request) -> tuple[Prepared, Batches]:
+    async def _begun(self, session: Session, request: Request) -> tuple[RowStream, Batches]:
         prepared = await self._prepared(session, request)
+        prepared.notices.clear()
+        notices: list[str] = []
         arguments = prepared.parameters.bind(request.parameters)
         if request.limits.max_bytes > LARGE:
-            return prepared, self._pieces(prepared, arguments, request)
-        with self._translated(prepared.wrapped, request):
-            rows = await prepared.statement.fetch(*arguments)
-        return prepared, _batches(prepared, rows, converted(rows, prepared.converters))
+            batches = self._pieces(prepared, arguments, request, notices)
+        else:
+            with self._translated(prepared.wrapped, request):
+                rows = await prepared.statement.fetch(*arguments)
+            batches = _batches(prepared, rows, converted(rows, prepared.converters))
+            notices += prepared.notices
+        return RowStream(prepared.columns, batches, notices), batches
 
-    async def _pieces(self, prepared: Prepared, arguments: list[Any], request: Request) -> Batches:
+    async def _pieces(self, prepared: Prepared, arguments: list[Any], request: Request, notices: list[str]) -> Batches:
         """Rows of an answer that may be large, in pieces whose size follows that of the rows before."""
         with self._translated(prepared.wrapped, request):
             cursor = await prepared.statement.cursor(*arguments)
@@ -130,8 +136,11 @@ class PostgresExecutor(Executor):
                 rows = await cursor.fetch(count)
             if not rows:
                 return
-            yield converted(rows, prepared.converters)
-            count = max(1, min(4 * count, 10_000, PIECE * len(rows) // (_octets(rows) or 1)))
+            values = converted(rows, prepared.converters)
+            notices[:] = prepared.notices
+            yield values
+            octets = _octets(rows, prepared.wrapped.long, 0) or 1
+            count = max(1, min(4 * count, 10_000, PIECE * len(rows) // octets))
 
     async def _prepared(self, session: Session, request: Request) -> Prepared:
         """The prepared statement of a request: one that is kept, or a new one."""
@@ -155,11 +164,12 @@ class PostgresExecutor(Executor):
         with translated(self._name):
             await types.learn(session.connection, (a.type.oid for a in attributes if a.type.oid not in SCALARS))
             parameters = await self._parameters(session, statement)
+        notices: dict[str, None] = {}
         scalars = tuple(types.scalar(attribute.type.oid) for attribute in attributes)
         whole = request.limits.max_bytes <= LARGE
         picked = [Picked(attribute.name, scalar) for attribute, scalar in zip(attributes, scalars, strict=True)]
         wrapped = wrap(request.statement, request.limits, picked, count_bytes=whole)
-        if wrapped.text != first.text or parameters.unknown or self._pooled:
+        if wrapped.text != first.text or parameters.unknown:
             statement = await self._parse(session, wrapped, request, parameters.unknown)
         return Prepared(
             statement=statement,
@@ -171,8 +181,10 @@ class PostgresExecutor(Executor):
             converters={
                 place: convert
                 for place, (attribute, scalar) in enumerate(zip(attributes, scalars, strict=True))
-                if scalar.kind == NATIVE and (convert := column_converter(types, attribute.type.oid))
+                if scalar.kind == NATIVE
+                and (convert := column_converter(Making(types, attribute.name, notices), attribute.type.oid))
             },
+            notices=notices,
             parameters=parameters,
             until=types.until,
         )
@@ -199,9 +211,9 @@ class PostgresExecutor(Executor):
     async def _parse(
         self, session: Session, wrapped: Wrapped, request: Request, names: Sequence[tuple[str, str]] = ()
     ) -> Statement:
-        # Where sessions are shared, only the statement without a name surely belongs to this transaction; it lasts
-        # until the next message, so that nothing can be reset.
-        name = "" if self._pooled else None
+        # With a name the server keeps statement and plan, and refuses it when its columns are not what they were. Where
+        # sessions are shared there is none: the driver then sends the whole statement again, when it runs.
+        name = "" if self._pooled else session.new_name()
         with self._translated(wrapped, request):
             async with taught(session, names, lasting=self._pooled):
                 return await session.connection.prepare(wrapped.text, name=name)
@@ -230,16 +242,17 @@ async def _batches(prepared: Prepared, rows: Rows, values: Rows) -> Batches:
     wrapped = prepared.wrapped
     if wrapped.most_bytes is None or len(rows) == wrapped.most_rows:
         return
-    if _octets(rows) >= wrapped.most_bytes:
+    if _octets(rows, wrapped.long, wrapped.most_bytes) >= wrapped.most_bytes:
         raise ResultTooLarge(
             f"The rows take more than {wrapped.most_bytes} bytes as the server writes them; only a part was read.",
             suggestion="Select fewer columns or rows, or pick parts of the JSON and composite values.",
         )
 
 
-def _octets(rows: Rows) -> int:
-    return sum(len(value.encode() if isinstance(value, str) else value) for value in _long(rows))
-
-
-def _long(rows: Rows) -> Iterator[str | bytes]:
-    return (value for row in rows for value in row if isinstance(value, str | bytes))
+def _octets(rows: Rows, places: Sequence[int], most: int) -> int:
+    """The bytes of the texts and binaries in some columns, or fewer when they are certainly not `most`."""
+    columns: list[list[str | bytes]] = [[row[place] for row in rows if row[place]] for place in places]
+    characters = sum(sum(map(len, column)) for column in columns)
+    if characters * 4 < most:
+        return characters
+    return sum(len(value.encode() if isinstance(value, str) else value) for column in columns for value in column)

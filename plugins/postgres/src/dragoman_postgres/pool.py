@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +32,11 @@ class Session:
     prepared: OrderedDict[Any, Any] = field(default_factory=OrderedDict[Any, Any])
     used: float = field(default_factory=time.monotonic)
     spent: bool = False
+    _names: Iterator[int] = field(default_factory=itertools.count)
+
+    def new_name(self) -> str:
+        """A name for a prepared statement that this connection has not seen."""
+        return f"dragoman_{next(self._names)}"
 
     @property
     def usable(self) -> bool:

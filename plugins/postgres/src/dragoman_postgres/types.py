@@ -36,6 +36,9 @@ NAMES = {
 """Where PostgreSQL's internal name of a type is not the one people write."""
 
 
+AS_IT_IS = "{}"
+
+
 @dataclass(frozen=True, slots=True)
 class Scalar:
     """How a type without parts arrives. `pick`: what is selected instead, `{}` standing for the column.
@@ -61,31 +64,27 @@ _ANONYMOUS = {
 _VECTORS = (22, 30)
 
 # By OID: pg_type.dat never changes one. What is not here is told by the catalog, and comes as the server's text.
-#
-# Every column is picked through something that gives one type only. A statement stays prepared while a column's type is
-# altered, and the server then sends the new type's bytes without a word: 7.0 as a real would be read as 1088421888.
-# The functions below do nothing, and exist for their one type (and those that it holds exactly).
 SCALARS: Mapping[int, Scalar] = {
-    16: Scalar(BOOLEAN, "pg_catalog.booleq({}, true)"),
-    17: Scalar(BINARY, "pg_catalog.byteacat({}, '')", fixed=False),
+    16: Scalar(BOOLEAN, AS_IT_IS),
+    17: Scalar(BINARY, AS_IT_IS, fixed=False),
     18: Scalar(),
-    19: Scalar(),
-    20: Scalar(INTEGER, "pg_catalog.int8up({})"),
-    21: Scalar(INTEGER, "pg_catalog.int2up({})"),
-    23: Scalar(INTEGER, "pg_catalog.int4up({})"),
-    25: _LONG,
-    26: Scalar(INTEGER, "pg_catalog.oidlarger({0}, {0})"),
+    19: Scalar(TEXT, AS_IT_IS),
+    20: Scalar(INTEGER, AS_IT_IS),
+    21: Scalar(INTEGER, AS_IT_IS),
+    23: Scalar(INTEGER, AS_IT_IS),
+    25: Scalar(TEXT, AS_IT_IS, fixed=False),
+    26: Scalar(INTEGER, AS_IT_IS),
     114: Scalar(JSON, fixed=False),
     142: _LONG,
     # The shortest digits that mean this float, made a float again: 0.1 and not 0.10000000149.
     700: Scalar(FLOAT, "{}::pg_catalog.text::pg_catalog.float8"),
-    701: Scalar(FLOAT, "pg_catalog.float8up({})"),
+    701: Scalar(FLOAT, AS_IT_IS),
     705: _LONG,
     # Its cast to text adds the length of the network, which its output leaves out for a host.
     869: Scalar(TEXT, "pg_catalog.abbrev({})"),
     # A cast to text would strip its blanks.
     1042: Scalar(TEXT, "pg_catalog.textin(pg_catalog.bpcharout({}))", fixed=False),
-    1043: _LONG,
+    1043: Scalar(TEXT, AS_IT_IS, fixed=False),
     3802: Scalar(JSON, fixed=False),
     # and numeric, bit, varbit, path, polygon, tsvector, tsquery
     **dict.fromkeys((*_VECTORS, 1700, 1560, 1562, 602, 604, 3614, 3615), _LONG),

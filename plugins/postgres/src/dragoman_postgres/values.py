@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dragoman import Column, Kind, encode
@@ -14,34 +15,44 @@ from dragoman_postgres.literals import Tree, split_array, split_row
 from dragoman_postgres.types import RECORD, RECORDS, Types
 
 Convert = Callable[[str], Any]
-_JSON = Column("", "json", Kind("json"))
 
 
-def column_converter(types: Types, oid: int) -> Convert | None:
-    """Return what makes a value of what is picked for a column."""
+@dataclass(frozen=True, slots=True)
+class Making:
+    """What making a column's values needs: the types, the column's name, and where to tell what had to change."""
+
+    types: Types
+    column: str
+    notices: dict[str, None]
+
+
+def column_converter(making: Making, oid: int) -> Convert | None:
+    """Return what makes a value of what is picked for a column of this type; None: what comes is the value."""
     decode = _ANONYMOUS.get(oid)
-    return _both(types, decode) if decode else converter(types, oid)
+    return _both(making, decode) if decode else converter(making, oid)
 
 
-def _both(types: Types, decode: Callable[[Types, bytes, str], Any]) -> Convert:
+def _both(making: Making, decode: Callable[[Making, bytes, str], Any]) -> Convert:
     """What makes a value of rows without a type of their own, picked as their binary form and their text."""
 
     def convert(picked: str) -> Any:
         binary, _, text = picked.partition(" ")
-        return decode(types, bytes.fromhex(binary), text)
+        return decode(making, bytes.fromhex(binary), text)
 
     return convert
 
 
-def converter(types: Types, oid: int) -> Convert | None:
+def converter(making: Making, oid: int) -> Convert | None:
     """Return what makes a value of the text of one inside an array or composite; None: the text is the value."""
+    types = making.types
     oid = types.base(oid)
     known = types[oid]
     if known.form == "array":
-        return _array(converter(types, known.of[0]), known.delimiter)
+        return _array(converter(making, known.of[0]), known.delimiter)
     if known.form == "composite":
-        return _row([converter(types, of) for of in known.of], known.fields)
-    return _SCALARS.get(types.scalar(oid).kind.name)
+        return _row([converter(making, of) for of in known.of], known.fields)
+    kind = types.scalar(oid).kind.name
+    return _json(making) if kind == "json" else _SCALARS.get(kind)
 
 
 def _array(element: Convert | None, delimiter: str) -> Convert:
@@ -56,12 +67,12 @@ def _array(element: Convert | None, delimiter: str) -> Convert:
 
 
 def _each(convert: Convert | None, values: Tree) -> Tree:
-    return [_element(convert, value) for value in values]
+    return [_one(convert, value) for value in values]
 
 
-def _element(convert: Convert | None, value: Any) -> Any:
+def _one(convert: Convert | None, value: Tree | str | None) -> Any:
     if isinstance(value, list):
-        return _each(convert, value)  # pyright: ignore[reportUnknownArgumentType]
+        return _each(convert, value)
     return value if value is None or convert is None else convert(value)
 
 
@@ -82,7 +93,7 @@ def _row(fields: Sequence[Convert | None], names: Sequence[str]) -> Convert:
     return convert
 
 
-def _records(types: Types, binary: bytes, text: str) -> Any:
+def _records(making: Making, binary: bytes, text: str) -> Any:
     """The binary form of an array gives dimensions, flags and type, each dimension, then the elements in order."""
     try:
         elements = split_array(text)
@@ -94,7 +105,7 @@ def _records(types: Types, binary: bytes, text: str) -> Any:
     place = 12 + 8 * dimensions
 
     def convert(element: str) -> Any:
-        return _fields(types, next(forms), element)
+        return _fields(making, next(forms), element)
 
     def each() -> Iterator[bytes]:
         nonlocal place
@@ -108,7 +119,7 @@ def _records(types: Types, binary: bytes, text: str) -> Any:
     return _each(convert, elements)
 
 
-def _fields(types: Types, binary: bytes, text: str) -> Any:
+def _fields(making: Making, binary: bytes, text: str) -> Any:
     """The binary form gives, after their number, each field's type, length (-1 for NULL) and value."""
     values: list[Any] = []
     place = 4
@@ -119,24 +130,31 @@ def _fields(types: Types, binary: bytes, text: str) -> Any:
     for value in texts:
         oid, length = struct.unpack_from("!Ii", binary, place)
         inner = binary[place + 8 : place + 8 + max(length, 0)]
-        values.append(value if value is None else _field(types, oid, inner, value))
+        values.append(value if value is None else _field(making, oid, inner, value))
         place += 8 + len(inner)
     return values
 
 
-def _field(types: Types, oid: int, binary: bytes, text: str) -> Any:
+def _field(making: Making, oid: int, binary: bytes, text: str) -> Any:
     if decode := _ANONYMOUS.get(oid):
-        return decode(types, binary, text)
-    convert = converter(types, oid)
+        return decode(making, binary, text)
+    convert = converter(making, oid)
     return convert(text) if convert else text
 
 
 _ANONYMOUS = {RECORD: _fields, RECORDS: _records}
 
 
-def _exact_json(text: str) -> Any:
+def _json(making: Making) -> Convert:
     """JSON inside something else, as the core gives it: a value, or its text where parsing would change that."""
-    return json.loads(encode([_JSON], [[text]]).rows[0])[0]
+    column = Column(making.column, "json", Kind("json"))
+
+    def convert(text: str) -> Any:
+        encoded = encode([column], [[text]])
+        making.notices.update(dict.fromkeys(encoded.notices))
+        return json.loads(encoded.json)[0]
+
+    return convert
 
 
 _SCALARS: dict[str, Convert] = {
@@ -144,7 +162,6 @@ _SCALARS: dict[str, Convert] = {
     "float": float,
     "boolean": lambda text: text == "t",
     "binary": lambda text: bytes.fromhex(text.removeprefix("\\x")),
-    "json": _exact_json,
 }
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dragoman import Limits
 
-from dragoman_postgres.types import Scalar
+from dragoman_postgres.types import AS_IT_IS, Scalar
 
 _INSPECTION = re.compile(r"\s*(?:show|explain)\b", re.IGNORECASE)
+_WHOLE = "SELECT * FROM (\n"
 SLACK = 4
 """How many times `max_bytes` the server may send: its texts are a little longer or shorter than our JSON."""
 
@@ -22,13 +23,14 @@ SLACK = 4
 class Wrapped:
     """A statement ready to be sent. `prefix`: characters before the caller's own. `most_rows`: it gives no more.
 
-    `most_bytes`: it stops within the row that passes them; None: it does not count.
+    `most_bytes`: it stops within the row in which the texts of the columns `long`, by place, pass them; None: never.
     """
 
     text: str
     prefix: int
     most_rows: int | None
     most_bytes: int | None = None
+    long: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +64,13 @@ def wrap(
     if is_inspection(statement):
         return Wrapped(statement, 0, None)
     if columns is None:
-        head = "SELECT * FROM (\n"
-        return Wrapped(f"{head}{statement}\n) AS _q LIMIT {limits.max_rows + 1}", len(head), None)
+        return Wrapped(f"{_WHOLE}{statement}\n) AS _q LIMIT {limits.max_rows + 1}", len(_WHOLE), None)
     rows = enough_rows(limits, len(columns))
     head, tail = _picking(columns, rows)
-    if not count_bytes or all(column.scalar.fixed for column in columns):
-        return Wrapped(head + statement + tail, len(head), rows)
-    return _counted(head, statement, tail, columns, rows, limits.max_bytes * SLACK)
+    long = tuple(place for place, column in enumerate(columns) if not column.scalar.fixed)
+    if not count_bytes or not long:
+        return Wrapped(head + statement + tail, len(head), rows, long=long)
+    return _counted(Wrapped(head + statement + tail, len(head), rows, limits.max_bytes * SLACK, long), columns)
 
 
 def _picking(columns: Sequence[Picked], rows: int) -> tuple[str, str]:
@@ -80,6 +82,8 @@ def _picking(columns: Sequence[Picked], rows: int) -> tuple[str, str]:
     own = [column.name for column in columns]
     by_name = len(set(own)) == len(own)
     sources = [f"_q.{_quoted(name)}" for name in own] if by_name else names
+    if all(column.scalar.pick == AS_IT_IS and column.scalar.fixed for column in columns):
+        return _WHOLE, f"\n) AS _q LIMIT {rows}"
     picked = (
         f"{column.scalar.pick.format(source)} AS {name}"
         for column, source, name in zip(columns, sources, names, strict=True)
@@ -92,16 +96,18 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _counted(head: str, statement: str, tail: str, columns: Sequence[Picked], rows: int, most: int) -> Wrapped:
-    """The server adds up the bytes of the rows before each, and sends none after `most`, nor a longer value."""
-    names = _names(columns)
-    long = [name for column, name in zip(columns, names, strict=True) if not column.scalar.fixed]
-    sizes = " + ".join(f"coalesce(pg_catalog.octet_length({name}), 0)::pg_catalog.int8" for name in long)
+def _counted(picking: Wrapped, columns: Sequence[Picked]) -> Wrapped:
+    """The server adds up the bytes of the rows before each, and sends none after `most_bytes`, nor a longer value."""
+    names, most = _names(columns), picking.most_bytes
+    assert most is not None
+    # Of four bytes, since sums of eight are numerics: a value counts for so much at most that no row overflows them.
+    enough = min(most, 2_000_000_000 // len(picking.long))
+    sizes = " + ".join(f"coalesce(least(pg_catalog.octet_length({names[n]}), {enough}), 0)" for n in picking.long)
     before = f"pg_catalog.sum({sizes}) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    clipped = (_clipped(name, most) if name in long else name for name in names)
-    outer = f"SELECT {', '.join(clipped)} FROM (SELECT *, {before} AS _bytes FROM ("
-    end = f") AS _r({', '.join(names)})) AS _s WHERE coalesce(_bytes, 0) <= {most}"
-    return Wrapped(outer + head + statement + tail + end, len(outer + head), rows, most)
+    clipped = (_clipped(name, most) if place in picking.long else name for place, name in enumerate(names))
+    head = f"SELECT {', '.join(clipped)} FROM (SELECT *, {before} AS _bytes FROM ("
+    tail = f") AS _r({', '.join(names)})) AS _s WHERE coalesce(_bytes, 0) <= {most}"
+    return replace(picking, text=head + picking.text + tail, prefix=len(head) + picking.prefix)
 
 
 def _clipped(name: str, most: int) -> str:

@@ -1,0 +1,51 @@
+"""Variables of other tools that name a database: used when nothing else is configured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dragoman.config.sources import KeyPath, Layer
+
+# Key of a database to the variables that may give it, the first one set wins: those of earlier PostgreSQL MCP servers,
+# then libpq's. The driver reads libpq's others (PGPASSFILE, PGSSLROOTCERT, ...) by itself.
+POSTGRES: dict[KeyPath, tuple[str, ...]] = {
+    ("host",): ("PG_HOST", "PGHOST"),
+    ("port",): ("PG_PORT", "PGPORT"),
+    ("database",): ("PG_DATABASE", "PGDATABASE"),
+    ("user",): ("PG_USER", "PGUSER"),
+    ("password",): ("PG_PASSWORD", "PGPASSWORD"),
+    ("schema",): ("PG_DEFAULT_SCHEMA",),
+    ("pool_size",): ("PG_POOL_SIZE",),
+    ("timeout",): ("PG_STATEMENT_TIMEOUT",),
+    ("options", "service"): ("PGSERVICE",),
+    ("options", "sslmode"): ("PGSSLMODE",),
+    ("options", "application_name"): ("PGAPPNAME",),
+}
+_NAMING = (("host",), ("database",), ("options", "service"))
+
+
+def postgres_layer(environ: Mapping[str, str], folder: Path) -> Layer | None:
+    """Return the database that PG_* or libpq's variables name, or None. PG_STATEMENT_TIMEOUT is in milliseconds."""
+    used = {key: next((name for name in names if environ.get(name)), None) for key, names in POSTGRES.items()}
+    if not any(used[key] for key in _NAMING):
+        return None
+    given = {key: environ[name] for key, name in used.items() if name}
+    name = re.sub(r"[^a-z0-9_]", "_", given.get(("database",), "postgres").lower())
+    values: dict[str, Any] = {"dialect": "postgres", "options": {}}
+    names: dict[KeyPath, str] = {}
+    for key, value in given.items():
+        place = values if len(key) == 1 else values["options"]
+        place[key[-1]] = _seconds(value) if key == ("timeout",) else value
+        names["databases", name, *key] = used[key] or ""
+    return Layer("environment", {"databases": {name: values}}, folder, names)
+
+
+def _seconds(milliseconds: str) -> float | str:
+    """What is not a number stays, so that the reader of the key complains."""
+    try:
+        return int(milliseconds) / 1000
+    except ValueError:
+        return milliseconds
