@@ -324,6 +324,12 @@ class Encoded:
         return cls(b",".join(rows), len(rows), notices)
 
     @property
+    def values(self) -> list[list[Any]]:
+        """The rows as JSON values."""
+        values: list[list[Any]] = json.loads(b"[%b]" % self.json)
+        return values
+
+    @property
     def rows(self) -> list[bytes]:
         """The rows one by one, cut where each ends."""
         text = self.json.decode()

@@ -19,6 +19,7 @@ LONGEST = 4096
 """Characters of a statement whose verdict is kept: what agents repeat is short, and so the memory is bounded."""
 
 _Key = tuple[str, str, str | None]
+_Tables = dict[Relation, Table | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +88,18 @@ class Judge:
         """The relations and columns a statement touches; what the catalog does not know stays as written."""
         from dragoman.sql.columns import touched_columns  # sqlglot is slow to import
 
-        tables = {written: await self._known(written) for written in statement.relations()}
-        return Resolution(await self._relations(statement), touched_columns(statement.tree, tables))
+        tables = await self._tables(statement.relations())
+        relations = await self._relations(statement) if self._dialect.judge else _named(tables)
+        return Resolution(relations, touched_columns(statement.tree, tables))
 
     async def _relations(self, statement: Statement) -> tuple[Relation, ...]:
         """The relations alone, by the dialect's own grammar where it has one: no other parser is asked."""
         judge = self._dialect.judge
         written = judge(statement, self._database).relations if judge else statement.relations()
-        known = {each: await self._known(each) for each in written}
-        return tuple(dict.fromkeys(table.relation if table else each for each, table in known.items()))
+        return _named(await self._tables(written))
+
+    async def _tables(self, written: Sequence[Relation]) -> _Tables:
+        return {each: await self._known(each) for each in written}
 
     async def _known(self, written: Relation) -> Table | None:
         """What the catalog knows under a name of which only the dialect's own grammar can say whether it was quoted."""
@@ -115,3 +119,8 @@ class Judge:
             return await self._catalog.find(name, schema)
         except NotFound:
             return None
+
+
+def _named(tables: _Tables) -> tuple[Relation, ...]:
+    """The relations as the catalog knows them; one it does not know stays as written."""
+    return tuple(dict.fromkeys(table.relation if table else written for written, table in tables.items()))

@@ -163,7 +163,4 @@ async def _wait(task: asyncio.Task[Any], seconds: float = CLEANUP) -> None:
 
 
 def _late(timeout: float) -> QueryTimeout:
-    return QueryTimeout(
-        f"The database did not answer within {timeout:g} seconds and was told to stop.",
-        suggestion="Narrow it with WHERE or LIMIT, look at explain_query, or raise timeout_ms.",
-    )
+    return QueryTimeout(f"The database did not answer within {timeout:g} seconds and was told to stop.")

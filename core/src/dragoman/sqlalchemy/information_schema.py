@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from itertools import groupby
@@ -76,7 +75,7 @@ class InformationSchemaInspector(Inspector):
         limits = Limits(max_rows=sys.maxsize, max_bytes=sys.maxsize, timeout=self.database.timeout)
         async with self.executor.open(Request(statement=statement, limits=limits)) as stream:
             async for batch in stream.batches:
-                rows += map(json.loads, batch.rows) if isinstance(batch, Encoded) else map(tuple, batch)
+                rows += batch.values if isinstance(batch, Encoded) else map(tuple, batch)
         return rows
 
     async def version(self) -> str:

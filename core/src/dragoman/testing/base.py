@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -157,7 +156,7 @@ async def read(stream: RowStream) -> list[list[Any]]:
     rows: list[list[Any]] = []
     async for batch in stream.batches:
         encoded = batch if isinstance(batch, Encoded) else encode(stream.columns, batch)
-        rows += map(json.loads, encoded.rows)
+        rows += encoded.values
     return rows
 
 

@@ -12,6 +12,7 @@ from dragoman import Database
 
 from dragoman_postgres.embedded import ABSENT, awake
 from dragoman_postgres.options import Options
+from dragoman_postgres.spelling import quoted
 
 _UNSUPPORTED = re.compile(r"unsupported startup parameter")
 _UNKNOWN = re.compile(r"unrecognized configuration parameter")
@@ -140,11 +141,7 @@ def _search_path(database: Database) -> dict[str, str]:
     """Where the server looks for names without a schema: in the configured ones and nowhere else, as the gate does."""
     first = (database.schema,) if database.schema else ()
     path = (*first, *(database.schemas or (("public",) if first else ())))
-    return {"search_path": ", ".join(dict.fromkeys(map(_quoted, path)))} if path else {}
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return {"search_path": ", ".join(dict.fromkeys(map(quoted, path)))} if path else {}
 
 
 def _literal(name: str, value: str) -> str:

@@ -36,7 +36,7 @@ LOST = (
 )
 """What a connection that is gone raises."""
 
-SLOW = "Narrow it with WHERE or LIMIT, look at explain_query, or raise timeout_ms."
+SLOW = QueryTimeout.remedy
 _SYNTAX = "Check the statement against PostgreSQL's syntax."
 _TYPES = "Check the types with describe_table and cast where they differ."
 

@@ -1,4 +1,4 @@
-"""The short spelling of types, in the catalog and in results."""
+"""How types and names are spelled: types in short, in the catalog and in results; names in quotes, for SQL of ours."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ def short_type(formatted: str) -> str:
         if match := pattern.match(formatted):
             return match.expand(short) + formatted[match.end() :]
     return formatted
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL, always in quotes."""
+    return '"' + name.replace('"', '""') + '"'

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from dragoman import Limits
 
+from dragoman_postgres.spelling import quoted
 from dragoman_postgres.types import AS_IT_IS, Scalar
 
 _INSPECTION = re.compile(r"\s*(?:show|explain)\b", re.IGNORECASE)
@@ -81,7 +82,7 @@ def _picking(columns: Sequence[Picked], rows: int) -> tuple[str, str]:
     names = _names(columns)
     own = [column.name for column in columns]
     by_name = len(set(own)) == len(own)
-    sources = [f"_q.{_quoted(name)}" for name in own] if by_name else names
+    sources = [f"_q.{quoted(name)}" for name in own] if by_name else names
     if all(column.scalar.pick == AS_IT_IS and column.scalar.fixed for column in columns):
         return _WHOLE, f"\n) AS _q LIMIT {rows}"
     picked = (
@@ -90,10 +91,6 @@ def _picking(columns: Sequence[Picked], rows: int) -> tuple[str, str]:
     )
     alias = "_q" if by_name else f"_q({', '.join(names)})"
     return f"SELECT {', '.join(picked)} FROM (\n", f"\n) AS {alias} LIMIT {rows}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _counted(picking: Wrapped, columns: Sequence[Picked]) -> Wrapped:

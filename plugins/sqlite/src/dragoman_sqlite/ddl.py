@@ -187,3 +187,8 @@ def allowed_values(check: str, column: str) -> tuple[str, ...]:
     values = split(found[3:-1])
     texts = all(len(value) == 1 and value[0].kind == "text" for value in values)
     return tuple(value[0].name for value in values) if texts else ()
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL, always in quotes."""
+    return '"' + name.replace('"', '""') + '"'

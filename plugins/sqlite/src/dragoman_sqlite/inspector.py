@@ -22,6 +22,7 @@ from dragoman import (
     Scope,
 )
 
+from dragoman_sqlite.ddl import quoted
 from dragoman_sqlite.executor import check_file, file_of
 from dragoman_sqlite.tables import Facts, build
 
@@ -118,7 +119,7 @@ class SQLiteInspector(Inspector):
     async def _described_columns(self, name: str, facts: Facts) -> list[Any]:
         """What the workers' SQLite says, which is newer than Python's and has modules and functions Python's lacks."""
         try:
-            columns = await self._executor.describe(Request(statement=f"SELECT * FROM {_quoted(name)}"))
+            columns = await self._executor.describe(Request(statement=f"SELECT * FROM {quoted(name)}"))
         except DragomanError as error:
             facts.notices.append(f"The columns of {name} cannot be read: {error.message}.")
             return []
@@ -189,10 +190,6 @@ async def _spans(connection: aiosqlite.Connection, rowids: dict[str, str]) -> di
     names = list(rowids)
     for start in range(0, len(names), MOST_SPANS):
         some = names[start : start + MOST_SPANS]
-        terms = (SPAN.format(number=n, rowid=rowids[name], table=_quoted(name)) for n, name in enumerate(some))
+        terms = (SPAN.format(number=n, rowid=rowids[name], table=quoted(name)) for n, name in enumerate(some))
         spans |= {some[number]: span or 0 for number, span in await _rows(connection, " UNION ALL ".join(terms))}
     return spans
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from dragoman import Column, DragomanError, Encoded, Executor, Limits, Request, RowStream, encode
@@ -13,7 +12,7 @@ async def rows_of(stream: RowStream) -> list[list[Any]]:
     rows: list[list[Any]] = []
     async for batch in stream.batches:
         encoded = batch if isinstance(batch, Encoded) else encode(stream.columns, batch)
-        rows += json.loads(b"[%b]" % encoded.json)
+        rows += encoded.values
     return rows
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import apsw
 
+from dragoman_sqlite.ddl import quoted
 from dragoman_sqlite.frames import Run, Told
 
 BIG = 10_000
@@ -71,8 +72,8 @@ def _scanned(steps: Sequence[Step], bytecode: Sequence[Any]) -> Iterator[int]:
 
 
 def _rows(connection: apsw.Connection, table: str) -> int:
-    quoted = '"' + table.replace('"', '""') + '"'
+    name = quoted(table)
     # Apart, each is found at one end of the table; together they would read all of it.
-    span = f"SELECT (SELECT max(rowid) FROM {quoted}) - (SELECT min(rowid) FROM {quoted}) + 1"
+    span = f"SELECT (SELECT max(rowid) FROM {name}) - (SELECT min(rowid) FROM {name}) + 1"
     row: Any = next(connection.execute(span))
     return row[0] or 0
