@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         DeclaredKey,
         Encoded,
         ExplainOptions,
+        Finding,
         ForeignKey,
         Index,
         Inspection,
@@ -90,7 +91,7 @@ _HOMES = {
     " WriteDenied",
     "dragoman.gateway": "Gateway",
     "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
-    "dragoman.model": "Batch Column Constraint Database DeclaredKey Encoded ExplainOptions ForeignKey Index Inspection"
+    "dragoman.model": "Batch Column Constraint Database DeclaredKey Encoded ExplainOptions Finding ForeignKey Index Inspection"
     " Kind Limits Plan Principal Relation Request Result RowStream Schema Scope Secret Table TableColumn Truncation",
     "dragoman.results": "encode",
     "dragoman.sql": "Statement",
@@ -118,6 +119,7 @@ __all__ = [
     "Encoded",
     "Executor",
     "ExplainOptions",
+    "Finding",
     "ForeignKey",
     "Gateway",
     "Index",

@@ -15,7 +15,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from dragoman.errors import Unsupported
-from dragoman.model import Column, Database, ExplainOptions, Inspection, Plan, Principal, Relation, Schema, Scope
+from dragoman.model import (
+    Column,
+    Database,
+    ExplainOptions,
+    Finding,
+    Inspection,
+    Plan,
+    Principal,
+    Relation,
+    Schema,
+    Scope,
+)
 from dragoman.sql.lexicon import Lexicon
 
 if TYPE_CHECKING:
@@ -166,6 +177,13 @@ class Executor(abc.ABC):
         """
         await self.describe(request)
 
+    async def doctor(self) -> Sequence[Finding]:
+        """Return what the configured role could do if every guard of ours failed, worst first, by asking the database.
+
+        Reads only. A check the role may not make is a note that says so, never an error; raises `ConnectionFailed`.
+        """
+        return ()
+
     async def aclose(self) -> None:
         """Release every connection, process and thread. Called once; no stream is open."""
         return
@@ -212,6 +230,10 @@ class WrappedExecutor(Executor):
     async def prepare(self, request: Request) -> None:
         """As `Executor.prepare`."""
         await self.inner.prepare(request)
+
+    async def doctor(self) -> Sequence[Finding]:
+        """As `Executor.doctor`."""
+        return await self.inner.doctor()
 
     async def aclose(self) -> None:
         """As `Executor.aclose`."""

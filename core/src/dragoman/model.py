@@ -414,3 +414,17 @@ class Plan:
     warnings: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     sql: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a role could still do if every guard of ours failed, and the SQL or setting that closes it.
+
+    `severity`: danger (data could be changed, read beyond the role's own, or the host reached), warning (a limit is
+    missing), note (worth knowing). `subject` is a short stable name such as `superuser` or `write_grants`.
+    """
+
+    severity: Literal["danger", "warning", "note"]
+    subject: str
+    message: str
+    remedy: str
