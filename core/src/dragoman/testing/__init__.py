@@ -13,10 +13,22 @@ from dragoman.testing.errors import ErrorCases
 from dragoman.testing.gaps import Gap, check_gaps, never, not_implemented, not_yet
 from dragoman.testing.lifecycle import LifecycleCases
 from dragoman.testing.safety import SafetyCases
+from dragoman.testing.tiers import KIT, capability, recommended, required
 from dragoman.testing.values import ValueCases
 from dragoman.testing.work import WorkCases
 
-__all__ = ["DialectConformance", "Gap", "Suite", "never", "not_implemented", "not_yet"]
+__all__ = [
+    "KIT",
+    "DialectConformance",
+    "Gap",
+    "Suite",
+    "capability",
+    "never",
+    "not_implemented",
+    "not_yet",
+    "recommended",
+    "required",
+]
 
 
 class DialectConformance(
