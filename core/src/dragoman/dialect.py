@@ -182,7 +182,14 @@ class Executor(abc.ABC):
 
         Reads only. A check the role may not make is a note that says so, never an error; raises `ConnectionFailed`.
         """
-        return ()
+        return (
+            Finding(
+                severity="note",
+                subject="no_checks",
+                message="This dialect brings no checks of its own: what the role may do was not looked at.",
+                remedy="Use a role that may only SELECT, and ask the plugin's authors for `Executor.doctor`.",
+            ),
+        )
 
     async def aclose(self) -> None:
         """Release every connection, process and thread. Called once; no stream is open."""

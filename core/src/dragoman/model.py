@@ -416,6 +416,9 @@ class Plan:
     sql: str | None = None
 
 
+Severity = Literal["danger", "warning", "note"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What a role could still do if every guard of ours failed, and the SQL or setting that closes it.
@@ -424,7 +427,7 @@ class Finding:
     missing), note (worth knowing). `subject` is a short stable name such as `superuser` or `write_grants`.
     """
 
-    severity: Literal["danger", "warning", "note"]
+    severity: Severity
     subject: str
     message: str
     remedy: str

@@ -98,12 +98,13 @@ class Gateway:
 
     def database(self, name: str | None = None) -> OpenDatabase:
         """Return a database, opening it at first. Raises `UnknownDatabase`, `DialectError`, `ConfigurationError`."""
-        name = self._named(name)
+        name = self.known(name)
         if name not in self._opened:
             self._opened[name] = OpenDatabase(self.plugins, self.configuration.databases[name])
         return self._opened[name]
 
-    def _named(self, name: str | None) -> str:
+    def known(self, name: str | None) -> str:
+        """Return the name of the database a call means. Raises `UnknownDatabase`, and `ParameterError` for none."""
         chosen = self.default if name is None else name
         if chosen is None:
             raise ParameterError(

@@ -9,11 +9,13 @@ from typing import Any
 from dragoman.catalog import Catalog
 from dragoman.dialect import Dialect, Executor, Inspector
 from dragoman.errors import ParameterError
+from dragoman.gateway.doctor import Watch, configured_openings, worst_first
+from dragoman.gateway.failures import ours
 from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
 from dragoman.gateway.judge import Judge
 from dragoman.gateway.tasks import Work
-from dragoman.model import Database, Limits
+from dragoman.model import Database, Finding, Limits
 from dragoman.plugins import Plugins
 from dragoman.validators import ReadOnly
 
@@ -31,6 +33,7 @@ class OpenDatabase:
     judge: Judge
     work: Work
     health: Health
+    watch: Watch
 
     def __init__(self, plugins: Plugins, database: Database) -> None:
         self.config = plugins.prepare(database)
@@ -41,11 +44,22 @@ class OpenDatabase:
         self.catalog = Catalog(self.inspector, self.dialect, self.config)
         validators = [ReadOnly(self.dialect, self.config), *plugins.validators(self.config)]
         self.judge = Judge(self.dialect, self.config, self.catalog, validators)
-        self.health = Health(self.inspector.version)
+        self.watch = Watch(database.name, self.doctor)
+        self.health = Health(self.inspector.version, self.watch.begin)
 
     async def status(self, wait: float = 0.0) -> Status:
         """Return whether it answers, as far as is known; with `wait`, ask it first, for at most so many seconds."""
         return await self.health.status(wait)
+
+    async def doctor(self) -> tuple[Finding, ...]:
+        """Return what the role could do if every guard of ours failed, and what the configuration opens, worst first.
+
+        Asks the database. Raises `ConnectionFailed`, and `QueryTimeout` when it takes longer than a query may.
+        """
+        with ours(self.config.dialect, self.config.name):
+            told = await self.work.do(self.executor.doctor(), self.config.timeout)
+            schemas = await self.inspector.schemas()
+            return worst_first((*told, *configured_openings(self.config, self.dialect, schemas)))
 
     def translate(self, sql: str, params: Sequence[Any], source: str) -> tuple[str, Sequence[Any], tuple[str, ...]]:
         """Return `sql`, written in the SQL named `source`, and its parameters, for this database, with notices.
@@ -95,7 +109,7 @@ class OpenDatabase:
     async def aclose(self) -> None:
         """End what runs and release everything; errors of one part do not keep the others open."""
         self.health.close()
-        for part in (self.work, self.catalog, self.inspector, self.executor):
+        for part in (self.watch, self.work, self.catalog, self.inspector, self.executor):
             try:
                 await part.aclose()
             except Exception:
