@@ -296,10 +296,14 @@ class Validator(abc.ABC):
     """May refuse a statement before it runs. Silence is consent; any one validator refuses.
 
     Verdicts are remembered by statement, database and catalog version; one that also depends on who asks sets
-    `depends_on_principal`.
+    `depends_on_principal`, one that depends on anything else overrides `state`.
     """
 
     depends_on_principal: ClassVar[bool] = False
+
+    async def state(self) -> object:
+        """Return what verdicts depend on besides: they end once it differs. Asked before every statement, so cheap."""
+        return None
 
     @abc.abstractmethod
     async def check(self, statement: Statement, call: Call) -> None:

@@ -74,6 +74,22 @@ async def test_a_validator_that_looks_at_who_asks_is_asked_for_each(gateway: Gat
     assert [who for _, _, who in noting.asked] == ["ada", "grace"]
 
 
+class Changing(Noting):
+    now = 1
+
+    async def state(self) -> object:
+        return self.now
+
+
+async def test_a_verdict_ends_with_the_state_it_was_made_in(gateway: Gateway):
+    noting = Changing()
+    judged_by(gateway, noting)
+    for now in (1, 1, 2, 2):
+        noting.now = now
+        await gateway.query("shop", "SELECT 1 AS one")
+    assert len(noting.asked) == 2
+
+
 async def test_a_refusal_is_not_remembered(gateway: Gateway):
     noting = judged_by(gateway, Noting(resolving=True))
     noting.refused = {(Relation("customers", "main"), "email")}

@@ -172,6 +172,31 @@ async def test_what_users_made_is_refused_though_its_name_is_harmless(gateway: G
         await gateway.query(database.name, text)
 
 
+MADE_LATER = [
+    ("SELECT initcap('later')", "CREATE FUNCTION initcap(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1'"),
+    ("SELECT 7 # 3", "CREATE OPERATOR # (leftarg = box, rightarg = integer, function = plus)"),
+    ("SELECT '5'::small", "ALTER DOMAIN small ADD CHECK (check_it(VALUE))"),
+    ("SELECT * FROM lately", "CREATE OR REPLACE VIEW lately AS SELECT waste(1) AS id"),
+]
+
+
+@pytest.mark.parametrize(("text", "script"), MADE_LATER)
+async def test_what_users_make_later_ends_the_verdict_of_before(
+    server: Server, database: Database, text: str, script: str
+):
+    await server.run(
+        "DROP DOMAIN IF EXISTS small; CREATE DOMAIN small AS integer; DROP VIEW IF EXISTS lately;"
+        " CREATE VIEW lately AS SELECT 1 AS id",
+        database.database,
+    )
+    async with Gateway.open([server.configured(database.database, catalog_ttl=0.0)]) as gateway:
+        for _ in range(2):
+            assert (await gateway.query(None, text)).rows
+        await server.run(script, database.database)
+        with pytest.raises(UnsafeSql):
+            await gateway.query(None, text)
+
+
 BESIDE = [
     "SELECT pg_catalog.lower('A')",
     "SELECT c.name FROM customers c",

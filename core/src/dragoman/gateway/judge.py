@@ -24,10 +24,11 @@ _Tables = dict[Relation, Table | None]
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What passed; `version`: of the catalog, when a validator looked into it."""
+    """What passed; `version`: of the catalog, when a validator looked into it; `states`: of those that have one."""
 
     statement: Statement
     version: int | None
+    states: tuple[object, ...]
 
 
 class Judge:
@@ -39,6 +40,7 @@ class Judge:
         self._catalog = catalog
         self._validators = validators
         self._personal = any(validator.depends_on_principal for validator in validators)
+        self._changing = [each for each in validators if type(each).state is not Validator.state]
         self._passed: OrderedDict[_Key, _Verdict] = OrderedDict()
 
     async def judge(self, sql: str, tool: str, principal: Principal) -> Statement:
@@ -59,6 +61,9 @@ class Judge:
         return verdict.statement
 
     async def _holds(self, verdict: _Verdict) -> bool:
+        for validator, state in zip(self._changing, verdict.states, strict=True):
+            if await validator.state() != state:
+                return False
         return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
 
     async def _checked(self, sql: str, tool: str, principal: Principal) -> _Verdict:
@@ -78,11 +83,15 @@ class Judge:
             return await self._relations(statement)
 
         call = Call(principal=principal, tool=tool, database=self._database, resolve=resolve, relations=relations)
+        states: list[object] = []
         for validator in self._validators:
+            if validator in self._changing:
+                # Before it checks: what changes meanwhile must end the verdict.
+                states.append(await validator.state())
             await validator.check(statement, call)
         # Another object, without the trees that judging has built.
         plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
-        return _Verdict(plain, version)
+        return _Verdict(plain, version, tuple(states))
 
     async def _resolve(self, statement: Statement) -> Resolution:
         """The relations and columns a statement touches; what the catalog does not know stays as written."""

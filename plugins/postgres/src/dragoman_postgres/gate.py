@@ -70,6 +70,10 @@ class PostgresGate(Validator):
             Remembered(reader, database.catalog_ttl, foreign=database.allow_foreign_tables) if reader else None
         )
 
+    async def state(self) -> object:
+        """Return what the users of the database have made. Raises what the connection raises."""
+        return await self._userland.get() if self._userland else None
+
     async def check(self, statement: Statement, call: Call) -> None:
         """Raise `WriteDenied`, `UnsafeSql` or `InvalidSql` for anything but an allowed query."""
         walk = _walked(statement, self._database)

@@ -84,23 +84,31 @@ class Reader(Protocol):
         ...
 
 
+MOST_SECONDS = 5.0
+"""How long after it was made a function may stay unnoticed; a read takes a few milliseconds."""
+
+
 class Remembered:
-    """The users' names of one database, read when needed and again after `seconds`."""
+    """The users' names of one database, read when needed and again after `seconds`, or after `MOST_SECONDS`."""
 
     def __init__(self, reader: Reader, seconds: float, *, foreign: bool) -> None:
         self._reader = reader
-        self._seconds = seconds
+        self._seconds = min(seconds, MOST_SECONDS)
         self._foreign = foreign
         self._known: Userland | None = None
         self._until = 0.0
         self._reading = asyncio.Lock()
 
     async def get(self) -> Userland:
-        """Return what is known, or ask. Raises what the connection raises."""
+        """Return what is known, or ask: the same object as long as nothing changed. Raises what connecting raises."""
+        if self._known is not None and time.monotonic() < self._until:
+            return self._known
         async with self._reading:
-            if self._known is None or time.monotonic() > self._until:
-                self._known = await self._read()
-                self._until = time.monotonic() + self._seconds
+            if self._known is None or time.monotonic() >= self._until:
+                begun = time.monotonic()
+                found = await self._read()
+                self._known = self._known if found == self._known else found
+                self._until = begun + self._seconds
             return self._known
 
     async def _read(self) -> Userland:
