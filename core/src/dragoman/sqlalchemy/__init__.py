@@ -7,6 +7,7 @@ from dragoman.sqlalchemy.executor import SQLAlchemyExecutor
 from dragoman.sqlalchemy.information_schema import InformationSchemaInspector
 from dragoman.sqlalchemy.inspector import SQLAlchemyInspector
 from dragoman.sqlalchemy.standard import STANDARD_FUNCTIONS, STANDARD_RESERVED
+from dragoman.sqlalchemy.urls import url_for
 
 __all__ = [
     "STANDARD_FUNCTIONS",
@@ -14,4 +15,5 @@ __all__ = [
     "InformationSchemaInspector",
     "SQLAlchemyExecutor",
     "SQLAlchemyInspector",
+    "url_for",
 ]
