@@ -153,7 +153,7 @@ HOOK_FAULTS = {
     "returns another type": ("executor", "return 3", "returned int, not an Executor"),
     "raises": ("executor", "raise KeyError(database.password.reveal())", "raised KeyError"),
     "an inspector that is none": ("inspector", "return executor", "not an Inspector"),
-    "one validator, not several": ("validators", "return object()", "gave a object, not a Validator"),
+    "one validator, not several": ("validators", "return object()", "gave an object, not a Validator"),
     "validators that are none": ("validators", "return ['x']", "gave a str, not a Validator"),
 }
 

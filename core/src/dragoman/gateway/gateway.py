@@ -58,6 +58,7 @@ class Gateway:
     def __init__(self, configuration: Configuration, plugins: Plugins) -> None:
         self.configuration = configuration
         self.plugins = plugins
+        plugins.enforce(configuration.policies)
         self._opened: dict[str, OpenDatabase] = {}
         self._calls = Calls(configuration.server.max_concurrent)
 
