@@ -33,8 +33,6 @@ class Target:
 
     def __init__(self) -> None:
         import apsw
-        import dragoman.sql.facts
-        import dragoman.sql.tree
         from dragoman import Dialect, DragomanError, Rules, Statement
         from dragoman.plugins import Plugins
         from dragoman.testing.corpus import setup

@@ -10,7 +10,8 @@ import pytest
 @pytest.fixture(scope="module")
 def fuzz_gate() -> ModuleType:
     spec = importlib.util.spec_from_file_location("fuzz_gate", Path(__file__).with_name("fuzz_gate.py"))
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
