@@ -9,9 +9,10 @@ from __future__ import annotations
 import abc
 import enum
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from dragoman.errors import Unsupported
@@ -270,12 +271,24 @@ class WrappedInspector(Inspector):
         await self.inner.aclose()
 
 
+def _no_views() -> Mapping[Relation, tuple[tuple[Relation, str], ...] | None]:
+    return MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a statement touches, resolved against the catalog: relations, and columns as (relation, column name)."""
+    """What a statement touches, resolved against the catalog: relations, and columns as (relation, column name).
+
+    Where that is not certain there are too many columns, never too few; `*` is every column of a relation the catalog
+    does not know. A view is a relation with columns of its own; `views` tells for each the columns that its definition
+    touches, those below further views included, or None where that cannot be told. `unlisted`: the relations of which
+    the catalog tells no columns, because they are the engine's own or not there.
+    """
 
     relations: tuple[Relation, ...]
     columns: tuple[tuple[Relation, str], ...] = ()
+    views: Mapping[Relation, tuple[tuple[Relation, str], ...] | None] = field(default_factory=_no_views, hash=False)
+    unlisted: tuple[Relation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,9 @@ class Enforced:
     ) -> T:
         if not isinstance(inner, kind):
             return inner  # the owner's fault, which is told as such
-        return checked(asked(lambda: wrap(inner, database), method, self.origin), kind, method, self.origin)
+        answer = asked(lambda: wrap(inner, database), method, self.origin)
+        checked(answer, kind, method, self.origin)
+        return answer
 
 
 def configured_policy(policy: PolicyPlugin, options: Any, origin: str) -> Enforced:
