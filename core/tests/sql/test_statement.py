@@ -129,3 +129,7 @@ def test_a_name_with_too_many_steps_after_it_is_refused_before_a_parser_crawls_o
 )
 def test_steps_of_different_names_do_not_add_up(text: str):
     assert statement(text, "trino", Lexicon()).relations() == ()
+
+
+def test_a_call_behind_a_dot_without_a_name_before_it_is_still_found():
+    assert statement("SELECT 1 w LATERAL.notes('x') AS n").functions() == ("notes",)

@@ -143,7 +143,8 @@ def _dotted(node: exp.Expr, name: str) -> str:
     """`name` with the names before it, when the call is the right side of dots."""
     parent = node.parent
     if isinstance(parent, exp.Dot) and parent.expression is node:
-        return ".".join([*(part.name.lower() for part in parent.this.find_all(exp.Identifier)), name])
+        before = parent.this.find_all(exp.Identifier) if parent.this else ()
+        return ".".join([*(part.name.lower() for part in before), name])
     if isinstance(parent, exp.Table) and parent.this is node:
         return ".".join([*(part.lower() for part in (parent.catalog, parent.db) if part), name])
     return name
