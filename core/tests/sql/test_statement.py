@@ -132,4 +132,4 @@ def test_steps_of_different_names_do_not_add_up(text: str):
 
 
 def test_a_call_behind_a_dot_without_a_name_before_it_is_still_found():
-    assert statement("SELECT 1 w LATERAL.notes('x') AS n").functions() == ("notes",)
+    assert statement("SELECT 1 w LATERAL.notes('x') AS n").functions() == ("lateral.notes",)
