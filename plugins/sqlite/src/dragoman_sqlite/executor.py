@@ -17,6 +17,7 @@ from dragoman import (
     Encoded,
     Executor,
     ExplainOptions,
+    Finding,
     InternalError,
     Plan,
     Request,
@@ -24,6 +25,7 @@ from dragoman import (
     RowStream,
 )
 
+from dragoman_sqlite.doctor import examine
 from dragoman_sqlite.frames import Columns, Failed, Report, Rows, Run, Setup, Told
 from dragoman_sqlite.options import Options
 from dragoman_sqlite.pool import Pool, Worker, WorkerDied
@@ -84,6 +86,11 @@ class SQLiteExecutor(Executor):
             warnings=tuple(report.warnings),
             notices=("SQLite does not count buffers.",) if options.buffers else (),
         )
+
+    async def doctor(self) -> Sequence[Finding]:
+        """Return what could happen to the file if every guard failed; nothing is opened for it but the file."""
+        check_file(self._path, self._database.name)
+        return examine(self._database, self._path)
 
     async def aclose(self) -> None:
         """End the workers."""
