@@ -31,6 +31,27 @@ CREATE CAST (integer AS pair) WITH FUNCTION pair_of;
 CREATE FUNCTION plus(box, integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
 CREATE OPERATOR |>> (leftarg = box, rightarg = integer, function = plus);
 CREATE VIEW acting AS SELECT waste(id) FROM customers;
+CREATE OPERATOR >= (leftarg = box, rightarg = integer, function = plus);
+CREATE OPERATOR = (leftarg = box, rightarg = integer, function = plus);
+CREATE VIEW waiting AS SELECT pg_sleep(0)::text AS waited;
+CREATE VIEW over_waiting AS SELECT count(waited) FROM waiting;
+CREATE VIEW ticking AS SELECT clock_timestamp() AS now;
+CREATE DOMAIN checked_twice AS checked;
+CREATE TYPE holder AS (c checked_twice);
+CREATE TABLE held (c checked);
+CREATE TYPE badge AS ENUM ('gold');
+CREATE FUNCTION shown(badge) RETURNS text LANGUAGE sql AS 'SELECT current_user::text';
+CREATE CAST (badge AS text) WITH FUNCTION shown AS IMPLICIT;
+CREATE TABLE badges AS SELECT 'gold'::badge AS b;
+CREATE FUNCTION similarity(text, text) RETURNS real LANGUAGE sql AS 'SELECT 1::real';
+CREATE TYPE odd;
+CREATE FUNCTION odd_in(cstring) RETURNS odd LANGUAGE internal IMMUTABLE STRICT AS 'int4in';
+CREATE FUNCTION odd_out(odd) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int4out';
+CREATE TYPE odd (input = odd_in, output = odd_out, internallength = 4, passedbyvalue, alignment = int4);
+CREATE FUNCTION differ(odd, odd) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+CREATE OPERATOR <> (leftarg = odd, rightarg = odd, function = differ);
+CREATE FUNCTION upper(odd) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+CREATE TABLE odds AS SELECT '1'::odd AS o;
 """
 # What a database consists of: every row, every object, every role, setting, large object, lock and prepared statement.
 SNAPSHOT = """
@@ -163,6 +184,25 @@ MADE_BY_USERS = [
     "SELECT 5::checked",
     "SELECT CAST(5 AS pair)",
     "SELECT box '((0,0),(1,1))' |>> 5",
+    "SELECT 1 BETWEEN 0 AND 2",
+    "SELECT 1 IN (2)",
+    "SELECT 1 IN (SELECT 2)",
+    "SELECT CASE 1 WHEN 2 THEN 3 END",
+    "SELECT * FROM customers NATURAL JOIN orders",
+    "SELECT * FROM customers JOIN orders USING (id)",
+    "SELECT * FROM waiting",
+    "SELECT * FROM over_waiting",
+    "SELECT 5::checked_twice",
+    "SELECT '{5}'::_checked",
+    "SELECT '(5)'::holder",
+    "SELECT json_populate_record(NULL::held, '{}')",
+    "SELECT * FROM json_to_record('{}') AS t (h holder)",
+    "SELECT lower(b) FROM badges",
+    "SELECT to_json('gold'::badge)",
+    "SELECT public.similarity('a', 'b')",
+    "SELECT upper(o) FROM odds",
+    "SELECT '1'::odd <> '2'",
+    "SELECT 1 FROM odds WHERE o <> o",
 ]
 
 
@@ -204,7 +244,28 @@ BESIDE = [
     "SELECT upper('a'), 1 + 1",
     "SELECT * FROM big_orders",
     "SELECT 'happy'::mood",
+    "SELECT * FROM ticking",
+    "SELECT 1 <> 2, upper('a')",
+    "SELECT c FROM held",
+    "SELECT EXISTS (SELECT 1), ARRAY(SELECT 2)",
 ]
+
+
+async def test_a_policy_that_acts_closes_its_table_to_whom_it_binds(server: Server, database: Database):
+    role = f"bound_{database.database}"
+    await server.run(
+        f"CREATE ROLE {role} LOGIN; CREATE TABLE guarded (id integer); GRANT SELECT ON guarded TO {role};"
+        " ALTER TABLE guarded ENABLE ROW LEVEL SECURITY; CREATE POLICY wasting ON guarded USING (waste(id) > 0)",
+        database.database,
+    )
+    try:
+        async with Gateway.open([server.configured(database.database, user=role)]) as gateway:
+            with pytest.raises(UnsafeSql):
+                await gateway.query(None, "SELECT * FROM guarded")
+        async with Gateway.open([database]) as gateway:
+            assert (await gateway.query(None, "SELECT * FROM guarded")).rows == []
+    finally:
+        await server.run(f"DROP TABLE guarded; DROP OWNED BY {role}; DROP ROLE {role}", database.database)
 
 
 @pytest.mark.parametrize("text", BESIDE)
