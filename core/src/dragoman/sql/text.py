@@ -79,6 +79,9 @@ _REFUSALS = {
     "unterminated": _Refusal("A quote is not closed", "Close it; write a quote inside a text twice."),
     "unterminated_escaped": _Refusal("A quote is not closed", "Close it; write a quote inside a text twice."),
     "stray": _Refusal("A character that SQL does not have stands outside quotes", "Remove it, or quote the text."),
+    "dashes": _Refusal(
+        "Two minus signs stand together, which is a comment to some", "Put a space after them, or between them."
+    ),
     "comment_open": _Refusal("A comment is not closed", "Close it with */ or remove it."),
     "comment_return": _Refusal(
         "A lone carriage return stands in a comment, where databases disagree on the end of the line",
@@ -91,6 +94,8 @@ def _pieces(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
     """The kinds of token a lexicon has, as pairs of kind and pattern; the first that fits wins."""
     quoted = r"{q}(?:[^{q}\\]|\\[\s\S]|{q}{q})*+{q}" if lexicon.backslash_escapes else "{q}(?:[^{q}]|{q}{q})*+{q}"
     yield "space", r"[ \t\r\n]+"
+    if lexicon.spaced_comments:
+        yield "dashes", r"--(?![ \t\r\n]|\Z)"
     yield "comment_return", r"--[^\r\n]*\r(?!\n)" + (r"|\#[^\r\n]*\r(?!\n)" if lexicon.hash_comments else "")
     yield "comment", r"--[^\n]*" + (r"|\#[^\n]*" if lexicon.hash_comments else "")
     if lexicon.nested_comments:
