@@ -10,6 +10,7 @@ from dragoman.dialect import Dialect, Resolution
 from dragoman.errors import DragomanError, NotFound, UnsafeSql
 from dragoman.model import Database, Relation, Table
 from dragoman.sql import Statement
+from dragoman.validators import inner_query
 
 VIEWS = frozenset({"view", "materialized view"})
 Columns = tuple[tuple[Relation, str], ...]
@@ -28,6 +29,7 @@ class Resolver:
         """Relations and columns; what the catalog does not know stays as written."""
         from dragoman.sql.columns import touched_columns  # sqlglot is slow to import
 
+        statement = inner_query(statement, self._dialect.rules)
         tables = await self._tables(statement.relations())
         if self._dialect.judge:
             # What only the dialect's own grammar sees is read wholly.
@@ -47,7 +49,9 @@ class Resolver:
 
     def _judged(self, statement: Statement) -> Sequence[Relation]:
         judge = self._dialect.judge
-        return judge(statement, self._database).relations if judge else statement.relations()
+        if judge:
+            return judge(statement, self._database).relations
+        return inner_query(statement, self._dialect.rules).relations()
 
     # From names to what the catalog knows
 
