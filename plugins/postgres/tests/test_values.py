@@ -22,7 +22,7 @@ VALUES = {
     "integer": ("2147483647", "integer", 2147483647),
     "bigint": ("9007199254740991", "bigint", 9007199254740991),
     "large bigint": ("9223372036854775807", "bigint", "9223372036854775807"),
-    "numeric": ("12.50::numeric(10,2)", "numeric", "12.50"),
+    "numeric": ("12.50::numeric(10,2)", "numeric(10,2)", "12.50"),
     "numeric long": ("('1' || repeat('0', 1000) || '.5')::numeric", "numeric", "1" + "0" * 1000 + ".5"),
     "numeric nan": ("'NaN'::numeric", "numeric", "NaN"),
     "numeric integral": ("5::numeric", "numeric", "5"),

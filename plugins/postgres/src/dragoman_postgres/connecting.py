@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import urlencode
 
 import asyncpg
 from dragoman import Database
 
+from dragoman_postgres.driver import Connection as Connection
 from dragoman_postgres.embedded import ABSENT, awake
 from dragoman_postgres.options import Options
 from dragoman_postgres.spelling import quoted
@@ -19,8 +21,6 @@ _UNKNOWN = re.compile(r"unrecognized configuration parameter")
 _HOST = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::(\d+))?")
 CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
 """A backend notices within this time that nobody waits for it any more; PostgreSQL 14 and later have it."""
-
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
 class Connector:
@@ -72,7 +72,7 @@ class Connector:
                     raise
                 woken = True
             except asyncpg.PostgresError as error:
-                if not startup or not self._learned(str(error)):
+                if not self._learned(str(error), startup):
                     raise
 
     def _startup_settings(self) -> dict[str, str]:
@@ -80,11 +80,11 @@ class Connector:
             return {}
         return {**self.settings, **CHECK_INTERVAL} if self._startup is None else self._startup
 
-    def _learned(self, message: str) -> bool:
+    def _learned(self, message: str, startup: Mapping[str, str]) -> bool:
         """Whether the refusal of a startup setting tells what to leave out next time."""
-        if _UNSUPPORTED.search(message):
+        if startup and _UNSUPPORTED.search(message):
             self.pooled = True
-        elif _UNKNOWN.search(message) and self._startup is None:
+        elif CHECK_INTERVAL.keys() <= startup.keys() and _UNKNOWN.search(message):
             self._startup = self.settings
         else:
             return False
@@ -92,7 +92,7 @@ class Connector:
 
     async def _open(self, startup: dict[str, str], timeout: float) -> Connection:
         options = self.options
-        connection: Connection = await asyncpg.connect(
+        return await asyncpg.connect(
             f"postgresql://?{urlencode(options.libpq())}",
             **self._address(),
             passfile=_path(options.passfile, self._database.folder),
@@ -100,9 +100,9 @@ class Connector:
             servicefile=_path(options.servicefile, self._database.folder),
             timeout=timeout,
             statement_cache_size=0,
+            connection_class=Connection,
             server_settings={"application_name": options.application_name, **startup},
         )
-        return connection
 
     def _address(self) -> dict[str, Any]:
         database = self._database
@@ -120,7 +120,7 @@ async def _is_pooled(connection: Connection) -> bool:
     """Whether the session's process is not the one that answers: a pooler stands between."""
     await connection.execute("BEGIN READ ONLY")
     try:
-        return bool(await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid())
+        return bool(await connection.fetchval("SELECT pg_catalog.pg_backend_pid()") != connection.get_server_pid())
     finally:
         await connection.execute("ROLLBACK")
 
