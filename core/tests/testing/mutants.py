@@ -16,10 +16,12 @@ from typing import ClassVar
 from dragoman import (
     Capability,
     Column,
+    ConnectionFailed,
     Database,
     DialectPlugin,
     Encoded,
     Executor,
+    Finding,
     Inspector,
     InvalidSql,
     Kind,
@@ -495,6 +497,27 @@ class MisspelledArgument(Mutant):
     @hookimpl
     def inspector(self, db: Database, executor: Executor):
         return sqlite.inspector(db, executor)
+
+
+@mutant("the_doctor_tells_findings_and_changes_nothing")
+class DoctorWithoutRemedy(Wrapped):
+    async def doctor(self):
+        return [Finding(severity="danger", subject="writable", message="Something could be written.", remedy="")]
+
+
+@mutant("the_doctor_tells_findings_and_changes_nothing")
+class DoctorThatWrites(Wrapped):
+    async def doctor(self):
+        with contextlib.closing(sqlite3.connect(self.database.folder / self.database.database)) as connection:
+            connection.execute("INSERT INTO kit_genre (id, name) VALUES (99, 'Noise')")
+            connection.commit()
+        return ()
+
+
+@mutant("the_doctor_of_an_unreachable_database_fails_without_secrets")
+class DoctorThatTellsThePath(Wrapped):
+    async def doctor(self):
+        raise ConnectionFailed(f"There is no {self.database.database}.")
 
 
 def __getattr__(name: str) -> DialectPlugin:

@@ -9,6 +9,7 @@ from dragoman.testing.base import Suite
 from dragoman.testing.bounds import BoundCases
 from dragoman.testing.capabilities import CapabilityCases
 from dragoman.testing.catalog import CatalogCases
+from dragoman.testing.doctoring import DoctorCases
 from dragoman.testing.errors import ErrorCases
 from dragoman.testing.gaps import Gap, check_gaps, never, not_implemented, not_yet
 from dragoman.testing.lifecycle import LifecycleCases
@@ -32,7 +33,15 @@ __all__ = [
 
 
 class DialectConformance(
-    CatalogCases, ValueCases, BoundCases, ErrorCases, WorkCases, SafetyCases, CapabilityCases, LifecycleCases
+    CatalogCases,
+    ValueCases,
+    BoundCases,
+    ErrorCases,
+    WorkCases,
+    SafetyCases,
+    CapabilityCases,
+    DoctorCases,
+    LifecycleCases,
 ):
     """Every case of the contract, over the dialect's real entry point and a live database.
 
