@@ -11,7 +11,7 @@ from dragoman_postgres.doctor.calls import functions_that_act, functions_with_ot
 from dragoman_postgres.doctor.grants import ownership, rights_on_containers, rights_on_relations, rights_to_come
 from dragoman_postgres.doctor.remote import foreign_servers, foreign_tables
 from dragoman_postgres.doctor.roles import Examined, attributes, memberships, read_roles
-from dragoman_postgres.doctor.settings import connection_limit, encryption, settings
+from dragoman_postgres.doctor.settings import connection_limit, encryption, missing_bounds
 from dragoman_postgres.failures import LOST
 from dragoman_postgres.pool import Connections
 
@@ -31,7 +31,7 @@ OF_LESSER_ROLES: tuple[Check, ...] = (
     functions_with_others_rights,
     foreign_servers,
     foreign_tables,
-    settings,
+    missing_bounds,
     connection_limit,
 )
 """Checks that say nothing of a superuser, who may do everything anyway."""

@@ -66,7 +66,7 @@ _BOUNDS = (
 _LOGS = ("log_statement", "log_min_duration_statement")
 
 
-async def settings(examined: Examined) -> list[Finding]:
+async def missing_bounds(examined: Examined) -> list[Finding]:
     """Bounds that are missing, with what sets them for this role alone."""
     me = examined.roles.me
     names = [*(bound.name for bound in _BOUNDS), *_LOGS]
