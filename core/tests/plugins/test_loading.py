@@ -224,3 +224,13 @@ def test_a_plugin_is_loaded_once_and_its_error_remembered(install):
     assert errors[0] is errors[1] is errors[2]
     assert isinstance(plugins.load("sqlite"), DialectPlugin)
     assert plugins.load("sqlite") is plugins.load("sqlite")
+
+
+def test_policies_are_listed_with_the_broken_ones_and_their_reason(install):
+    install("dragoman-odd", "1 / 0", policies={"odd": "plugin"})
+    install("dragoman-calm", "from dragoman import *\nplugin = PolicyPlugin()", policies={"calm": "plugin"})
+    known = {installed.name: installed for installed in Plugins.discover().installed() if installed.kind == "policy"}
+    assert (known["calm"].status, known["calm"].distribution) == ("ok", "dragoman-calm")
+    assert known["odd"].status == "broken"
+    assert "ZeroDivisionError" in known["odd"].error
+    assert "pip install --upgrade dragoman-odd" in known["odd"].error

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import pluggy
 
@@ -37,7 +37,7 @@ _NO_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Installed:
-    """An installed dialect as `dragoman dialects` shows it. `status`: ok or broken; `error`: why, and what to do."""
+    """An installed plugin as `dragoman dialects` shows it. `status`: ok or broken; `error`: why, and what to do."""
 
     name: str
     distribution: str
@@ -46,6 +46,7 @@ class Installed:
     capabilities: tuple[str, ...] = ()
     status: str = "ok"
     error: str = ""
+    kind: Literal["dialect", "policy"] = "dialect"
 
 
 class Plugins:
@@ -126,16 +127,16 @@ class Plugins:
             raise broken(entry_point, f"its hooks do not fit ({type(error).__name__}).") from None
 
     def installed(self) -> list[Installed]:
-        """Every installed dialect, loaded to see whether it works; a broken one says why."""
-        return [self._installed(name) for name in self.names]
+        """Every installed dialect, then every policy, loaded to see whether it works; a broken one says why."""
+        dialects = [self._installed(name) for name in self.names]
+        return dialects + [_installed_policy(name, self._policies[name]) for name in sorted(self._policies)]
 
     def _installed(self, name: str) -> Installed:
-        distributions = {distribution_of(point): version_of(point) for point in self._entry_points[name]}
-        known = Installed(name, ", ".join(distributions), ", ".join(distributions.values()))
+        known = _claimed(name, self._entry_points[name])
         try:
             dialect = self.load(name).dialect
         except DialectError as error:
-            return dataclasses.replace(known, status="broken", error=f"{error.message} {error.suggestion}")
+            return _broken(known, error)
         capabilities = tuple(sorted(capability.name.lower() for capability in dialect.capabilities))
         return dataclasses.replace(known, driver=driver_of(dialect), capabilities=capabilities)
 
@@ -171,6 +172,24 @@ class Plugins:
         call = self._manager.subset_hook_caller(hook, remove_plugins=others)
         origin = self.origin(database.dialect)
         return checked(asked(lambda: call(**values), hook, origin), kind, hook, origin)
+
+
+def _claimed(name: str, entry_points: Sequence[EntryPoint]) -> Installed:
+    distributions = {distribution_of(entry_point): version_of(entry_point) for entry_point in entry_points}
+    return Installed(name, ", ".join(distributions), ", ".join(distributions.values()))
+
+
+def _broken(known: Installed, error: DialectError) -> Installed:
+    return dataclasses.replace(known, status="broken", error=f"{error.message} {error.suggestion}")
+
+
+def _installed_policy(name: str, entry_points: Sequence[EntryPoint]) -> Installed:
+    known = dataclasses.replace(_claimed(name, entry_points), kind="policy")
+    try:
+        load_policy(_only_claim(f"policy {name!r}", entry_points))
+    except DialectError as error:
+        return _broken(known, error)
+    return known
 
 
 def _by_name(group: str) -> dict[str, list[EntryPoint]]:
