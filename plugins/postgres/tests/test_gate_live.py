@@ -101,10 +101,11 @@ async def connection(server: Server, plain: Database) -> AsyncGenerator[asyncpg.
 
 
 async def not_run(gateway: Gateway, database: Database) -> dict[str, str]:
-    """The allowed queries of the corpus that failed, with their errors."""
+    """The allowed queries of the corpus that failed though this server knows what they use, with their errors."""
     failed: dict[str, str] = {}
+    ((version,),) = (await gateway.query(database.name, "SHOW server_version_num")).rows
     for case in CASES:
-        if case.allow:
+        if case.allow and case.since <= int(version) // 10000:
             try:
                 await gateway.query(database.name, case.sql)
             except DragomanError as error:
