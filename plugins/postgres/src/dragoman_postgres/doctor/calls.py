@@ -44,7 +44,7 @@ _ACTING = (
         "administration",
         "",
         "pg_reload_conf pg_rotate_logfile pg_promote pg_switch_wal pg_create_restore_point pg_backup_start"
-        " pg_start_backup pg_wal_replay_* pg_stat_reset* pg_log_backend_memory_contexts",
+        " pg_start_backup pg_wal_replay_* pg_stat_reset*",
         "administer the server",
     ),
     Acting("danger", "server_files", "adminpack", "*", _FILES),
