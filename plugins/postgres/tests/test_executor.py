@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import anyio
 import asyncpg
@@ -227,6 +228,35 @@ async def test_opening_connects_lazily_and_keeps_one_connection_for_one_caller(s
     executor = PostgresExecutor(server.configured(name))
     pids = {await value_of(executor, "SELECT pg_backend_pid()") for _ in range(5)}
     assert len(pids) == 1
+    await executor.aclose()
+    await server.drop(name)
+
+
+HOSTILE = (Path(__file__).parent / "hostile.sql").read_text()
+TYPES = """
+CREATE TYPE pair AS (a integer, b text);
+CREATE TYPE nested AS (p pair, ps pair[], at timestamptz);
+CREATE TYPE mood AS ENUM ('sad', 'glad');
+CREATE DOMAIN positive AS integer CHECK (VALUE > 0);
+CREATE TYPE span AS RANGE (subtype = float8);
+"""
+
+
+async def test_looking_types_up_runs_nobody_s_functions(server):
+    """The search path begins with a schema whose functions and operators fit better than the system's."""
+    name = await server.create(HOSTILE + TYPES)
+    executor = PostgresExecutor(server.configured(name, schema="hostile"))
+    for sql, parameters, wanted in (
+        ("SELECT ROW(ROW(1, 'x')::pair, NULL, NULL)::nested", (), {"p": {"a": 1, "b": "x"}, "ps": None, "at": None}),
+        ("SELECT ARRAY['sad'::mood]", (), ["sad"]),
+        ("SELECT $1::mood", ("glad",), "glad"),
+        ("SELECT $1::positive[] IS NULL", (None,), True),
+        ("SELECT '[1,2)'::span", (), "[1,2)"),
+        ("SELECT $1::numeric, 1", ("1.50",), "1.50"),
+        ("SELECT 1.5::numeric(4,2)", (), "1.50"),
+    ):
+        assert (await ask(executor, sql, *parameters))[1][0][0] == wanted, sql
+    assert await value_of(executor, "SHOW search_path") == '"hostile", "public"'
     await executor.aclose()
     await server.drop(name)
 
