@@ -131,7 +131,9 @@ def _call(node: exp.Func, text: str) -> FunctionCall | None:
     start = node.meta.get("start")
     if isinstance(start, int):
         written = text[start : node.meta["end"] + 1]
-        if written.lower() in SYNTAX and not isinstance(node.parent, exp.Dot):
+        # What the parser does not know by name it read as a call, even where the name is an operator elsewhere: glob('*').
+        known = not isinstance(node, exp.Anonymous)
+        if known and written.lower() in SYNTAX and not isinstance(node.parent, exp.Dot):
             return None
         return FunctionCall(_dotted(node, written.strip("\"'`[]").lower()), start)
     if isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
