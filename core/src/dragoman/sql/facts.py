@@ -131,7 +131,7 @@ def _call(node: exp.Func, text: str) -> FunctionCall | None:
     start = node.meta.get("start")
     if isinstance(start, int):
         written = text[start : node.meta["end"] + 1]
-        # What the parser does not know by name it read as a call, even where the name is an operator elsewhere: glob('*').
+        # A name the parser does not know it read as a call, even if it is an operator elsewhere: glob('*').
         known = not isinstance(node, exp.Anonymous)
         if known and written.lower() in SYNTAX and not isinstance(node.parent, exp.Dot):
             return None
