@@ -36,7 +36,8 @@ class Suite:
     `gaps`: cases this dialect must fail, with the reason. `literals`: how it writes the value of a case of
     `a_value_is_exact`. `types`: what the sample's columns are. `engine_lacks`: what the engine itself does not have, so
     that the sample does without. `slow_query`: runs for a minute at least unless it is ended. `failing_query`: passes
-    every check and fails in the engine while it runs. `writes`: what must not happen to the sample.
+    every check and fails in the engine while it runs. `first_two`: the two tracks of the lowest ids, in the engine's
+    own words for a limit. `writes`: what must not happen to the sample.
     """
 
     pytestmark = pytest.mark.anyio
@@ -47,6 +48,7 @@ class Suite:
     engine_lacks: ClassVar[frozenset[Capability]] = frozenset()
     slow_query: ClassVar[str] = f"SELECT SUM(t0.id + t15.id) AS total FROM {CROSS_JOIN}"
     failing_query: ClassVar[str] = f"SELECT CAST(title AS INTEGER) AS number FROM {sample.TRACK}"
+    first_two: ClassVar[str] = f"SELECT id FROM {sample.TRACK} ORDER BY id LIMIT 2"
     writes: ClassVar[Sequence[str]] = (
         f"INSERT INTO {sample.GENRE} (id, name) VALUES (9, 'Noise')",
         f"UPDATE {sample.GENRE} SET name = 'Noise'",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from dragoman.dialect import Capability, Dialect
+from dragoman.errors import DragomanError
 from dragoman.gateway import Gateway
 from dragoman.model import Inspection, Scope, Table
 from dragoman.testing import sample
@@ -12,10 +15,13 @@ from dragoman.testing.tiers import capability, recommended, required
 TABLES = {sample.GENRE, sample.TRACK, sample.RATING, sample.LISTING, sample.ODD}
 
 
-async def inspected(opened: OpenDatabase, **scope: frozenset[str]) -> dict[str, Table]:
-    """Return what the inspector tells, by name."""
-    inspection: Inspection = await opened.inspector.tables(Scope(**scope))
-    return {table.relation.name: table for table in inspection.tables if not table.system}
+async def inspected(opened: OpenDatabase, names: Iterable[str] = (), **scope: frozenset[str]) -> dict[str, Table]:
+    """Return what the inspector tells, by name, all names as the sample has them; `names` restricts it."""
+    dialect: Dialect = opened.dialect
+    stored = frozenset(sample.stored(dialect, name) for name in names)
+    inspection: Inspection = await opened.inspector.tables(Scope(names=stored, **scope))
+    told = (sample.as_written(dialect, table) for table in inspection.tables if not table.system)
+    return {table.relation.name: table for table in told}
 
 
 class CatalogCases(Suite):
@@ -79,7 +85,7 @@ class CatalogCases(Suite):
     async def test_a_scope_of_names_restricts(self, opened: OpenDatabase) -> None:
         wanted = frozenset({sample.TRACK, sample.ODD})
         found = set(await inspected(opened, names=wanted))
-        assert found == wanted, f"tables(Scope(names={sorted(wanted)})) told {sorted(found)}."
+        assert found == wanted, f"tables(Scope(names={sorted(wanted)})) told {sorted(found)}; honour Scope.names."
 
     @required
     async def test_a_scope_of_schemas_restricts(self, opened: OpenDatabase) -> None:
@@ -108,15 +114,33 @@ class CatalogCases(Suite):
     ) -> None:
         columns = [column.name for column in (await inspected(opened))[sample.ODD].columns]
         assert columns == ["select"], f"The column select of {sample.ODD!r} is told as {columns}."
-        result = await ask(gateway, f"SELECT {dialect.quote('select')} FROM {dialect.quote(sample.ODD)}")
-        assert result.rows == [[7]], (
-            "Dialect.quote does not quote as the database reads: check quote_marks and reserved."
-        )
+        statement = f"SELECT {dialect.quote('select')} FROM {dialect.quote(sample.ODD)}"
+        remedy = "Dialect.quote does not quote as the database reads: check quote_marks and reserved."
+        try:
+            result = await ask(gateway, statement)
+        except DragomanError as error:
+            raise AssertionError(f"{statement} gave {error.code} ({error.message}). {remedy}") from error
+        assert result.rows == [[7]], f"{statement} gave {result.rows}. {remedy}"
 
     @required
     async def test_the_catalog_finds_a_table_by_its_plain_name(self, opened: OpenDatabase) -> None:
         table = await opened.catalog.find(sample.TRACK)
-        assert table.relation.name == sample.TRACK, f"Catalog.find({sample.TRACK!r}) found {table.relation}."
+        assert table.relation.name == sample.stored(opened.dialect, sample.TRACK), (
+            f"Catalog.find({sample.TRACK!r}) found {table.relation}; tell names as stored, and check Dialect.folding."
+        )
+
+    @required
+    async def test_a_relation_is_reached_by_its_whole_name(self, gateway: Gateway, dialect: Dialect) -> None:
+        table = await gateway.database().catalog.find(sample.TRACK)
+        whole = dialect.qualify(table.relation)
+        try:
+            result = await ask(gateway, f"SELECT id FROM {whole} WHERE id = 2")
+        except DragomanError as error:
+            raise AssertionError(
+                f"The relation told as {whole} is not found by that name ({error.code}: {error.message}): tell catalog"
+                " and schema as the database stores them."
+            ) from error
+        assert result.rows == [[2]], f"{whole} is another relation than the one that was told: {result.rows}."
 
     @required
     async def test_a_sample_of_rows_can_be_taken_of_any_name(self, gateway: Gateway) -> None:

@@ -19,7 +19,7 @@ from dragoman.errors import (
 from dragoman.gateway import Gateway
 from dragoman.model import Database
 from dragoman.testing import sample
-from dragoman.testing.base import OpenDatabase, Suite, ask, direct_failure, failure, run, unexpected
+from dragoman.testing.base import OpenDatabase, Suite, ask, failure, run, unexpected
 from dragoman.testing.tiers import capability, recommended, required
 
 HOSTILE = ("'; DROP TABLE kit_rating; --", '" OR 1=1 --', "?", "$1", ":x", "%s", "\\'", "")
@@ -54,12 +54,12 @@ class SafetyCases(Suite):
         self, database: Database, dialect: Dialect
     ) -> None:
         declared = Capability.READ_ONLY_SESSION in dialect.capabilities
-        async with Gateway.open([dataclasses.replace(database, accept_unenforced=False)]) as gateway:
-            try:
+        try:
+            async with Gateway.open([dataclasses.replace(database, accept_unenforced=False)]) as gateway:
                 gateway.database()
                 opens = True
-            except ConfigurationError:
-                opens = False
+        except ConfigurationError:
+            opens = False
         assert opens == declared, f"READ_ONLY_SESSION declared: {declared}; opens without accept_unenforced: {opens}."
 
     @required
@@ -69,10 +69,10 @@ class SafetyCases(Suite):
 
     @required
     async def test_a_second_statement_is_refused_by_the_driver_itself(self, opened: OpenDatabase) -> None:
-        error = await direct_failure(opened, "SELECT 1 AS a; SELECT 2 AS a")
-        assert isinstance(error, DragomanError), (
-            "Use the driver's prepared or extended protocol: it takes one statement."
-        )
+        if not await _refused(opened, "SELECT 1 AS a; SELECT 2 AS a"):
+            raise AssertionError(
+                "The driver ran two statements sent as one. Use its prepared or extended protocol, which takes one."
+            )
 
     @required
     async def test_an_unknown_function_is_refused(self, gateway: Gateway) -> None:

@@ -101,12 +101,16 @@ class ValueCases(Suite):
     @required
     async def test_null_and_empty_text_differ(self, gateway: Gateway) -> None:
         result = await ask(gateway, f"SELECT id, title, note FROM {sample.TRACK} WHERE id = 4")
-        assert result.rows == [[4, "", None]], f"An empty text and a NULL came as {result.rows[0][1:]}."
+        assert result.rows == [[4, "", None]], (
+            f"An empty text and a NULL came as {result.rows[0][1:]}: hand NULL on as None, and nothing else."
+        )
 
     @required
     async def test_stored_texts_come_as_stored(self, gateway: Gateway) -> None:
         result = await ask(gateway, f"SELECT id, genre_id, title FROM {sample.TRACK} ORDER BY id")
-        assert result.rows == [list(row) for row in sample.TRACKS], f"The rows came as {result.rows}."
+        assert result.rows == [list(row) for row in sample.TRACKS], (
+            f"The rows came as {result.rows}: texts must come as they were stored, odd characters included."
+        )
 
     @required
     async def test_two_columns_of_one_name_both_survive(self, gateway: Gateway) -> None:

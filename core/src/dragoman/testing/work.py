@@ -93,14 +93,18 @@ class WorkCases(Suite):
         with anyio.fail_after(PROMPT * 4):
             results = await asyncio.gather(*(ask(gateway, f"SELECT {n} AS n") for n in range(AT_ONCE)))
         answers = [result.rows[0][0] for result in results]
-        assert answers == list(range(AT_ONCE)), f"{AT_ONCE} queries at once were answered {answers}."
+        assert answers == list(range(AT_ONCE)), (
+            f"{AT_ONCE} queries at once were answered {answers}: keep nothing of a request on the executor."
+        )
 
     @recommended
     async def test_more_queries_than_connections_wait_their_turn(self, narrow: Gateway) -> None:
         with anyio.fail_after(PROMPT * 4):
             results = await asyncio.gather(*(ask(narrow, f"SELECT {n} AS n") for n in range(AT_ONCE)))
         answers = [result.rows[0][0] for result in results]
-        assert answers == list(range(AT_ONCE)), f"{AT_ONCE} queries over one connection were answered {answers}."
+        assert answers == list(range(AT_ONCE)), (
+            f"{AT_ONCE} queries over one connection were answered {answers}: lend a connection to one at a time."
+        )
 
     @recommended
     async def test_a_slow_query_does_not_hold_up_others(self, gateway: Gateway) -> None:
