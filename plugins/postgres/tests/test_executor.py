@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
@@ -347,10 +348,23 @@ async def test_a_gateway_that_is_killed_leaves_no_statement_behind(server, datab
 async def test_connections_that_were_killed_are_replaced(server, database_name, admin):
     executor = PostgresExecutor(server.configured(database_name, pool_size=3))
     await asyncio.gather(*(ask(executor, "SELECT pg_sleep(0.05)") for _ in range(3)))
-    kill = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
-    await admin.execute(kill.replace("$1", f"'{database_name}'"))
+    others = "FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
+    await admin.fetch("SELECT pg_terminate_backend(pid) " + others, database_name)
+    with anyio.fail_after(5):
+        while await admin.fetchval("SELECT count(*) " + others, database_name):
+            await admin.execute("SELECT pg_sleep(0.02)")
     answers = await asyncio.gather(*(value_of(executor, f"SELECT {n}") for n in range(6)))
     assert answers == list(range(6))
+    await executor.aclose()
+
+
+async def test_a_connection_that_said_farewell_and_is_not_closed_yet_is_replaced(server, database_name):
+    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    pid = await value_of(executor, "SELECT pg_backend_pid()")
+    (session,) = executor._connections._idle
+    fields = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+    session.connection._tap.data_received(b"E" + struct.pack("!I", len(fields) + 4) + fields)
+    assert await value_of(executor, "SELECT pg_backend_pid()") != pid
     await executor.aclose()
 
 

@@ -33,6 +33,7 @@ LOST = (
     asyncpg.CrashShutdownError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
 )
 """What a connection that is gone raises."""
 
