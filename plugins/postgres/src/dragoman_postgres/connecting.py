@@ -30,6 +30,7 @@ class Connector:
         self._database = database
         self.options = Options(**database.options)
         self._startup: dict[str, str] | None = None
+        self._may_bound = True
         self.pooled = self.options.pgbouncer
         """Whether something between us and the server shares sessions among transactions; None: not known yet."""
 
@@ -45,6 +46,7 @@ class Connector:
             "standard_conforming_strings": "on",
             "default_transaction_read_only": "on",
             **_search_path(self._database),
+            **({"work_mem": self.options.work_mem} if self.options.work_mem else {}),
         }
 
     @property
@@ -59,6 +61,8 @@ class Connector:
         connection = await self._connect(min(seconds, self.options.connect_timeout))
         if self.pooled is None:
             self.pooled = await _is_pooled(connection)
+        if not self.pooled and self._may_bound:
+            self._may_bound = await _bounded(connection, self.options.temp_file_limit)
         return connection
 
     async def _connect(self, timeout: float) -> Connection:
@@ -123,6 +127,16 @@ async def _is_pooled(connection: Connection) -> bool:
         return bool(await connection.fetchval("SELECT pg_catalog.pg_backend_pid()") != connection.get_server_pid())
     finally:
         await connection.execute("ROLLBACK")
+
+
+async def _bounded(connection: Connection, temporary: str) -> bool:
+    """Whether the role may bound its temporary files; done, unless it is bounded already. Calls no function."""
+    try:
+        if await connection.fetchval("SHOW temp_file_limit") == "-1":
+            await connection.execute(f"SET temp_file_limit = '{temporary}'")
+    except asyncpg.PostgresError:  # few roles may, and not every server that speaks the protocol has it
+        return False
+    return True
 
 
 def _host(text: str, port: int | None) -> tuple[str, int]:

@@ -75,17 +75,22 @@ class Connection(_Connection):
     async def within(self, most: int, work: Awaitable[T]) -> T:
         """Await what the server is asked for. Raises `TooMuch` when it sends more than `most` bytes.
 
-        Nothing less than closing the socket stops a server in the middle of a row.
+        Nothing less than closing the socket stops a server in the middle of a row. So when the work is cancelled, what
+        still comes of it stays bounded, until `unbound`.
         """
         self._tap.left = most
         try:
-            return await work
+            done = await work
         except (asyncpg.PostgresConnectionError, OSError):
             if self._tap.left < 0:
                 raise TooMuch from None
             raise
-        finally:
-            self._tap.left = math.inf
+        self.unbound()
+        return done
+
+    def unbound(self) -> None:
+        """Let the server send what it will again."""
+        self._tap.left = math.inf
 
     async def compile(self, text: str, name: str) -> tuple[Statement, tuple[int, ...]]:
         """Prepare a statement; return it with the type modifiers of its columns, -1 where there is none."""

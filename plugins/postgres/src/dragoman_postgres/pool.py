@@ -18,6 +18,8 @@ from dragoman_postgres.connecting import Connector
 from dragoman_postgres.driver import Connection
 from dragoman_postgres.failures import LOST, translated
 
+GONE = (*LOST, asyncpg.InternalClientError)
+"""What a kept connection raises that the server has ended: the second, when its last words came and not yet its end."""
 GRACE = 2.0
 """Seconds a connection has to end its transaction before it is thrown away."""
 MOST_IDLE = 300.0
@@ -110,7 +112,7 @@ class Connections:
             if not session.usable:
                 session.connection.terminate()
                 continue
-            with contextlib.suppress(*LOST):
+            with contextlib.suppress(*GONE):
                 return await self._first(session, seconds)
         return await self._first(Session(await self.connector.connect(seconds)), seconds)
 
@@ -130,6 +132,7 @@ class Connections:
             f" SET LOCAL lock_timeout = {timeout * 9 // 10 or 1};"
             f" SET LOCAL idle_in_transaction_session_timeout = {timeout + 10_000}{self.connector.prelude}"
         )
+        session.connection.unbound()
         await session.connection.execute(prelude)
 
     async def restart(self, session: Session, seconds: float) -> None:
@@ -159,7 +162,7 @@ class Connections:
             # The driver lets a cancellation that is on its way arrive before it sends this.
             async with asyncio.timeout(GRACE):
                 await session.connection.execute("ROLLBACK")
-        except (*LOST, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        except (*GONE, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
             session.connection.terminate()
         else:
             await self._keep(session)
@@ -181,5 +184,5 @@ class Connections:
 async def _close(connection: Connection) -> None:
     try:
         await connection.close(timeout=GRACE)
-    except (*LOST, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except (*GONE, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
         connection.terminate()
