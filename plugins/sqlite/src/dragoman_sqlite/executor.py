@@ -53,7 +53,7 @@ class SQLiteExecutor(Executor):
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
         """Run a statement in a worker; leaving interrupts it, and kills the worker when that does not help."""
         order = _order(request)
-        async with self._worker() as worker:
+        async with self._worker(order) as worker:
             worker.send(order)
             columns = _columns(await self._next(worker))
             async with aclosing(self._batches(worker, columns)) as batches:
@@ -97,16 +97,16 @@ class SQLiteExecutor(Executor):
         await self._pool.aclose()
 
     async def _ask(self, order: Run) -> Report:
-        async with self._worker() as worker:
+        async with self._worker(order) as worker:
             worker.send(order)
             report = await self._next(worker)
             await self._next(worker)
             return report
 
     @asynccontextmanager
-    async def _worker(self) -> AsyncGenerator[Worker]:
+    async def _worker(self, order: Run) -> AsyncGenerator[Worker]:
         check_file(self._path, self._database.name)
-        async with self._pool.worker() as worker:
+        async with self._pool.worker(order.timeout) as worker:
             yield worker
 
     async def _next(self, worker: Worker) -> Report:
