@@ -19,6 +19,7 @@ from dragoman_postgres.spelling import quoted
 _UNSUPPORTED = re.compile(r"unsupported startup parameter")
 _UNKNOWN = re.compile(r"unrecognized configuration parameter")
 _HOST = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::(\d+))?")
+READ_ONLY = {"default_transaction_read_only": "on"}
 CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
 """A backend notices within this time that nobody waits for it any more; PostgreSQL 14 and later have it."""
 
@@ -29,7 +30,9 @@ class Connector:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.options = Options(**database.options)
-        self._startup: dict[str, str] | None = None
+        self._checks = True
+        # Whether a host is a writer is judged by this setting among others, where it must not be ours.
+        self._told_later = self.options.target_session_attrs in ("read-write", "read-only")
         self._may_bound = True
         self.pooled = self.options.pgbouncer
         """Whether something between us and the server shares sessions among transactions; None: not known yet."""
@@ -44,7 +47,7 @@ class Connector:
             "extra_float_digits": "1",
             "bytea_output": "hex",
             "standard_conforming_strings": "on",
-            "default_transaction_read_only": "on",
+            **READ_ONLY,
             **_search_path(self._database),
             **({"work_mem": self.options.work_mem} if self.options.work_mem else {}),
         }
@@ -61,6 +64,8 @@ class Connector:
         connection = await self._connect(min(seconds, self.options.connect_timeout))
         if self.pooled is None:
             self.pooled = await _is_pooled(connection)
+        if not self.pooled and self._told_later:
+            await connection.execute("SET default_transaction_read_only = on")
         if not self.pooled and self._may_bound:
             self._may_bound = await _bounded(connection, self.options.temp_file_limit)
         return connection
@@ -82,14 +87,15 @@ class Connector:
     def _startup_settings(self) -> dict[str, str]:
         if self.pooled:
             return {}
-        return {**self.settings, **CHECK_INTERVAL} if self._startup is None else self._startup
+        settings = {**self.settings, **(CHECK_INTERVAL if self._checks else {})}
+        return {name: value for name, value in settings.items() if not (self._told_later and name in READ_ONLY)}
 
     def _learned(self, message: str, startup: Mapping[str, str]) -> bool:
         """Whether the refusal of a startup setting tells what to leave out next time."""
         if startup and _UNSUPPORTED.search(message):
             self.pooled = True
         elif CHECK_INTERVAL.keys() <= startup.keys() and _UNKNOWN.search(message):
-            self._startup = self.settings
+            self._checks = False
         else:
             return False
         return True
