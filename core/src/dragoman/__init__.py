@@ -91,8 +91,9 @@ _HOMES = {
     " WriteDenied",
     "dragoman.gateway": "Gateway",
     "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
-    "dragoman.model": "Batch Column Constraint Database DeclaredKey Encoded ExplainOptions Finding ForeignKey Index"
-    " Inspection Kind Limits Plan Principal Relation Request Result RowStream Schema Scope Secret Table TableColumn Truncation",
+    "dragoman.model": "Batch Column Constraint Database DeclaredKey Encoded ExplainOptions Finding ForeignKey"
+    " Index Inspection Kind Limits Plan Principal Relation Request Result RowStream Schema Scope Secret Table"
+    " TableColumn Truncation",
     "dragoman.results": "encode",
     "dragoman.sql": "Statement",
     "dragoman.sql.lexicon": "Lexicon",

@@ -4,11 +4,11 @@ import re
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import dragoman
+from asyncmy import converters
 from asyncmy.constants import FIELD_TYPE
-from asyncmy.converters import conversions  # pyright: ignore[reportUnknownVariableType]
 from dragoman import Capability, Column, Database, Executor, Inspector, Kind, Request, Schema, hookimpl
 from dragoman.sqlalchemy import (
     STANDARD_FUNCTIONS,
@@ -57,8 +57,8 @@ TYPES = NUMBERS | {
     FIELD_TYPE.BLOB: Column("", "text"),
 }
 # Without the driver's decoders every value but a number is the server's own text: zero dates and long times survive.
-DRIVERS = cast("dict[Any, Any]", conversions)
-CONVERSIONS = {key: how for key, how in DRIVERS.items() if not isinstance(key, int) or key in NUMBERS}
+DRIVER: Any = converters  # its stub leaves out what its dictionaries hold
+CONVERSIONS = {key: how for key, how in DRIVER.conversions.items() if not isinstance(key, int) or key in NUMBERS}
 
 KEYS = """
 SELECT c.table_schema, c.table_name, c.constraint_name, t.constraint_type, c.column_name,
