@@ -155,7 +155,15 @@ def _compiled(pieces: Iterable[tuple[str, str]]) -> Callable[[str, int], Iterato
 
 @functools.cache
 def _token_scanner(lexicon: Lexicon) -> Callable[[str, int], Iterator[re.Match[str]]]:
-    return _compiled(_pieces(lexicon))
+    # What most tokens are comes first; their patterns among the others fit what is left.
+    plain = (("space_plain", r"[ \t\r\n]+"), ("word_plain", rf"{_word(lexicon)}(?!['\"&])"), ("mark_plain", "[,=<>+*]"))
+    return _compiled((*plain, *_pieces(lexicon)))
+
+
+@functools.cache
+def _base(kind: str | None) -> str:
+    """What a token is, by the name of the pattern that fitted."""
+    return (kind or "stray").partition("_")[0]
 
 
 @functools.cache
@@ -278,9 +286,9 @@ def _too_deep(offset: int) -> DragomanError:
 def tokens(text: str, lexicon: Lexicon) -> tuple[Token, ...]:
     """Return the tokens of text that `clean` returned; a string's or quoted name's text has its quotes."""
     return tuple(
-        Token(kind.partition("_")[0], match[0], match.start())
+        Token(kind, match[0], match.start())
         for match in _token_scanner(lexicon)(text, 0)
-        if (kind := match.lastgroup or "stray") != "space"
+        if (kind := _base(match.lastgroup)) != "space"
     )
 
 

@@ -72,7 +72,10 @@ class CapabilityCases(Suite):
         if Capability.GRAMMAR not in dialect.capabilities:
             return
         validators = gateway.plugins.validators(gateway.database().config)
-        assert validators, "Capability.GRAMMAR is declared, which takes our own judge away, and no validator is given."
+        assert dialect.judge or validators, (
+            "Capability.GRAMMAR is declared, which takes our own judge away, and neither Dialect.judge nor a validator"
+            " is given."
+        )
 
     @required
     def test_the_dialect_answers_to_its_name(self, gateway: Gateway, dialect: Dialect) -> None:
