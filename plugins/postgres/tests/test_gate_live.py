@@ -6,8 +6,6 @@ import asyncpg
 import pytest
 from dragoman import Database, DragomanError, Gateway, TableNotFound, UnsafeSql
 from dragoman.testing.corpus import cases, setup
-from dragoman_postgres.rules import MAJORS, allowed, inventory
-from dragoman_postgres.rules.policy import fits, patterns, read_policy
 from dragoman_postgres.testing import Server
 
 CASES = cases("postgres")
@@ -153,22 +151,6 @@ async def test_the_snapshot_sees_a_change(plain: Database, connection: asyncpg.C
     assert await connection.fetchval(SNAPSHOT) != before
     await transaction.rollback()
     assert await connection.fetchval(SNAPSHOT) == before
-
-
-async def test_the_shipped_lists_are_what_the_policy_makes_of_this_server(connection: asyncpg.Connection):
-    if connection.get_server_version().major not in MAJORS:
-        pytest.skip("no list of this major")
-    lists, rules = await inventory.own(connection, read_policy()), allowed()
-    assert lists["functions"] <= rules.functions
-    assert lists["refused"] <= rules.refused
-    assert lists["operators"] <= rules.operators
-    assert lists["relations"] <= rules.relations
-
-
-async def test_no_volatile_function_is_allowed_but_those_the_policy_names(connection: asyncpg.Connection):
-    rows = await connection.fetch("SELECT proname FROM pg_proc WHERE pronamespace = 11 AND provolatile = 'v'")
-    named = patterns(read_policy()["volatile"])
-    assert {row[0] for row in rows if not fits(row[0], named)} & allowed().functions == set()
 
 
 MADE_BY_USERS = [
