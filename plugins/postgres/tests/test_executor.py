@@ -27,6 +27,8 @@ from dragoman import (
     WriteDenied,
 )
 from dragoman_postgres.executor import LARGE, PostgresExecutor
+from dragoman_postgres.failures import translated
+from dragoman_postgres.pool import Connections
 from dragoman_postgres.testing import Server
 from dragoman_postgres.testing.asking import ask, failure_of, value_of
 
@@ -358,14 +360,29 @@ async def test_connections_that_were_killed_are_replaced(server, database_name, 
     await executor.aclose()
 
 
+FIELDS = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+FAREWELL = b"E" + struct.pack("!I", len(FIELDS) + 4) + FIELDS
+"""What a server says before it closes a connection, as it may arrive while nothing is asked."""
+
+
 async def test_a_connection_that_said_farewell_and_is_not_closed_yet_is_replaced(server, database_name):
     executor = PostgresExecutor(server.configured(database_name, pool_size=1))
     pid = await value_of(executor, "SELECT pg_backend_pid()")
     (session,) = executor._connections._idle
-    fields = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
-    session.connection._tap.data_received(b"E" + struct.pack("!I", len(fields) + 4) + fields)
+    session.connection._tap.data_received(FAREWELL)
     assert await value_of(executor, "SELECT pg_backend_pid()") != pid
     await executor.aclose()
+
+
+async def test_a_farewell_between_two_messages_is_a_clear_error(server, database_name):
+    connections = Connections(server.configured(database_name, pool_size=1))
+    async with connections.borrow() as connection:
+        connection._tap.data_received(FAREWELL)
+        with pytest.raises(ConnectionFailed), translated("shop"):
+            await connection.fetch("SELECT 1")
+    async with connections.borrow() as connection:
+        assert await connection.fetchval("SELECT 1") == 1
+    await connections.aclose()
 
 
 async def test_a_connection_killed_in_the_middle_is_a_clear_error(server, database_name, admin):
@@ -390,6 +407,30 @@ async def test_a_server_that_restarts_is_used_again():
         server.halt()
         assert isinstance(await slow, ConnectionFailed)
         assert isinstance(await failure_of(executor, "SELECT 1"), ConnectionFailed)
+        server.resume()
+        assert await value_of(executor, "SELECT 1") == 1
+    finally:
+        await executor.aclose()
+        server.stop()
+
+
+async def _all(batches):
+    return [batch async for batch in batches]
+
+
+async def test_a_server_that_stops_in_the_middle_of_an_answer_is_a_clear_error():
+    server = Server.start()
+    executor = PostgresExecutor(server.configured("postgres", pool_size=1))
+    request = Request(
+        statement="SELECT n, repeat('x', 1000) FROM generate_series(1, 1000000) AS n",
+        limits=Limits(max_rows=1_000_000, max_bytes=100 * LARGE),
+    )
+    try:
+        async with executor.open(request) as stream:
+            assert await anext(stream.batches)
+            server.halt()
+            with pytest.raises(ConnectionFailed):
+                await _all(stream.batches)
         server.resume()
         assert await value_of(executor, "SELECT 1") == 1
     finally:
