@@ -47,7 +47,7 @@ class Personal(Noting):
 def judged_by(gateway: Gateway, validator: Noting) -> Noting:
     """Have the gateway's only database judge with one validator more."""
     opened = gateway.database()
-    opened.judge = judge.Judge(opened.dialect, opened.config, opened.catalog, [validator])
+    opened.judge = judge.Judge(opened.dialect, opened.config, opened.catalog, [validator], opened.source)
     return validator
 
 

@@ -151,6 +151,17 @@ async def test_one_plugin_may_have_two_names(install):
 HOOK_FAULTS = {
     "returns nothing": ("executor", "return None", "returned NoneType, not an Executor"),
     "returns another type": ("executor", "return 3", "returned int, not an Executor"),
+    "returns a class": (
+        "executor",
+        "return PretendExecutor",
+        "the class PretendExecutor, not an Executor: return an inst",
+    ),
+    "returns a coroutine": (
+        "executor",
+        "return PretendInspector().version()",
+        "coroutine, not an Executor: a hook is not",
+    ),
+    "leaves": ("inspector", "raise SystemExit(3)", "raised SystemExit"),
     "raises": ("executor", "raise KeyError(database.password.reveal())", "raised KeyError"),
     "an inspector that is none": ("inspector", "return executor", "not an Inspector"),
     "one validator, not several": ("validators", "return object()", "gave an object, not a Validator"),

@@ -20,6 +20,7 @@ from dragoman.gateway.opened import OpenDatabase
 from dragoman.gateway.queries import LOCAL, Ask, Query
 from dragoman.gateway.sampling import sample_sql
 from dragoman.gateway.tasks import finished
+from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import Database, ExplainOptions, Plan, Principal, Result, RowStream
 from dragoman.plugins import Plugins
 
@@ -60,7 +61,8 @@ class Gateway:
         self.plugins = plugins
         plugins.enforce(configuration.policies)
         self._opened: dict[str, OpenDatabase] = {}
-        self._calls = Calls(configuration.server.max_concurrent)
+        self._watchdog = Watchdog(plugins.culprit)
+        self._calls = Calls(configuration.server.max_concurrent, self._watchdog)
 
     @classmethod
     @asynccontextmanager
@@ -86,6 +88,7 @@ class Gateway:
 
     async def _close(self) -> None:
         await asyncio.gather(*(opened.aclose() for opened in self._opened.values()))
+        self._watchdog.close()
 
     @property
     def names(self) -> tuple[str, ...]:

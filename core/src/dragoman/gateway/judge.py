@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from dragoman.catalog import Catalog
 from dragoman.dialect import Call, Dialect, Resolution, Validator
 from dragoman.errors import DragomanError
-from dragoman.gateway.failures import located
+from dragoman.gateway.failures import Source, located
 from dragoman.gateway.resolving import Resolver
 from dragoman.model import Database, Principal, Relation
 from dragoman.sql import Statement
+from dragoman.validators import ReadOnly
 
 REMEMBERED = 1024
 """Verdicts kept per database, the least recently used forgotten first."""
@@ -34,11 +35,14 @@ class _Verdict:
 class Judge:
     """Judges the statements of one database and remembers what it let pass, by everything a verdict depends on."""
 
-    def __init__(self, dialect: Dialect, database: Database, catalog: Catalog, validators: Sequence[Validator]) -> None:
+    def __init__(
+        self, dialect: Dialect, database: Database, catalog: Catalog, validators: Sequence[Validator], source: Source
+    ) -> None:
         self._dialect = dialect
         self._database = database
         self._catalog = catalog
         self._validators = validators
+        self._source = source
         self._personal = any(validator.depends_on_principal for validator in validators)
         self._changing = [each for each in validators if type(each).state is not Validator.state]
         self._resolver = Resolver(dialect, database, catalog)
@@ -89,7 +93,11 @@ class Judge:
             if validator in self._changing:
                 # Before it checks: what changes meanwhile must end the verdict.
                 states.append(await validator.state())
-            await validator.check(statement, call)
+            if isinstance(validator, ReadOnly):
+                await validator.check(statement, call)
+                continue
+            with self._source.ours(f"{type(validator).__name__}.check"):
+                await validator.check(statement, call)
         # Another object, without the trees that judging has built.
         plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
         return _Verdict(plain, version, tuple(states))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -10,11 +11,11 @@ from dragoman.catalog import Catalog
 from dragoman.dialect import Dialect, Executor, Inspector
 from dragoman.errors import ParameterError
 from dragoman.gateway.doctor import Watch, configured_openings, worst_first
-from dragoman.gateway.failures import ours
+from dragoman.gateway.failures import Source
 from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
 from dragoman.gateway.judge import Judge
-from dragoman.gateway.tasks import Work
+from dragoman.gateway.tasks import CLEANUP, Work
 from dragoman.model import Database, Finding, Limits
 from dragoman.plugins import Plugins
 from dragoman.validators import ReadOnly
@@ -34,16 +35,19 @@ class OpenDatabase:
     work: Work
     health: Health
     watch: Watch
+    source: Source
 
     def __init__(self, plugins: Plugins, database: Database) -> None:
         self.config = plugins.prepare(database)
         self.dialect = plugins.load(database.dialect).dialect
         self.work = Work()
         self.executor = plugins.executor(self.config)
-        self.inspector = GuardedInspector(plugins.inspector(self.config, self.executor), self.config, self.work)
+        self.source = Source(plugins, self.config)
+        inspector = plugins.inspector(self.config, self.executor)
+        self.inspector = GuardedInspector(inspector, self.config, self.work, self.source)
         self.catalog = Catalog(self.inspector, self.dialect, self.config)
         validators = [ReadOnly(self.dialect, self.config), *plugins.validators(self.config)]
-        self.judge = Judge(self.dialect, self.config, self.catalog, validators)
+        self.judge = Judge(self.dialect, self.config, self.catalog, validators, self.source)
         self.watch = Watch(database.name, self.doctor)
         self.health = Health(self.inspector.version, self.watch.begin)
 
@@ -56,7 +60,7 @@ class OpenDatabase:
 
         Asks the database. Raises `ConnectionFailed`, and `QueryTimeout` when it takes longer than a query may.
         """
-        with ours(self.config.dialect, self.config.name):
+        with self.source.ours("Executor.doctor"):
             told = await self.work.do(self.executor.doctor(), self.config.timeout)
             schemas = await self.inspector.schemas()
             return worst_first((*told, *configured_openings(self.config, self.dialect, schemas)))
@@ -107,10 +111,18 @@ class OpenDatabase:
         return limits, tuple(notices)
 
     async def aclose(self) -> None:
-        """End what runs and release everything; errors of one part do not keep the others open."""
+        """End what runs and release everything; a part that fails or hangs does not keep the others open."""
         self.health.close()
         for part in (self.watch, self.work, self.catalog, self.inspector, self.executor):
             try:
-                await part.aclose()
-            except Exception:
-                _log.exception("closing the database %s failed", self.config.name)
+                async with asyncio.timeout(CLEANUP):
+                    await part.aclose()
+            except (Exception, SystemExit) as error:
+                why = f"it took more than {CLEANUP:g} seconds" if isinstance(error, TimeoutError) else "it failed"
+                _log.error(
+                    "closing the database %s, served by %s, was given up: %s",
+                    self.config.name,
+                    self.source.origin,
+                    why,
+                    exc_info=error,
+                )

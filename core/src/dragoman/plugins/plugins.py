@@ -6,9 +6,9 @@ import dataclasses
 import difflib
 import importlib.metadata
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import EntryPoint
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any, Final, Literal, cast
 
 import pluggy
@@ -61,6 +61,7 @@ class Plugins:
         self._manager.add_hookspecs(DialectPlugin)
         self._loaded: dict[str, DialectPlugin] = {}
         self._failed: dict[str, DialectError] = {}
+        self._modules: dict[str, str] = {}
 
     @classmethod
     def discover(cls) -> Plugins:
@@ -80,6 +81,7 @@ class Plugins:
             entry_point = _only_claim(f"policy {name!r}", claims)
             policy = load_policy(entry_point)
             given = policy_options(policy.options, name, options.get(name, {}))
+            self._modules[_package(type(policy))] = origin_of(entry_point)
             self._manager.register(configured_policy(policy, given, origin_of(entry_point)))
 
     @property
@@ -107,6 +109,7 @@ class Plugins:
             raise broken(entry_point, f"it calls itself {plugin.dialect.name!r}, a name it does not register.")
         if not any(plugin is other for other in self._loaded.values()):  # one plugin may have two names
             self._register(plugin, entry_point)
+            self._modules[_package(type(plugin))] = origin_of(entry_point)
         return plugin
 
     def _claim(self, name: str) -> EntryPoint:
@@ -117,6 +120,16 @@ class Plugins:
     def origin(self, name: str) -> str:
         """Return whose dialect this is, in words: 'odd' of dragoman-odd 1.0."""
         return origin_of(self._entry_points[name][0])
+
+    def culprit(self, frames: Iterable[FrameType]) -> tuple[str, str] | None:
+        """Return the plugin whose code runs in the first of `frames` that is a plugin's, and the function's name."""
+        for frame in frames:
+            own: object = frame.f_locals.get("self")
+            packages = (frame.f_globals.get("__name__", "").partition(".")[0], _package(type(own)))
+            origin = next((self._modules[package] for package in packages if package in self._modules), None)
+            if origin is not None:
+                return origin, frame.f_code.co_qualname.rpartition("<locals>.")[2]
+        return None
 
     def _register(self, plugin: DialectPlugin, entry_point: EntryPoint) -> None:
         try:
@@ -190,6 +203,10 @@ def _installed_policy(name: str, entry_points: Sequence[EntryPoint]) -> Installe
     except DialectError as error:
         return _broken(known, error)
     return known
+
+
+def _package(kind: type[Any]) -> str:
+    return kind.__module__.partition(".")[0]
 
 
 def _by_name(group: str) -> dict[str, list[EntryPoint]]:

@@ -88,9 +88,9 @@ def checked_validators(answer: Any, hook: str, origin: str) -> list[Validator]:
 
 
 def fault(hook: str, origin: str, what: str) -> DialectError:
-    """Return the error of a hook that misbehaves; `origin` ends with the distribution and its version."""
+    """Return the error of a hook, or a `Class.method`, that misbehaves; `origin` ends with distribution and version."""
     return DialectError(
-        f"The hook {hook} of {origin} {what}.",
+        f"{hook if '.' in hook else f'The hook {hook}'} of {origin} {what}.",
         suggestion=f"Upgrade {origin.rpartition(' of ')[2].partition(' ')[0]} or report it to its authors;"
         " the log has the details.",
     )

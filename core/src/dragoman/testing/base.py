@@ -147,6 +147,14 @@ async def ask(gateway: Gateway, sql: str, *parameters: Any, **options: Any) -> R
         return await gateway.query(None, sql, parameters, **options)
 
 
+async def answered(gateway: Gateway, sql: str, remedy: str, **options: Any) -> Result:
+    """As `ask`, for a statement that must be answered; else `remedy` says what to do."""
+    try:
+        return await ask(gateway, sql, **options)
+    except DragomanError as error:
+        raise AssertionError(f"{sql} gave {error.code} ({error.message}). {remedy}") from error
+
+
 async def run(opened: OpenDatabase, sql: str, *parameters: Any, **limits: Any) -> tuple[list[Column], list[list[Any]]]:
     """Return columns and rows straight from the executor, past every check of ours."""
     request = Request(statement=sql, parameters=parameters, limits=Limits(**limits))

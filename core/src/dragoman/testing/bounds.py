@@ -6,7 +6,7 @@ from dragoman.dialect import Dialect
 from dragoman.errors import ResultTooLarge
 from dragoman.gateway import Gateway
 from dragoman.testing import sample
-from dragoman.testing.base import OpenDatabase, Suite, ask, failure, run
+from dragoman.testing.base import OpenDatabase, Suite, answered, ask, failure, run
 from dragoman.testing.tiers import recommended, required
 
 COUNT = 25
@@ -72,10 +72,10 @@ class BoundCases(Suite):
 
     @recommended
     async def test_a_statement_s_own_limit_holds(self, gateway: Gateway) -> None:
-        result = await ask(gateway, self.first_two, limit=5)
+        remedy = "If the engine writes it differently, override first_two."
+        result = await answered(gateway, self.first_two, remedy, limit=5)
         assert (result.rows, result.truncated) == ([[1], [2]], None), (
-            f"{self.first_two} with limit=5 gave {result.rows}, truncated={result.truncated}. If the engine writes it"
-            " differently, override first_two."
+            f"{self.first_two} with limit=5 gave {result.rows}, truncated={result.truncated}. {remedy}"
         )
 
     @required

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dragoman.dialect import Capability, Dialect
-from dragoman.errors import DragomanError
 from dragoman.gateway import Gateway
 from dragoman.model import Inspection, Scope, Table
 from dragoman.testing import sample
-from dragoman.testing.base import OpenDatabase, Suite, ask
+from dragoman.testing.base import OpenDatabase, Suite, answered
 from dragoman.testing.tiers import capability, recommended, required
 
 TABLES = {sample.GENRE, sample.TRACK, sample.RATING, sample.LISTING, sample.ODD}
@@ -116,10 +115,7 @@ class CatalogCases(Suite):
         assert columns == ["select"], f"The column select of {sample.ODD!r} is told as {columns}."
         statement = f"SELECT {dialect.quote('select')} FROM {dialect.quote(sample.ODD)}"
         remedy = "Dialect.quote does not quote as the database reads: check quote_marks and reserved."
-        try:
-            result = await ask(gateway, statement)
-        except DragomanError as error:
-            raise AssertionError(f"{statement} gave {error.code} ({error.message}). {remedy}") from error
+        result = await answered(gateway, statement, remedy)
         assert result.rows == [[7]], f"{statement} gave {result.rows}. {remedy}"
 
     @required
@@ -133,13 +129,8 @@ class CatalogCases(Suite):
     async def test_a_relation_is_reached_by_its_whole_name(self, gateway: Gateway, dialect: Dialect) -> None:
         table = await gateway.database().catalog.find(sample.TRACK)
         whole = dialect.qualify(table.relation)
-        try:
-            result = await ask(gateway, f"SELECT id FROM {whole} WHERE id = 2")
-        except DragomanError as error:
-            raise AssertionError(
-                f"The relation told as {whole} is not found by that name ({error.code}: {error.message}): tell catalog"
-                " and schema as the database stores them."
-            ) from error
+        remedy = "That is how the relation was told: tell catalog and schema as the database stores them."
+        result = await answered(gateway, f"SELECT id FROM {whole} WHERE id = 2", remedy)
         assert result.rows == [[2]], f"{whole} is another relation than the one that was told: {result.rows}."
 
     @required
