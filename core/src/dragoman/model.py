@@ -181,7 +181,10 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """A primary key, unique, check or exclusion constraint. `definition`: the database's text, for the last two."""
+    """A primary key, unique, check or exclusion constraint.
+
+    `definition`: the database's text, for the last two always, for others where it says more than the columns do.
+    """
 
     type: Literal["PRIMARY KEY", "UNIQUE", "CHECK", "EXCLUDE"]
     name: str | None = None
@@ -191,7 +194,10 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignKey:
-    """A foreign key: `columns` of `relation` point to `referenced_columns` of `references`, in this order."""
+    """A foreign key: `columns` of `relation` point to `referenced_columns` of `references`, in this order.
+
+    `definition`: the database's text, where it says more than the other fields do (DEFERRABLE, MATCH FULL, ...).
+    """
 
     relation: Relation
     columns: tuple[str, ...]
@@ -201,6 +207,7 @@ class ForeignKey:
     on_update: str | None = None
     on_delete: str | None = None
     declared: bool = False
+    definition: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
