@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import asyncpg
 from dragoman import Database
 
-from dragoman_postgres.driver import Connection as Connection
+from dragoman_postgres.driver import Connection
 from dragoman_postgres.embedded import ABSENT, awake
 from dragoman_postgres.options import Options
 from dragoman_postgres.spelling import quoted

@@ -8,7 +8,7 @@ from typing import Literal
 
 from dragoman import Database, Finding
 
-from dragoman_postgres.connecting import Connection
+from dragoman_postgres.driver import Connection
 from dragoman_postgres.spelling import quoted
 
 Severity = Literal["danger", "warning", "note"]
