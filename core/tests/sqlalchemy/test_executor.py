@@ -16,6 +16,7 @@ from dragoman import (
     InvalidSql,
     Limits,
     ParameterError,
+    QueryError,
     QueryTimeout,
     Request,
     TableNotFound,
@@ -192,6 +193,16 @@ async def test_a_dialect_may_send_a_statement_in_a_way_of_its_own(executor, monk
         type(executor), "bind", lambda self, request, style: (f"SELECT * FROM ({request.statement})", None)
     )
     assert await ask(executor, "SELECT 1 AS a") == (["a"], [(1,)])
+
+
+def test_what_a_driver_raises_in_a_hook_is_translated_by_the_same_patterns():
+    with (
+        pytest.raises(InvalidSql, match=r"^Parser Error: near \*\*\*$"),
+        translated("shop", ((r"^Parser Error", InvalidSql),), ("/data/shop.db",)),
+    ):
+        raise RuntimeError("Parser Error: near /data/shop.db")
+    with pytest.raises(QueryError, match=r"RuntimeError\.$"), translated("shop", (), ()):
+        raise RuntimeError("/data/shop.db is odd")
 
 
 def test_the_number_before_a_message_is_not_shown():

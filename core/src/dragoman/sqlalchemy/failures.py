@@ -74,10 +74,7 @@ def translated(database: str, patterns: Patterns, hidden: Sequence[str]) -> Gene
     except exc.NoSuchModuleError as error:
         raise InternalError(f"SQLAlchemy has no driver for the database {database!r}: {error}") from None
     except Exception as error:
-        raise QueryError(
-            f"The driver could not carry out the query: {type(error).__name__}.",
-            suggestion="Cast the odd columns or parameters to text and try again.",
-        ) from None
+        raise _unwrapped(error, patterns, hidden) from None
 
 
 def unreachable(database: str) -> ConnectionFailed:
@@ -99,6 +96,17 @@ def _translated(error: exc.DBAPIError, database: str, patterns: Patterns, hidden
         suggestion=_SUGGESTIONS.get(failure, ""),
         identifier=identifier,
         context={"sqlstate": state} if state else {},
+    )
+
+
+def _unwrapped(error: Exception, patterns: Patterns, hidden: Sequence[str]) -> DragomanError:
+    """What SQLAlchemy did not wrap: raised by the driver in a hook of a subclass, or by something that is broken."""
+    if found := _by_pattern(str(error), patterns):
+        failure, identifier = found
+        return failure(_shown(str(error), hidden), suggestion=_SUGGESTIONS.get(failure, ""), identifier=identifier)
+    return QueryError(
+        f"The driver could not carry out the query: {type(error).__name__}.",
+        suggestion="Cast the odd columns or parameters to text and try again.",
     )
 
 
