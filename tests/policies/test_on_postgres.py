@@ -189,3 +189,8 @@ async def test_hidden_relations_are_neither_told_nor_queried(hiding: Gateway):
         with pytest.raises(TableNotFound):
             await hiding.query(None, sql)
     assert (await hiding.query(None, "SELECT name FROM person")).rows == [["Ada"]]
+
+
+async def test_the_server_sees_the_tags(hiding: Gateway):
+    shown = await hiding.query(None, "SELECT current_setting('application_name') AS name")
+    assert shown.rows == [["dragoman principal=local team=growth"]]

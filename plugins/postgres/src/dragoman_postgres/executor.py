@@ -77,7 +77,7 @@ class PostgresExecutor(Executor):
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
         """Run a statement; leaving cancels what still runs and rolls the transaction back."""
-        async with self._connections.lend(request.limits.timeout) as session:
+        async with self._connections.lend(request.limits.timeout, request.tags) as session:
             kept = self._form(request) in session.prepared
             try:
                 stream, batches = await self._begun(session, request)
@@ -93,7 +93,7 @@ class PostgresExecutor(Executor):
 
     async def describe(self, request: Request) -> Sequence[Column]:
         """Return a query's columns: the server plans it and does not run it."""
-        async with self._connections.lend(request.limits.timeout) as session:
+        async with self._connections.lend(request.limits.timeout, request.tags) as session:
             return (await self._prepared(session, request)).columns
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
@@ -105,7 +105,7 @@ class PostgresExecutor(Executor):
 
         Inside the read-only transaction, as everything is. Values come as the driver decodes them.
         """
-        async with self._connections.lend(request.limits.timeout) as session:
+        async with self._connections.lend(request.limits.timeout, request.tags) as session:
             wrapped = Wrapped(statement, max(statement.find(request.statement), 0), None)
             parsed, _ = await self._parse(session, wrapped, request)
             with translated(self._name):

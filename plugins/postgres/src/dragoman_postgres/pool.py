@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import re
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import asyncpg
@@ -20,6 +22,7 @@ from dragoman_postgres.failures import LOST, translated
 
 GONE = (*LOST, asyncpg.InternalClientError)
 """What a kept connection raises that the server has ended: the second, when its last words came and not yet its end."""
+UNTAGGED: Mapping[str, str] = MappingProxyType({})
 GRACE = 2.0
 """Seconds a connection has to end its transaction before it is thrown away."""
 MOST_IDLE = 300.0
@@ -29,12 +32,16 @@ CATALOG_TIMEOUT = 30.0
 
 @dataclass(slots=True)
 class Session:
-    """A connection, with what has been prepared on it, the most recently used last. `spent`: not to be lent again."""
+    """A connection, with what has been prepared on it, the most recently used last. `spent`: not to be lent again.
+
+    `tags`: of the request it is lent for.
+    """
 
     connection: Connection
     prepared: OrderedDict[Any, Any] = field(default_factory=OrderedDict[Any, Any])
     used: float = field(default_factory=time.monotonic)
     spent: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
     _names: Iterator[int] = field(default_factory=itertools.count)
 
     def new_name(self) -> str:
@@ -69,16 +76,16 @@ class Connections:
                 yield session.connection
 
     @contextlib.asynccontextmanager
-    async def lend(self, seconds: float) -> AsyncGenerator[Session]:
+    async def lend(self, seconds: float, tags: Mapping[str, str] = UNTAGGED) -> AsyncGenerator[Session]:
         """Lend a connection inside a read-only transaction whose statements end after `seconds`.
 
-        On the way out the transaction is rolled back, and the connection is clean or gone. Raises `Busy` when none
-        comes free in time, and `ConnectionFailed`.
+        `tags` are shown in the server's `application_name` meanwhile. On the way out the transaction is rolled back,
+        and the connection is clean or gone. Raises `Busy` when none comes free in time, and `ConnectionFailed`.
         """
         await self._place(seconds)
         try:
             with translated(self._name):
-                session = await self._begun(seconds)
+                session = await self._begun(seconds, tags)
         except BaseException:
             self._free.release()
             raise
@@ -105,16 +112,17 @@ class Connections:
                 suggestion="Try again in a moment, or run fewer queries at once.",
             ) from None
 
-    async def _begun(self, seconds: float) -> Session:
+    async def _begun(self, seconds: float, tags: Mapping[str, str]) -> Session:
         """A session inside its transaction: a kept one, unless it turns out to be dead, else a new one."""
         while self._idle:
             session = self._idle.pop()
+            session.tags = tags
             if not session.usable:
                 session.connection.terminate()
                 continue
             with contextlib.suppress(*GONE):
                 return await self._first(session, seconds)
-        return await self._first(Session(await self.connector.connect(seconds)), seconds)
+        return await self._first(Session(await self.connector.connect(seconds), tags=tags), seconds)
 
     async def _first(self, session: Session, seconds: float) -> Session:
         try:
@@ -132,6 +140,8 @@ class Connections:
             f" SET LOCAL lock_timeout = {timeout * 9 // 10 or 1};"
             f" SET LOCAL idle_in_transaction_session_timeout = {timeout + 10_000}{self.connector.prelude}"
         )
+        if session.tags:
+            prelude += f"; SET LOCAL application_name = '{_shown(session.tags)}'"
         session.connection.unbound()
         await session.connection.execute(prelude)
 
@@ -179,6 +189,12 @@ class Connections:
         await asyncio.gather(*self._ending)
         idle, self._idle = self._idle, []
         await asyncio.gather(*(_close(session.connection) for session in idle))
+
+
+def _shown(tags: Mapping[str, str]) -> str:
+    """Tags as an application's name, which the server cuts at 63 bytes; what could end a literal stays out."""
+    words = " ".join(["dragoman", *(f"{name}={value}" for name, value in tags.items())])
+    return re.sub(r"[^\w .:@/=-]", "_", words, flags=re.ASCII)[:63]
 
 
 async def _close(connection: Connection) -> None:
