@@ -137,18 +137,15 @@ async def many(server: Server, database: Database) -> None:
 
 async def catalog(server: Server, tables: int) -> None:
     """Everything about many tables, beside the time the catalog queries take by themselves."""
-    script = "\n".join(
+    script = [
         f"CREATE TABLE t{n} (id integer PRIMARY KEY, other integer REFERENCES t{max(n - 1, 1)} (id),"
         f" a text NOT NULL DEFAULT 'x', b numeric(10,2), c timestamptz, d jsonb, e text, f boolean, g date, h uuid);"
         f" CREATE INDEX ON t{n} (a);"
         for n in range(1, tables + 1)
-    )
+    ]
     name = await server.create()
-    for part in range(0, len(script), 2_000_000):
-        end = script.rfind("\n", part, part + 2_000_000) if part + 2_000_000 < len(script) else len(script)
-        await server.run(script[part:end], name)
-        if end == len(script):
-            break
+    for part in range(0, tables, 500):
+        await server.run("\n".join(script[part : part + 500]), name)
     await server.run("ANALYZE t1", name)
     connections = Connections(server.configured(name))
     inspector = PostgresInspector(server.configured(name), connections)
