@@ -34,7 +34,7 @@ url = "sqlite:///shop.db"
 [policies.tagging]
 tags = { team = "growth" }
 """
-HIDE = "hide = ['*_internal', 'main.payroll', 'pragma_*']"
+HIDE = "hide = ['*_internal', 'main.payroll']\nrefuse_functions = ['pragma_*']"
 
 
 @pytest.fixture

@@ -35,10 +35,14 @@ from dragoman import (
 
 @dataclass(frozen=True)
 class Options:
-    """`tags`: texts by name. `hide`: patterns of relations, `payroll`, `hr.*`, `*_internal`, and of functions."""
+    """`tags`: texts by name. `hide`: patterns of relations: `payroll`, `hr.*`, `*_internal`.
+
+    `refuse_functions`: patterns of functions that would tell of what is hidden, as they are written: `pragma_*`.
+    """
 
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
     hide: tuple[str, ...] = ()
+    refuse_functions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise `ConfigurationError` for a pattern of more names than there are."""
@@ -120,14 +124,14 @@ class HidingInspector(WrappedInspector):
 class OnlyListed(Validator):
     """Lets queries read what the catalog lists: hidden relations are not in it, nor are the engine's own."""
 
-    hidden: Hidden
+    refused_functions: tuple[str, ...]
 
     async def check(self, statement: Statement, call: Call) -> None:
         """Raise `TableNotFound` for what is not listed, `UnsafeSql` for other ways to ask for it."""
         for relation in (await call.resolve()).unlisted:
             raise TableNotFound(f"There is no relation {relation}.", identifier=relation.name)
-        calls = (Relation(*reversed(name.rsplit(".", 1))) for name in statement.functions())
-        if statement.effect or any(called in self.hidden for called in calls):
+        calls = (fnmatchcase(name, each) for name in statement.functions() for each in self.refused_functions)
+        if statement.effect or any(calls):
             raise UnsafeSql(
                 "What the database tells of itself is not open to queries here.",
                 suggestion="Use list_tables, describe_table and search_catalog.",
@@ -157,7 +161,7 @@ class TaggingPolicy(PolicyPlugin):
 
     def further_validators(self, database: Database) -> Sequence[Validator]:
         """Return the check that keeps queries from what is hidden."""
-        return [OnlyListed(self._hidden)] if self._hidden.patterns else []
+        return [OnlyListed(self._given.refuse_functions)] if self._given.hide else []
 
 
 plugin = TaggingPolicy()
