@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, ClassVar, Final
@@ -31,6 +32,7 @@ Keys = dict[Relation, tuple[list[Constraint], list[ForeignKey]]]
 SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "pg_catalog", "mysql", "performance_schema", "sys"})
 """What engines call the schemas of their own, in lower case."""
 
+_PLAIN: Final = re.compile(r"[\w $-]+")
 _TYPES: Final[dict[str, RelationType]] = {"VIEW": "view", "FOREIGN": "foreign table", "FOREIGN TABLE": "foreign table"}
 _COLUMNS: Final = """
 SELECT c.table_schema, c.table_name, t.table_type, {table_comment}, c.column_name, {column_type}, c.numeric_precision,
@@ -58,12 +60,14 @@ ORDER BY c.table_schema, c.table_name, t.constraint_name, c.ordinal_position"""
 class InformationSchemaInspector(Inspector):
     """Tells relations, columns and keys in two queries, whatever their number, through the database's own executor.
 
+    What the engine's own schemas hold is told only to a scope that names them.
+
     A subclass may name what the engine adds: `version_query`; `catalog`, an SQL expression of the catalog to stay in;
     `table_comment` and `column_comment`, further columns of `tables` and `columns`; `column_type`, the column that
     spells a type; `keys_query`, where the standard's views do not tell keys: a row for each column of a key, with its
     table's schema and name, the constraint's name and type, the column, and what a foreign key references (schema,
     table, column) and does (update, delete), ordered by table, constraint and position. `{where}` stands for the
-    condition on `c.table_catalog`.
+    conditions on `c.table_catalog`, `c.table_schema` and `c.table_name`.
     """
 
     version_query: ClassVar[str] = "SELECT version()"
@@ -97,8 +101,19 @@ class InformationSchemaInspector(Inspector):
             for name, owner in await self.fetch(query + where)
         ]
 
+    def _where(self, scope: Scope) -> str:
+        """The condition that keeps the engine from telling of everything; what is told is filtered once more."""
+        conditions = [f"c.table_catalog = {self.catalog}"] if self.catalog else []
+        if not scope.schemas:
+            conditions.append(f"LOWER(c.table_schema) NOT IN ({_literals(SYSTEM_SCHEMAS)})")
+        for column, names in (("schema", scope.schemas), ("name", scope.names)):
+            # A name that is more than plain could end a literal in an engine of odd quotes.
+            if names and all(map(_PLAIN.fullmatch, names)):
+                conditions.append(f"c.table_{column} IN ({_literals(names)})")
+        return f"WHERE {' AND '.join(conditions)}" if conditions else ""
+
     async def tables(self, scope: Scope) -> Inspection:
-        where = f"WHERE c.table_catalog = {self.catalog}" if self.catalog else ""
+        where = self._where(scope)
         query = _COLUMNS.format(
             where=where,
             column_type=f"c.{self.column_type}",
@@ -117,6 +132,10 @@ class InformationSchemaInspector(Inspector):
             for (schema, name), rows in groupby(columns, key=itemgetter(0, 1))
         )
         return Inspection(tuple(table for table in tables if table.relation in scope), tuple(notices))
+
+
+def _literals(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in sorted(names))
 
 
 def _table(relation: Relation, rows: Sequence[Row], keys: Keys) -> Table:

@@ -6,12 +6,13 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import asyncmy
 import pytest
@@ -71,45 +72,33 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for the run."""
+def server() -> Iterator[Server]:
+    """One server for the run, below a folder that its own user can reach, as it cannot pytest's."""
     binary = shutil.which("mariadbd")
     if binary is None:
         pytest.skip("mariadbd is not installed; Debian has it as mariadb-server")
-    folder = tmp_path_factory.mktemp("server", numbered=True)
+    with tempfile.TemporaryDirectory(prefix="dragoman-mariadb-") as folder, Path(folder, "log").open("wb") as log:
+        port = free_port()
+        process = start(binary, Path(folder), port, log)
+        try:
+            until_it_answers(port, process)
+            yield Server(port, "root", "")
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+
+
+def start(binary: str, folder: Path, port: int, log: BinaryIO) -> "subprocess.Popen[bytes]":
     owner = ["--user=mysql"] if os.geteuid() == 0 else []
     if owner:
-        open_to_others(folder)
         shutil.chown(folder, "mysql")
     files = [f"--datadir={folder / 'data'}", *owner]
     # A plain password for the administrator, which its installer's default would tie to a user of the machine.
-    log = (folder / "log").open("wb")
-    install = [
-        "mariadb-install-db",
-        "--no-defaults",
-        "--auth-root-authentication-method=normal",
-        "--skip-test-db",
-        *files,
-    ]
-    subprocess.run(install, stdout=log, stderr=log, check=True)
-    port = free_port()
+    install = ["mariadb-install-db", "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]
+    subprocess.run([*install, *files], stdout=log, stderr=log, check=True)
     places = [f"--port={port}", f"--bind-address={ADDRESS}", f"--socket={folder / 's'}", f"--pid-file={folder / 'p'}"]
     settings = ["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M", "--skip-log-bin"]
-    process = subprocess.Popen([binary, "--no-defaults", *files, *places, *settings], stdout=log, stderr=log)
-    try:
-        until_it_answers(port, process)
-        yield Server(port, "root", "")
-    finally:
-        process.terminate()
-        process.wait(PATIENCE)
-        log.close()
-
-
-def open_to_others(folder: Path) -> None:
-    """Let the server's own user reach a folder that pytest keeps for ours."""
-    for parent in (folder, folder.parent, folder.parent.parent):
-        with contextlib.suppress(PermissionError):
-            parent.chmod(parent.stat().st_mode | 0o711)
+    return subprocess.Popen([binary, "--no-defaults", *files, *places, *settings], stdout=log, stderr=log)
 
 
 def until_it_answers(port: int, process: "subprocess.Popen[bytes]") -> None:

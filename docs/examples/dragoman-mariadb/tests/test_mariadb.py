@@ -13,6 +13,7 @@ from dragoman import (
     PermissionDenied,
     QueryTimeout,
     Request,
+    Scope,
     Secret,
     UnsafeSql,
     WriteDenied,
@@ -131,7 +132,7 @@ async def test_the_server_itself_keeps_the_deadline(gateway):
         ("SELECT BENCHMARK(1000000000, MD5('x'))", UnsafeSql),
         ("SELECT GET_LOCK('x', 10)", UnsafeSql),
         ("SELECT @@version", InvalidSql),
-        ("SELECT id INTO OUTFILE '/tmp/x' FROM places", WriteDenied),
+        ("SELECT id INTO OUTFILE 'out.txt' FROM places", WriteDenied),
         ("SELECT id FROM places FOR UPDATE", WriteDenied),
         ("SELECT 5--1", InvalidSql),
     ],
@@ -160,3 +161,12 @@ async def test_a_right_the_role_lacks_is_named(places):
 async def test_a_server_without_tls_is_not_spoken_to_when_tls_is_asked_for(places):
     async with Gateway.open([dataclasses.replace(places, options={"tls": True})]) as gateway:
         assert isinstance(await refusal(gateway, "SELECT 1"), ConnectionFailed)
+
+
+async def test_the_server_s_own_schemas_are_told_to_a_scope_that_names_them_only(gateway):
+    inspector = gateway.database().inspector
+    told = (await inspector.tables(Scope())).tables
+    assert {table.relation.schema for table in told if table.relation.name == "places"} == {"places"}
+    assert not any(table.system for table in told)
+    own = (await inspector.tables(Scope(schemas=frozenset({"mysql"}), names=frozenset({"user", "db"})))).tables
+    assert [(str(table.relation), table.system) for table in own] == [("mysql.db", True), ("mysql.user", True)]

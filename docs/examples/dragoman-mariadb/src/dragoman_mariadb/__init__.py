@@ -68,6 +68,7 @@ JOIN information_schema.table_constraints AS t
   ON t.constraint_schema = c.constraint_schema AND t.table_name = c.table_name AND t.constraint_name = c.constraint_name
 LEFT JOIN information_schema.referential_constraints AS r
   ON r.constraint_schema = c.constraint_schema AND r.table_name = c.table_name AND r.constraint_name = c.constraint_name
+{where}
 ORDER BY c.table_schema, c.table_name, c.constraint_name, c.ordinal_position"""
 
 
