@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from dragoman.errors import Busy, DragomanError, InternalError, QueryCancelled
+from dragoman.errors import DragomanError, InternalError, QueryCancelled
+from dragoman.gateway.turns import Turn, Turns
 from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import Principal
 
@@ -19,8 +20,12 @@ _log = logging.getLogger("dragoman.calls")
 
 @dataclass(slots=True)
 class CallRecord:
-    """What the log line of a call says; filled in while the call lives. `outcome`: ok, or an error's code."""
+    """What the log line of a call says; filled in while the call lives. `outcome`: ok, or an error's code.
 
+    `turn`, which is not logged: the call's place among all calls.
+    """
+
+    turn: Turn
     who: str
     tool: str
     database: str | None
@@ -32,7 +37,7 @@ class CallRecord:
 
     def as_dict(self) -> dict[str, object]:
         """Return the fields that say something."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields = {name: getattr(self, name) for name in self.__slots__ if name != "turn"}
         return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
@@ -44,14 +49,12 @@ class Calls:
 
     def __init__(self, at_once: int, watchdog: Watchdog) -> None:
         self._watchdog = watchdog
-        self._at_once = at_once
-        self._free = asyncio.Semaphore(at_once)
-        self._waiting = 0
+        self._turns = Turns("Calls are answered", at_once, at_once)
 
     @asynccontextmanager
     async def call(self, tool: str, principal: Principal, database: str | None) -> AsyncGenerator[CallRecord]:
         """Be one call, whatever parts it has. Raises `Busy`."""
-        async with self._call(CallRecord(principal.name, tool, database)) as record:
+        async with self._call(CallRecord(Turn(self._turns), principal.name, tool, database)) as record:
             token = _current.set(record)
             try:
                 yield record
@@ -65,19 +68,19 @@ class Calls:
         if outer is not None:
             yield outer
             return
-        async with self._call(CallRecord(principal.name, tool, database)) as record:
+        async with self._call(CallRecord(Turn(self._turns), principal.name, tool, database)) as record:
             yield record
 
     @asynccontextmanager
     async def _call(self, record: CallRecord) -> AsyncGenerator[CallRecord]:
         began = time.perf_counter()
         try:
-            await self._enter()
+            await record.turn.take()
             try:
                 with self._watchdog:
                     yield record
             finally:
-                self._free.release()
+                record.turn.leave()
         except DragomanError as error:
             record.outcome = error.code
             raise
@@ -90,14 +93,3 @@ class Calls:
         finally:
             record.ms = round((time.perf_counter() - began) * 1000, 1)
             _log.info("call", extra={"call": record.as_dict()})
-
-    async def _enter(self) -> None:
-        if self._free.locked() and self._waiting >= self._at_once:
-            raise Busy(
-                f"{self._at_once} calls are being answered and as many wait.", suggestion="Try again in a moment."
-            )
-        self._waiting += 1
-        try:
-            await self._free.acquire()
-        finally:
-            self._waiting -= 1

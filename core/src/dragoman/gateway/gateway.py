@@ -104,7 +104,8 @@ class Gateway:
         """Return a database, opening it at first. Raises `UnknownDatabase`, `DialectError`, `ConfigurationError`."""
         name = self.known(name)
         if name not in self._opened:
-            self._opened[name] = OpenDatabase(self.plugins, self.configuration.databases[name])
+            waiting = self.configuration.server.max_concurrent
+            self._opened[name] = OpenDatabase(self.plugins, self.configuration.databases[name], waiting)
         return self._opened[name]
 
     def known(self, name: str | None) -> str:
@@ -149,7 +150,8 @@ class Gateway:
         began = time.perf_counter()
         query = await Query.prepare(opened, ask)
         record.hash = query.statement.hash
-        rows = await query.rows()
+        async with query.turn(record):
+            rows = await query.rows()
         record.rows, record.bytes = rows.row_count, len(rows.rows_json)
         return Result(
             columns=rows.columns,
@@ -174,7 +176,7 @@ class Gateway:
         async with self._part(ask.tool, ask.principal, database) as record:
             query = await Query.prepare(self.database(database), ask)
             record.hash = query.statement.hash
-            async with query.stream(record) as stream:
+            async with query.turn(record), query.stream(record) as stream:
                 yield stream
 
     async def explain(
@@ -195,7 +197,8 @@ class Gateway:
             query = await Query.prepare(opened, ask)
             record.hash = query.statement.hash
             # YAML is JSON in another dress, so that no dialect needs to know it.
-            plan = await query.plan(replace(options, format="json") if options.format == "yaml" else options)
+            async with query.turn(record):
+                plan = await query.plan(replace(options, format="json") if options.format == "yaml" else options)
         plan = _as_yaml(plan) if options.format == "yaml" else plan
         return replace(plan, notices=(*query.notices, *plan.notices), sql=query.sql)
 

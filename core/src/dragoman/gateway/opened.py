@@ -16,6 +16,7 @@ from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
 from dragoman.gateway.judge import Judge
 from dragoman.gateway.tasks import CLEANUP, Work
+from dragoman.gateway.turns import Turns
 from dragoman.model import Database, Finding, Limits
 from dragoman.plugins import Plugins
 from dragoman.validators import ReadOnly
@@ -36,9 +37,11 @@ class OpenDatabase:
     health: Health
     watch: Watch
     source: Source
+    turns: Turns
 
-    def __init__(self, plugins: Plugins, database: Database) -> None:
+    def __init__(self, plugins: Plugins, database: Database, waiting: int) -> None:
         self.config = plugins.prepare(database)
+        self.turns = Turns(f"{database.name} runs statements", self.config.pool_size, waiting)
         self.dialect = plugins.load(database.dialect).dialect
         self.work = Work()
         self.executor = plugins.executor(self.config)

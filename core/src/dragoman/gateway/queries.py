@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -63,6 +63,10 @@ class Query:
         if translated is not None:
             await query._check_translation()
         return query
+
+    def turn(self, record: CallRecord) -> AbstractAsyncContextManager[None]:
+        """Be one of the statements its database runs at once; who waits for it is no call meanwhile. Raises `Busy`."""
+        return record.turn.and_one_of(self.opened.turns, self.request.limits.timeout)
 
     async def rows(self) -> Collected:
         """Run it and return its rows within the limits."""
