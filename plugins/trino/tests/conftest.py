@@ -1,0 +1,22 @@
+"""What the tests of this distribution share."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+from dragoman_trino.client import Client
+from dragoman_trino.testing.fixtures import trino_server
+
+__all__ = ["trino_server"]
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def client(trino_server, anyio_backend) -> AsyncGenerator[Client]:
+    """Statements of ours."""
+    client = Client(trino_server.configured())
+    yield client
+    await client.aclose()
