@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.catalog import Catalog
+from dragoman.catalog import Catalog, placed
 from dragoman.dialect import Dialect, Executor, Inspector
 from dragoman.errors import ParameterError
 from dragoman.gateway.guard import GuardedInspector
@@ -33,8 +33,8 @@ class OpenDatabase:
     health: Health
 
     def __init__(self, plugins: Plugins, database: Database) -> None:
-        self.config = plugins.prepare(database)
         self.dialect = plugins.load(database.dialect).dialect
+        self.config = placed(plugins.prepare(database), self.dialect)
         self.work = Work()
         self.executor = plugins.executor(self.config)
         self.inspector = GuardedInspector(plugins.inspector(self.config, self.executor), self.config, self.work)
