@@ -12,13 +12,13 @@ from dragoman import ConnectionFailed, Database, DragomanError, Inspection, Insp
 
 from dragoman_trino import queries
 from dragoman_trino.concurrency import together
+from dragoman_trino.partitions import partitioning
 from dragoman_trino.tables import (
     SYSTEM_CATALOG,
     SYSTEM_SCHEMA,
     Facts,
     Row,
     build,
-    partitioning,
     row_estimates,
     without_columns,
 )
@@ -35,8 +35,6 @@ MOST_SCHEMAS = 50
 MOST_ESTIMATED = 50
 """Tables whose rows are estimated in bulk. Of more, only those of the default schema, if they are as few."""
 IN_ONE_PLAN = 25
-PARTITIONING_CONNECTORS = frozenset({"hive", "iceberg", "delta_lake", "hudi", None})
-"""None: the user may not know which it is."""
 MOST_DETAILED = 20
 ESTIMATING = 3.0
 """Seconds for estimates: they are worth no more."""
@@ -81,7 +79,7 @@ class TrinoInspector(Inspector):
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """Return tables with their rows estimated and what they are partitioned by, where the user may know."""
         few = [table.relation for table in tables if _is_stored(table)][:MOST_DETAILED]
-        rows, parts = await together(self._estimates(few), self._partitions(few))
+        rows, parts = await together(self._estimates(few), partitioning(few, self._optional))
         return [_with_partitions(_with_rows(table, rows), parts) for table in tables]
 
     # Catalogs
@@ -157,14 +155,6 @@ class TrinoInspector(Inspector):
         elif len(relations) > 1:
             middle = len(relations) // 2
             await together(*(self._estimate(half, found) for half in (relations[:middle], relations[middle:])))
-
-    async def _partitions(self, relations: Sequence[Relation]) -> Mapping[Relation, tuple[str, ...]]:
-        """What relations are partitioned by; those that are not, or of which it is not known, are left out."""
-        connectors = {catalog.name: catalog.connector for catalog in await self._catalogs()}
-        asked = [each for each in relations if connectors.get(each.catalog or "") in PARTITIONING_CONNECTORS]
-        told = await together(*(self._optional(queries.definition(relation)) for relation in asked))
-        parts = ((relation, partitioning(rows[0][0])) for relation, rows in zip(asked, told, strict=True) if rows)
-        return {relation: found for relation, found in parts if found}
 
     # Statements
 

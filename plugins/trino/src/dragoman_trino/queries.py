@@ -15,6 +15,8 @@ VERSION = "SELECT version()"
 CATALOGS = ("SELECT catalog_name, connector_name FROM system.metadata.catalogs ORDER BY 1", "SHOW CATALOGS")
 """The second where the user may not read the `system` catalog."""
 
+PARTITIONS = "$partitions"
+PARTS = ("", PARTITIONS)
 FEW_SCHEMAS = 8
 """Up to so many schemas are asked for one by one."""
 
@@ -98,9 +100,13 @@ def estimates(tables: Iterable[Relation]) -> str:
     return f"EXPLAIN (TYPE IO, FORMAT JSON) {scans}"
 
 
-def definition(table: Relation) -> str:
-    """One text: the CREATE TABLE statement."""
-    return f"SHOW CREATE TABLE {qualified(table)}"
+def partition_columns(catalog: str, schema: str, names: Iterable[str]) -> str:
+    """table, column, type: of tables, and of what tells their partitions, a hidden table beside each of them."""
+    wanted = Scope(schemas=frozenset({schema}), names=frozenset(f"{name}{part}" for name in names for part in PARTS))
+    return (
+        f"SELECT table_name, column_name, data_type FROM {quoted(catalog)}.information_schema.columns"
+        f"{_where(wanted, 'table_schema', 'table_name')} ORDER BY ordinal_position"
+    )
 
 
 def _where(scope: Scope, schema: str, name: str, **fixed: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,12 +16,6 @@ Row = Sequence[Any]
 SYSTEM_CATALOG = "system"
 SYSTEM_SCHEMA = "information_schema"
 """Every catalog has one."""
-
-_PROPERTIES = re.compile(r"\nWITH \(\n(?P<lines>.*)\n\)\s*\Z", re.DOTALL)
-_PARTITIONING = re.compile(r"^ *(?:partitioning|partitioned_by) = ARRAY\[(?P<parts>.*)\],?$", re.MULTILINE)
-_BUCKETS = re.compile(r"^ *bucketed_by = ARRAY\[(?P<parts>.*)\],?$", re.MULTILINE)
-_BUCKET_COUNT = re.compile(r"^ *bucket_count = (?P<count>\d+),?$", re.MULTILINE)
-_TEXT = re.compile(r"'((?:[^']|'')*)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +110,3 @@ def finite(told: Any) -> float | None:
     """Return an estimate of the server; None for NaN and the infinities: it is unknown, and may be huge."""
     number = float(told)
     return number if math.isfinite(number) else None
-
-
-def partitioning(create: str) -> tuple[str, ...]:
-    """Return what a CREATE TABLE statement says rows are stored by: columns, expressions, buckets."""
-    properties = _PROPERTIES.search(create)
-    if properties is None:
-        return ()
-    lines = properties["lines"]
-    parts = tuple(part for found in _PARTITIONING.findall(lines) for part in _texts(found))
-    buckets, count = _BUCKETS.search(lines), _BUCKET_COUNT.search(lines)
-    if buckets and count:
-        parts += (f"bucket({', '.join((*_texts(buckets['parts']), count['count']))})",)
-    return parts
-
-
-def _texts(array: str) -> list[str]:
-    return [text.replace("''", "'") for text in _TEXT.findall(array)]
