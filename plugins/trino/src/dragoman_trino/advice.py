@@ -80,7 +80,7 @@ def _whole_tables(scans: Sequence[Scan], partitioned: Partitioned) -> Iterator[s
         if not parts or (scan.rows is not None and scan.rows < MANY_ROWS):
             continue
         if scan.constrained.isdisjoint(source(part) for part in parts):
-            columns = ", ".join(dict.fromkeys(source(part) for part in parts))
+            columns = " or ".join(dict.fromkeys(source(part) for part in parts))
             yield (
                 f"Every partition of {scan.relation} is read ({_rows(scan.rows)}):"
                 f" limit {columns} in WHERE by constants, without a function around it."
