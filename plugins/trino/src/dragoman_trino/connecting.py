@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from requests.adapters import HTTPAdapter
 
 IDLE_CONNECTIONS: Final = 10
+DEADLINE: Final = "query_max_run_time"
+_REFUSALS = frozenset({"PERMISSION_DENIED", "INVALID_SESSION_PROPERTY"})
 
 
 class Connector:
@@ -26,6 +28,8 @@ class Connector:
         self.secure = self._secure()
         self.host = database.host or "localhost"
         self.port = database.port or (443 if self.secure else 8080)
+        self.enforced = True
+        """Whether the server lets us set its deadline."""
         self._lock = threading.Lock()
         self._adapter: HTTPAdapter | None = None
         self._environment: Mapping[str, Any] = {}
@@ -42,10 +46,10 @@ class Connector:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.secure else 'http'}://{host}:{self.port}"
 
-    def session(self, properties: Mapping[str, str], tags: tuple[str, ...] = ()) -> requests.Session:
+    def session(self, seconds: float, headers: Mapping[str, str], tags: tuple[str, ...] = ()) -> requests.Session:
         """Return a session for one statement: whatever the server answers, the next statement has another one.
 
-        `properties` are the engine's session properties beside the configured ones.
+        The engine ends the statement after `seconds`; `headers` and `tags` go with it, beside the configured ones.
         """
         import requests
         from trino.client import ClientSession, TrinoRequest
@@ -66,7 +70,7 @@ class Connector:
                 schema=database.schema or _part(database.database, 1),
                 source=options.source,
                 client_tags=[*options.client_tags, *tags],
-                properties={**options.session_properties, **properties},
+                properties={**options.session_properties, **self._deadline(seconds)},
                 extra_credential=[(name, secret.reveal()) for name, secret in options.extra_credentials.items()],
                 roles=options.roles,
                 timezone=options.timezone,
@@ -74,7 +78,17 @@ class Connector:
         )
         # Results come in the answers themselves, never through a storage of the server's.
         session.headers.pop(HEADER_ENCODING, None)
+        session.headers.update(headers)
         return session
+
+    def learned(self, error: Mapping[str, Any]) -> bool:
+        """Whether a failure tells that the server does not let us set its deadline; we stop trying."""
+        refused = self.enforced and error.get("errorName") in _REFUSALS and DEADLINE in error.get("message", "")
+        self.enforced = self.enforced and not refused
+        return refused
+
+    def _deadline(self, seconds: float) -> dict[str, str]:
+        return {DEADLINE: f"{max(1, round(seconds * 1000))}ms"} if self.enforced else {}
 
     def _connect(self, session: requests.Session) -> None:
         """Give a session the connections all share, and what the environment says about the way there."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import os
 import select
 import socket
 import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -30,6 +33,7 @@ CATALOGS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """What a server has unless told otherwise."""
 
+_numbers = itertools.count(1)
 _START = 120.0
 _JVM = (
     "-Xmx2G",
@@ -156,6 +160,16 @@ class Server:
     async def run(self, *statements: str, user: str | None = None, schema: str | None = None) -> list[list[Any]]:
         """Run statements with every right the user has; return the rows of the last one as the driver decodes them."""
         return await asyncio.to_thread(self._run, statements, user or self.user, schema)
+
+    @asynccontextmanager
+    async def schema(self) -> AsyncGenerator[str]:
+        """Create a schema in the memory catalog and yield its name with the catalog's; drop it and all it holds."""
+        name = f"memory.test_{os.getpid()}_{next(_numbers)}"
+        await self.run(f"CREATE SCHEMA {name}")
+        try:
+            yield name
+        finally:
+            await self.run(f"DROP SCHEMA {name} CASCADE")
 
     def _run(self, statements: Iterable[str], user: str, schema: str | None) -> list[list[Any]]:
         import trino
