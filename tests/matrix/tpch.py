@@ -55,7 +55,8 @@ TABLES = {
     "partsupp": "ps_partkey bigint, ps_suppkey bigint, ps_availqty integer, ps_supplycost decimal(12,2),"
     " ps_comment varchar(199)",
     "orders": "o_orderkey bigint, o_custkey bigint, o_orderstatus varchar(1), o_totalprice decimal(12,2),"
-    " o_orderdate date, o_orderpriority varchar(15), o_clerk varchar(15), o_shippriority integer, o_comment varchar(79)",
+    " o_orderdate date, o_orderpriority varchar(15), o_clerk varchar(15), o_shippriority integer,"
+    " o_comment varchar(79)",
     "lineitem": "l_orderkey bigint, l_partkey bigint, l_suppkey bigint, l_linenumber integer, l_quantity decimal(12,2),"
     " l_extendedprice decimal(12,2), l_discount decimal(12,2), l_tax decimal(12,2), l_returnflag varchar(1),"
     " l_linestatus varchar(1), l_shipdate date, l_commitdate date, l_receiptdate date, l_shipinstruct varchar(25),"
