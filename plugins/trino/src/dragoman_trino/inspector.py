@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dragoman import ConnectionFailed, Database, DragomanError, Inspection, Inspector, Relation, Schema, Scope, Table
+from dragoman import (
+    ConnectionFailed,
+    Database,
+    DragomanError,
+    Inspection,
+    Inspector,
+    PermissionDenied,
+    QueryTimeout,
+    Relation,
+    Schema,
+    SchemaNotFound,
+    Scope,
+    Table,
+)
 
 from dragoman_trino import queries
 from dragoman_trino.concurrency import together
@@ -30,6 +44,8 @@ AT_ONCE = 4
 """Statements asked at once: the server has other work, and each of them may ask a metastore."""
 PATIENCE = 3
 """A statement may take the third part of the database's timeout: a catalog that hangs must not spoil the others."""
+SILENCE = 60.0
+"""Seconds for which a catalog that kept us waiting is not asked again."""
 MOST_SCHEMAS = 50
 """Of a catalog that cannot be read as a whole, so many schemas are asked one by one."""
 MOST_ESTIMATED = 50
@@ -59,6 +75,8 @@ class TrinoInspector(Inspector):
         self._client = client
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._timeout = database.timeout / PATIENCE
+        self._wanted = _catalogs_of(database)
+        self._silent: dict[str, tuple[float, DragomanError]] = {}
 
     async def version(self) -> str:
         """Return the server's version."""
@@ -85,14 +103,26 @@ class TrinoInspector(Inspector):
     # Catalogs
 
     async def _catalogs(self) -> list[Known]:
-        return [Known(*row) for row in await self._rows(*queries.CATALOGS)]
+        """Those that the configuration lets see."""
+        rows = await self._rows(*queries.CATALOGS)
+        return [Known(*row) for row in rows if not self._wanted or row[0] in self._wanted]
 
     async def _schemas(self, catalog: Known) -> list[Schema] | DragomanError:
-        rows = await self._attempt(queries.schemas(catalog.name))
+        rows = await self._heard(catalog, queries.schemas(catalog.name))
         if isinstance(rows, DragomanError):
             return rows
         system = catalog.name == SYSTEM_CATALOG
         return [Schema(name=name, catalog=catalog.name, system=system or name == SYSTEM_SCHEMA) for (name,) in rows]
+
+    async def _heard(self, catalog: Known, sql: str) -> list[Row] | DragomanError:
+        """The rows of a statement about a catalog; one that kept us waiting is left alone for a while."""
+        silent = self._silent.get(catalog.name)
+        if silent is not None and time.monotonic() < silent[0]:
+            return silent[1]
+        rows = await self._attempt(sql)
+        if isinstance(rows, QueryTimeout):
+            self._silent[catalog.name] = (time.monotonic() + SILENCE, rows)
+        return rows
 
     async def _inspect(self, catalog: Known, scope: Scope) -> Inspection:
         """Read a catalog; of one that cannot be read as a whole, the schemas that can."""
@@ -101,7 +131,7 @@ class TrinoInspector(Inspector):
             return found
         if len(scope.schemas) == 1:
             return Inspection((), (f"Schema {catalog.name}.{min(scope.schemas)} could not be read: {found.message}",))
-        schemas = await self._schemas(catalog)
+        schemas = found if isinstance(found, QueryTimeout) else await self._schemas(catalog)
         told = [] if isinstance(schemas, DragomanError) else schemas
         names = [schema.name for schema in told if not scope.schemas or schema.name in scope.schemas]
         if not 0 < len(names) <= MOST_SCHEMAS:
@@ -110,19 +140,23 @@ class TrinoInspector(Inspector):
         return _together(await together(*(self._inspect(catalog, each) for each in alone)))
 
     async def _read(self, catalog: Known, scope: Scope) -> Inspection | DragomanError:
-        try:
-            return _together(await together(*(self._portion(catalog, each) for each in queries.portions(scope))))
-        except ConnectionFailed:
-            raise
-        except DragomanError as error:
-            return error
+        found = await together(*(self._portion(catalog, each) for each in queries.portions(scope)))
+        return next((each for each in found if isinstance(each, DragomanError)), None) or _together(
+            each for each in found if isinstance(each, Inspection)
+        )
 
-    async def _portion(self, catalog: Known, scope: Scope) -> Inspection:
+    async def _portion(self, catalog: Known, scope: Scope) -> Inspection | DragomanError:
         name = catalog.name
-        required = (self._rows(queries.relations(name, scope)), self._rows(*queries.columns(name, scope)))
+        # First one question alone: of a catalog that does not answer, the others would only keep us longer.
+        relations = await self._heard(catalog, queries.relations(name, scope))
+        if isinstance(relations, DragomanError):
+            return relations
         optional = (queries.comments, queries.views, queries.materialized_views)
-        told = await together(*required, *(self._optional(query(name, scope)) for query in optional))
-        tables = await asyncio.to_thread(build, Facts(name, *told))
+        asked = (self._optional(query(name, scope)) for query in optional)
+        columns, *rest = await together(self._alternatives(*queries.columns(name, scope)), *asked)
+        if isinstance(columns, DragomanError):
+            return columns
+        tables = await asyncio.to_thread(build, Facts(name, relations, columns, *rest))
         return Inspection(tuple(tables), tuple(without_columns(tables)))
 
     # What only a few are asked about
@@ -160,12 +194,19 @@ class TrinoInspector(Inspector):
 
     async def _rows(self, *alternatives: str) -> list[Row]:
         """Return the rows of the first statement that does not fail. Raises what the last one raises."""
-        *others, last = alternatives
-        for sql in others:
+        rows = await self._alternatives(*alternatives)
+        if isinstance(rows, DragomanError):
+            raise rows
+        return rows
+
+    async def _alternatives(self, *alternatives: str) -> list[Row] | DragomanError:
+        """Return the rows of the first statement that does not fail, else the last one's error."""
+        rows: list[Row] | DragomanError = []
+        for sql in alternatives:
             rows = await self._attempt(sql)
-            if not isinstance(rows, DragomanError):
-                return rows
-        return await self._ask(last)
+            if not isinstance(rows, (PermissionDenied, SchemaNotFound)):
+                break
+        return rows
 
     async def _optional(self, sql: str) -> list[Row]:
         """Rows that say more about relations; none where the connector or the user's rights do not allow it."""
@@ -184,6 +225,12 @@ class TrinoInspector(Inspector):
     async def _ask(self, sql: str) -> list[Row]:
         async with self._turns:
             return list(await self._client.rows(sql, timeout=self._timeout))
+
+
+def _catalogs_of(database: Database) -> frozenset[str]:
+    """The catalogs that the configuration lets see; empty: all."""
+    named = {schema.rpartition(".")[0].strip('"').lower() or database.database for schema in database.schemas}
+    return frozenset() if None in named else frozenset(name for name in named if name)
 
 
 def _is_stored(table: Table) -> bool:
