@@ -131,7 +131,7 @@ class Calls(Types, abc.ABC):
             self.read_expressions()
 
     def _row(self) -> None:
-        while True:
+        while self.symbol != ")":
             self.read_expression()
             if self.accept("AS"):
                 self.read_name()
@@ -215,7 +215,7 @@ FORMS: dict[str, Callable[[Calls], None]] = {
     "EXTRACT": Calls._extract,
     "TRIM": Calls._trim,
     "SUBSTRING": Calls._substring,
-    "POSITION": Calls.read_expression,
+    "POSITION": Calls.read_expressions,
     "NORMALIZE": Calls.read_expressions,
     "LISTAGG": Calls._listagg,
     "GROUPING": Calls._grouping,

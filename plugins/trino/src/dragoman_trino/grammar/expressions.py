@@ -7,6 +7,7 @@ import abc
 from dragoman_trino.grammar.calls import ATOMS, FORMS, Calls
 from dragoman_trino.grammar.cursor import DEEPEST
 from dragoman_trino.grammar.tokens import STRING
+from dragoman_trino.grammar.types import FIELDS
 
 _SIGNS = frozenset({"NOT", "+", "-"})
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
@@ -31,9 +32,9 @@ class Expressions(Calls, abc.ABC):
 
     def opens_query(self, ahead: int = 0) -> bool:
         """Whether the parenthesis so many tokens ahead holds a query."""
-        inner = self.ahead(ahead + 1).symbol
+        inner, following = self.ahead(ahead + 1).symbol, self.ahead(ahead + 2).symbol
         if inner != "(":
-            return inner in _QUERIES
+            return inner in _QUERIES and (inner, following) != ("TABLE", "(")  # that is a table function
         return self.opens_query(ahead + 1) and self.beyond(ahead + 1).symbol in _GOES_ON
 
     def read_query_in_parentheses(self) -> None:
@@ -91,8 +92,9 @@ class Expressions(Calls, abc.ABC):
             self._parentheses()
         elif symbol == "CASE":
             self._case()
-        elif symbol == "ARRAY" and following == "[":
-            self.advance(2)
+        elif symbol == "[" or (symbol == "ARRAY" and following == "["):
+            self.accept("ARRAY")
+            self.expect("[")
             if self.symbol != "]":
                 self.read_expressions()
             self.expect("]")
@@ -100,7 +102,8 @@ class Expressions(Calls, abc.ABC):
             self.advance()
             self.accept_any(_SIGNS)
             self.expect(STRING)
-            self.read_interval_fields()
+            if self.symbol in FIELDS:
+                self.read_interval_fields()
         else:
             self._named()
         self._parts()

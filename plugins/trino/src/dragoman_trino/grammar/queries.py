@@ -6,12 +6,13 @@ from dragoman import UnsafeSql
 
 from dragoman_trino.grammar.calls import ATOMS
 from dragoman_trino.grammar.relations import Relations
-from dragoman_trino.grammar.tokens import NUMBER
+from dragoman_trino.grammar.tokens import END, NUMBER
 
 _SETS = frozenset({"UNION", "INTERSECT", "EXCEPT"})
 _QUANTIFIERS = frozenset({"DISTINCT", "ALL"})
 _ROWS = frozenset({"ROW", "ROWS"})
 _GROUPINGS = frozenset({"ROLLUP", "CUBE"})
+_AFTER_GROUPS = _SETS | {END, ")", "HAVING", "WINDOW", "ORDER", "OFFSET", "LIMIT", "FETCH"}
 
 
 class Queries(Relations):
@@ -26,7 +27,8 @@ class Queries(Relations):
         self._term()
         while self.accept_any(_SETS):
             self.accept_any(_QUANTIFIERS)
-            self.accept("CORRESPONDING")
+            if self.accept("CORRESPONDING") and self.accept("BY"):
+                self.read_columns()
             self._term()
         if self.accept("ORDER", "BY"):
             self.read_sort()
@@ -120,7 +122,8 @@ class Queries(Relations):
             self.read_alias()
 
     def _groups(self) -> None:
-        self.accept_any(_QUANTIFIERS)
+        if self.accept_any(_QUANTIFIERS) and self.symbol in _AFTER_GROUPS:
+            return  # a column called "all"
         while True:
             if self.symbol in _GROUPINGS:
                 self.advance()

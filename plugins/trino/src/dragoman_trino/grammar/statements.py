@@ -15,6 +15,7 @@ _PLANS = {
 _IN = frozenset({"FROM", "IN"})
 _CREATED = frozenset({"TABLE", "VIEW", "FUNCTION"})
 
+
 class Statements(Queries):
     """Reads one statement: a query, EXPLAIN of one, SHOW or DESCRIBE."""
 
