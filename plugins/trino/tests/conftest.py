@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 from dragoman_trino.client import Client
+from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.testing.fixtures import trino_server
 
 __all__ = ["trino_server"]
@@ -20,3 +21,11 @@ async def client(trino_server, anyio_backend) -> AsyncGenerator[Client]:
     client = Client(trino_server.configured())
     yield client
     await client.aclose()
+
+
+@pytest.fixture(scope="module")
+async def executor(trino_server, anyio_backend) -> AsyncGenerator[TrinoExecutor]:
+    """An executor; unqualified tables are those of TPC-H."""
+    executor = TrinoExecutor(trino_server.configured("tpch", "tiny"))
+    yield executor
+    await executor.aclose()

@@ -60,7 +60,7 @@ class Running:
         return self._exchange.headers
 
     async def page(self, handle: Callable[[Page], T]) -> T | None:
-        """Return what `handle`, called in a thread, makes of the next page; None at the end. Raises `DragomanError`s."""
+        """Return what `handle` makes of the next page, in a thread; None at the end. Raises `DragomanError`s."""
 
         def ask() -> T | None:
             with translated(self._connector.database.name, self._sent.statement, self._sent.about):

@@ -20,8 +20,6 @@ from dragoman import (
     ResultTooLarge,
     SchemaNotFound,
     TableNotFound,
-    Unsupported,
-    UnsafeSql,
     WriteDenied,
 )
 

@@ -15,8 +15,8 @@ class Options:
     """`http_scheme`: https wherever something secret is sent, unless it is said. `verify`: or a file of authorities.
 
     `connect_timeout`: seconds. `timezone`: of every timestamp with a time zone that the server makes. `session_user`:
-    whom statements run as, when that is not who signs in. `cert` and `key`: a client certificate's files. `transactions`:
-    whether statements run in read-only transactions, which a balancer before several servers would tear apart.
+    whom statements run as, when that is not who signs in. `cert` and `key`: a client certificate's files.
+    `transactions`: whether statements run in read-only ones; a balancer before several servers would tear them apart.
     """
 
     http_scheme: Literal["http", "https"] | None = None

@@ -11,7 +11,7 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 from urllib.parse import quote_plus
 
 from dragoman import ParameterError
@@ -33,6 +33,15 @@ class Misfit(Exception):
 def prepared(statement: str) -> dict[str, str]:
     """Return the header that prepares a statement for one request."""
     return {HEADER: f"{_NAME}={quote_plus(statement)}"}
+
+
+def parted(statement: str, about: str) -> tuple[str, str]:
+    """Return what stands before EXECUTE and what is prepared, of a statement of ours around the caller's.
+
+    EXPLAIN takes no parameters when it is prepared itself; EXPLAIN ANALYZE takes them only then.
+    """
+    before = statement.removesuffix(about)
+    return ("", statement) if before.startswith("EXPLAIN ANALYZE") else (before.replace("\n", " "), about)
 
 
 DESCRIBE_INPUT: Final = f"DESCRIBE INPUT {_NAME}"
@@ -95,10 +104,15 @@ def _natural(value: Any, wanted: str) -> str:
             return _typed("DOUBLE", repr(value))
         case str():
             return text(value)
-        case list():
-            return f"ARRAY[{', '.join(literal(item, UNKNOWN) for item in value)}]"
+        case _ if is_list(value):
+            return _elements(value, UNKNOWN)
         case _:
             return _json(value, wanted)
+
+
+def is_list(value: Any) -> TypeGuard[list[Any]]:
+    """Whether a JSON value is a list."""
+    return isinstance(value, list)
 
 
 def _boolean(value: Any, wanted: str) -> str:
@@ -175,11 +189,13 @@ def _interval(value: Any, wanted: str) -> str:
 
 
 def _array(value: Any, wanted: str) -> str:
-    if not isinstance(value, list):
+    if not is_list(value):
         raise Misfit("send a list")
-    element = wanted[len("array(") : -1]
-    items: list[Any] = value
-    return f"CAST(ARRAY[{', '.join(literal(item, element) for item in items)}] AS {wanted})"
+    return f"CAST({_elements(value, wanted[len('array(') : -1])} AS {wanted})"
+
+
+def _elements(values: Sequence[Any], wanted: str) -> str:
+    return f"ARRAY[{', '.join(literal(value, wanted) for value in values)}]"
 
 
 def _structure(value: Any, wanted: str) -> str:

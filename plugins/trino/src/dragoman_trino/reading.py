@@ -34,7 +34,7 @@ class Reader:
         self._read = await self._running.page(self._taken)
 
     async def batches(self) -> AsyncGenerator[Encoded]:
-        """Yield the rows. Raises `ResultTooLarge` when there are more than could be read, and the limits not reached."""
+        """Yield the rows. Raises `ResultTooLarge` when no more can be read although the limits are not reached."""
         while self._read is not None:
             for batch in self._read:
                 yield batch

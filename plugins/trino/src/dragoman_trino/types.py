@@ -1,4 +1,4 @@
-"""Columns: what their types are called, and how their values arrive. The tree the server sends is read, not its text."""
+"""Columns: what their types are called, and how their values arrive, which the tree the server sends tells."""
 
 from __future__ import annotations
 
@@ -41,24 +41,33 @@ def type_text(told: str) -> str:
 
 def kind_of(signature: Signature) -> Kind:
     """Return how values of a type arrive."""
-    arguments = [argument["value"] for argument in signature.get("arguments", ())]
+    arguments = _arguments(signature)
     match signature["rawType"]:
         case "array":
             return Kind.array(kind_of(arguments[0]))
         case "map":
             return Kind.map(TEXT, kind_of(arguments[1]))
         case "row":
-            fields = [(field.get("fieldName") or {}).get("name") or "" for field in arguments]
-            kinds = [kind_of(field["typeSignature"]) for field in arguments]
-            return Kind.row(kinds, fields if all(fields) else ())
+            names = [_field_name(field) for field in arguments]
+            return Kind.row([kind_of(field["typeSignature"]) for field in arguments], names if all(names) else ())
         case scalar:
             return _SCALARS.get(scalar, TEXT)
 
 
+def _field_name(field: Signature) -> str:
+    name: dict[str, str] | None = field.get("fieldName")
+    return name["name"] if name else ""
+
+
+def _arguments(signature: Signature) -> list[dict[str, Any]]:
+    """The types, or the named ones of a row, that a type is made of; lengths and digits left out."""
+    arguments: list[dict[str, Any]] = signature.get("arguments") or []
+    return [argument["value"] for argument in arguments if isinstance(argument["value"], dict)]
+
+
 def has_ambiguous_keys(signature: Signature) -> bool:
     """Whether values of a type hold maps whose keys, as texts, may not tell them apart."""
-    arguments = [argument["value"] for argument in signature.get("arguments", ())]
-    inner = [argument.get("typeSignature", argument) for argument in arguments if isinstance(argument, Mapping)]
+    inner: list[Signature] = [argument.get("typeSignature", argument) for argument in _arguments(signature)]
     if signature["rawType"] == "map" and inner[0]["rawType"] in _AMBIGUOUS:
         return True
     return any(has_ambiguous_keys(each) for each in inner)

@@ -103,6 +103,7 @@ class Server:
         assert self.keeper is not None
         assert self.folder is not None
         deadline = time.monotonic() + _START
+        assert self.keeper.stdout is not None
         while not self.ready:
             over, _, _ = select.select([self.keeper.stdout], [], [], 0.1)
             if over or time.monotonic() > deadline:
@@ -174,9 +175,10 @@ class Server:
     def _run(self, statements: Iterable[str], user: str, schema: str | None) -> list[list[Any]]:
         import trino
 
+        driver: Any = trino.dbapi
         rows: list[list[Any]] = []
         place = dict(zip(("catalog", "schema"), schema.split("."), strict=True)) if schema else {}
-        with trino.dbapi.connect(host=self.host, port=self.port, user=user, **place) as connection:
+        with driver.connect(host=self.host, port=self.port, user=user, **place) as connection:
             for statement in statements:
                 rows = connection.cursor().execute(statement).fetchall()
         return rows
