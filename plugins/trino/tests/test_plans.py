@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from dragoman import ColumnNotFound, ExplainOptions, InvalidSql, Relation, Request
+from dragoman import ColumnNotFound, ExplainOptions, InvalidSql, ParameterError, Relation, Request
 from dragoman_trino.advice import warnings
 from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.nodes import Node
@@ -71,13 +71,20 @@ async def test_parameters_are_bound(executor):
     assert "it''s" in plan.plan or "it's" in plan.plan
 
 
+async def test_a_run_has_its_parameters_too(executor):
+    plan = await explained(executor, "SELECT name FROM nation WHERE nationkey = ?", 7, analyze=True)
+    assert "Output: 1 row " in plan.plan
+    with pytest.raises(ParameterError, match="Parameter 1|bigint"):
+        await explained(executor, "SELECT name FROM nation WHERE nationkey = ?", "seven")
+
+
 async def test_an_error_points_into_the_caller_s_text(executor):
     with pytest.raises(ColumnNotFound) as missed:
         await explained(executor, "SELECT name,\n nothing FROM nation")
     assert missed.value.offset == len("SELECT name,\n ")
     with pytest.raises(InvalidSql) as caught:
         await explained(executor, "SELECT name FORM nation x")
-    assert caught.value.offset == len("SELECT name FORM nation ")
+    assert caught.value.offset == len("SELECT name FORM ")
 
 
 UNKNOWN = "There are no statistics of tpch.sf1000.customer, tpch.sf1000.orders:"

@@ -77,10 +77,10 @@ class TrinoExecutor(Executor):
 
     async def _sent(self, request: Request, about: str) -> Sent:
         """The statement of a request as it is sent: as it is, or prepared and run with its parameters."""
-        statement, limits = request.statement, request.limits
+        limits = request.limits
         sent = Sent(
-            sql=statement,
-            statement=statement,
+            sql=request.statement,
+            statement=request.statement,
             about=about,
             timeout=limits.timeout,
             most=2 * limits.max_bytes + SLACK,
@@ -88,9 +88,10 @@ class TrinoExecutor(Executor):
         )
         if not request.parameters:
             return sent
-        types = await self._input(replace(sent, sql=parameters.DESCRIBE_INPUT, headers=parameters.prepared(statement)))
-        sql = parameters.execution(statement, request.parameters, types)
-        return replace(sent, sql=sql, headers=parameters.prepared(statement))
+        before, statement = plans.parted(request.statement, about)
+        sent = replace(sent, statement=statement, headers=parameters.prepared(statement))
+        types = await self._input(replace(sent, sql=parameters.DESCRIBE_INPUT))
+        return replace(sent, sql=before + parameters.execution(statement, request.parameters, types))
 
     async def _input(self, sent: Sent) -> Sequence[str] | None:
         """The types of a statement's parameters; None where the server cannot tell them without values."""

@@ -19,6 +19,7 @@ MOST_LOOKED_AT = 10
 """Scanned tables of which is asked what they are partitioned by."""
 ONLY_TEXT = "Trino tells what a run took as text only."
 
+_ANALYZE = "EXPLAIN ANALYZE"
 _LOGICAL = "EXPLAIN (TYPE LOGICAL, FORMAT JSON)"
 _IO = "EXPLAIN (TYPE IO, FORMAT JSON)"
 _LAYOUT = re.compile(r"^[ │]*Layout: \[.*\]\n", re.MULTILINE)
@@ -60,8 +61,17 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
 def _form(options: ExplainOptions) -> str:
     """The EXPLAIN that answers in text; with `verbose` the plan is the one in fragments, as it is spread over nodes."""
     if options.analyze:
-        return f"EXPLAIN ANALYZE{' VERBOSE' if options.verbose else ''}"
+        return f"{_ANALYZE}{' VERBOSE' if options.verbose else ''}"
     return f"EXPLAIN (TYPE {'DISTRIBUTED' if options.verbose else 'LOGICAL'}, FORMAT TEXT)"
+
+
+def parted(statement: str, about: str) -> tuple[str, str]:
+    """Return what stands before EXECUTE and what is prepared, of a statement of ours around the caller's.
+
+    EXPLAIN takes no parameters when it is prepared itself; EXPLAIN ANALYZE takes them only then.
+    """
+    before = statement.removesuffix(about)
+    return ("", statement) if before.startswith(_ANALYZE) else (before.replace("\n", " "), about)
 
 
 async def _one(runner: Runner, form: str, request: Request) -> str:
