@@ -106,6 +106,8 @@ _NAMES = (
     re.compile(r"Catalog '(.+?)' (?:does not exist|not found)"),
 )
 _POSITION = re.compile(r"line \d+:\d+: ")
+# A statement in a header that does not parse is refused before it is a query.
+_UNPREPARED = re.compile(r"Prepared-Statement header: line (\d+):(\d+): (.+)", re.DOTALL)
 _CONNECTOR = re.compile(r"io\.trino\.plugin\.(\w+)\.")
 # What messages of a source behind the server may hold: URLs, addresses with a port, files.
 _PRIVATE = re.compile(r"\b[a-z][a-z0-9+.:-]*://\S+|\b[\w.-]+:\d{2,5}\b|(?<![\w.])/[\w.-]+(?:/[\w.-]+)+")
@@ -124,7 +126,7 @@ def translated(database: str, statement: str = "", about: str = "") -> Generator
     except Cancelled:
         raise QueryCancelled("The query was cancelled.") from None
     except HttpStatus as error:
-        raise _refused(error.status, database) from None
+        raise _refused(error, database, statement, about) from None
     except OSError as error:  # requests' own errors are of this kind
         raise _network_error(error, database) from None
 
@@ -179,7 +181,12 @@ def _offset(line: int, column: int, statement: str, about: str) -> int | None:
     return offset if 0 <= offset <= len(about) else None
 
 
-def _refused(status: int, database: str) -> DragomanError:
+def _refused(refusal: HttpStatus, database: str, statement: str, about: str) -> DragomanError:
+    status = refusal.status
+    if status == 400 and (found := _UNPREPARED.search(refusal.text)):
+        location = {"lineNumber": int(found[1]), "columnNumber": int(found[2])}
+        report = {"errorName": "SYNTAX_ERROR", "errorLocation": location, "message": found[3]}
+        return _server_error(report, database, statement, about)
     if status == 401:
         return unreachable(
             database,

@@ -20,6 +20,7 @@ HEADER: Final = "X-Trino-Prepared-Statement"
 UNKNOWN: Final = "unknown"
 _NAME: Final = "statement"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_LENGTH = re.compile(r"\bvarchar\(\d+\)")
 _INTEGER = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _ISO = re.compile(r"([+-]?\d{4,}-\d{1,2}-\d{1,2})[Tt](\d.*)")
@@ -33,15 +34,6 @@ class Misfit(Exception):
 def prepared(statement: str) -> dict[str, str]:
     """Return the header that prepares a statement for one request."""
     return {HEADER: f"{_NAME}={quote_plus(statement)}"}
-
-
-def parted(statement: str, about: str) -> tuple[str, str]:
-    """Return what stands before EXECUTE and what is prepared, of a statement of ours around the caller's.
-
-    EXPLAIN takes no parameters when it is prepared itself; EXPLAIN ANALYZE takes them only then.
-    """
-    before = statement.removesuffix(about)
-    return ("", statement) if before.startswith("EXPLAIN ANALYZE") else (before.replace("\n", " "), about)
 
 
 DESCRIBE_INPUT: Final = f"DESCRIBE INPUT {_NAME}"
@@ -191,7 +183,7 @@ def _interval(value: Any, wanted: str) -> str:
 def _array(value: Any, wanted: str) -> str:
     if not is_list(value):
         raise Misfit("send a list")
-    return f"CAST({_elements(value, wanted[len('array(') : -1])} AS {wanted})"
+    return _elements(value, wanted[len("array(") : -1])
 
 
 def _elements(values: Sequence[Any], wanted: str) -> str:
@@ -201,7 +193,8 @@ def _elements(values: Sequence[Any], wanted: str) -> str:
 def _structure(value: Any, wanted: str) -> str:
     if not isinstance(value, list | dict):
         raise Misfit("send an object or a list")
-    return f"CAST({_json(value, wanted)} AS {wanted})"
+    # With their lengths the cast would cut texts without a word.
+    return f"CAST({_json(value, wanted)} AS {_LENGTH.sub('varchar', wanted)})"
 
 
 def _generic(value: Any, wanted: str) -> str:

@@ -22,6 +22,7 @@ _READ_TIMEOUT: Final = 30.0
 _DELETE_TIMEOUT: Final = 5.0
 _LONGEST_PAUSE: Final = 10.0
 _CHUNK: Final = 256 * 1024
+_TOLD: Final = 4096
 
 Columns = list[dict[str, Any]]
 Rows = list[list[Any]]
@@ -38,9 +39,10 @@ class ServerError(Exception):
 class HttpStatus(Exception):
     """The server, or what stands before it, answered with an HTTP status that is no answer."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, text: str) -> None:
         super().__init__(status)
         self.status = status
+        self.text = text
 
 
 class Cancelled(Exception):
@@ -189,7 +191,7 @@ class Exchange:
         if status == requests.codes.ok and body:
             return body, cut
         if last or status not in (*RETRIED, requests.codes.ok):
-            raise HttpStatus(status)
+            raise HttpStatus(status, body[:_TOLD].decode(errors="replace"))
         told = response.headers.get("Retry-After", "")
         return min(float(told), _LONGEST_PAUSE) if told.isdigit() else None
 
