@@ -25,9 +25,8 @@ def regenerate(host: str, port: int) -> None:
     version = cursor.execute("SELECT version()").fetchone()[0]
     rows = cursor.execute("SHOW FUNCTIONS").fetchall()
     lists = sort_out(read_policy(), [(row[0], row[3], row[4]) for row in rows])
-    lines = [
-        f"# What a query may call in Trino {version}. Written by scripts/regenerate.py; policy.toml says what is left out."
-    ]
+    title = f"# What a query may call in Trino {version}. Written by scripts/regenerate.py"
+    lines = [f"{title}; policy.toml says what is left out."]
     for kind, words in sorted(lists.items()):
         wrapped = textwrap.wrap(" ".join(sorted(words)), 118, break_on_hyphens=False)
         lines += ["", f"{kind} = '''", *wrapped, "'''"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
+from typing import ClassVar
 
 from dragoman_trino.grammar.tokens import NUMBER, STRING
 from dragoman_trino.grammar.types import Types
@@ -54,6 +55,17 @@ class Calls(Types, abc.ABC):
             if not self.accept(","):
                 return
 
+    def read_form(self) -> bool:
+        """Read a function that has a grammar of its own, if one is here; whether it was."""
+        form = self._FORMS.get(self.symbol)
+        if form is None or self.ahead().symbol != "(":
+            return False
+        self.advance(2)
+        form(self)
+        self.expect(")")
+        self.read_call_tail()
+        return True
+
     def read_arguments(self) -> None:
         if self.symbol == ")" or self.accept("*"):
             return
@@ -90,7 +102,7 @@ class Calls(Types, abc.ABC):
             else:
                 self.read_name()
 
-    # Functions with a grammar of their own; the parentheses around the arguments are read by the caller.
+    # Functions with a grammar of their own: what stands in their parentheses
 
     def _cast(self) -> None:
         self.read_expression()
@@ -204,30 +216,28 @@ class Calls(Types, abc.ABC):
         self.expect_any(frozenset({"VALUE", ":"}))
         self._json_value()
 
+    def _precision(self) -> None:
+        self.expect(NUMBER)
 
-def _precision(self: Calls) -> None:
-    self.expect(NUMBER)
-
-
-FORMS: dict[str, Callable[[Calls], None]] = {
-    "CAST": Calls._cast,
-    "TRY_CAST": Calls._cast,
-    "EXTRACT": Calls._extract,
-    "TRIM": Calls._trim,
-    "SUBSTRING": Calls._substring,
-    "POSITION": Calls.read_expressions,
-    "NORMALIZE": Calls.read_expressions,
-    "LISTAGG": Calls._listagg,
-    "GROUPING": Calls._grouping,
-    "ROW": Calls._row,
-    "EXISTS": Calls._exists,
-    "JSON_EXISTS": Calls._json_function,
-    "JSON_VALUE": Calls._json_function,
-    "JSON_QUERY": Calls._json_function,
-    "JSON_OBJECT": Calls._json_object,
-    "JSON_ARRAY": Calls._json_array,
-    "CURRENT_TIME": _precision,
-    "CURRENT_TIMESTAMP": _precision,
-    "LOCALTIME": _precision,
-    "LOCALTIMESTAMP": _precision,
-}
+    _FORMS: ClassVar[dict[str, Callable[[Calls], None]]] = {
+        "CAST": _cast,
+        "TRY_CAST": _cast,
+        "EXTRACT": _extract,
+        "TRIM": _trim,
+        "SUBSTRING": _substring,
+        "POSITION": read_expressions,
+        "NORMALIZE": read_expressions,
+        "LISTAGG": _listagg,
+        "GROUPING": _grouping,
+        "ROW": _row,
+        "EXISTS": _exists,
+        "JSON_EXISTS": _json_function,
+        "JSON_VALUE": _json_function,
+        "JSON_QUERY": _json_function,
+        "JSON_OBJECT": _json_object,
+        "JSON_ARRAY": _json_array,
+        "CURRENT_TIME": _precision,
+        "CURRENT_TIMESTAMP": _precision,
+        "LOCALTIME": _precision,
+        "LOCALTIMESTAMP": _precision,
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 
-from dragoman_trino.grammar.calls import ATOMS, FORMS, Calls
+from dragoman_trino.grammar.calls import ATOMS, Calls
 from dragoman_trino.grammar.cursor import DEEPEST
 from dragoman_trino.grammar.tokens import STRING
 from dragoman_trino.grammar.types import FIELDS
@@ -80,24 +80,20 @@ class Expressions(Calls, abc.ABC):
 
     def _operand(self) -> None:
         self._signs()
-        symbol, following = self.symbol, self.ahead().symbol
-        if following == "(" and symbol in FORMS:
-            self.advance(2)
-            FORMS[symbol](self)
-            self.expect(")")
-            self.read_call_tail()
-        elif symbol in ATOMS:
+        if not self.read_form():
+            self._plain_operand()
+        self._parts()
+
+    def _plain_operand(self) -> None:
+        symbol = self.symbol
+        if symbol in ATOMS:
             self.advance()
         elif symbol == "(":
             self._parentheses()
         elif symbol == "CASE":
             self._case()
-        elif symbol == "[" or (symbol == "ARRAY" and following == "["):
-            self.accept("ARRAY")
-            self.expect("[")
-            if self.symbol != "]":
-                self.read_expressions()
-            self.expect("]")
+        elif symbol == "[" or self.at("ARRAY", "["):
+            self._elements()
         elif symbol == "INTERVAL" and self._ahead_of_sign() == STRING:
             self.advance()
             self.accept_any(_SIGNS)
@@ -106,7 +102,13 @@ class Expressions(Calls, abc.ABC):
                 self.read_interval_fields()
         else:
             self._named()
-        self._parts()
+
+    def _elements(self) -> None:
+        self.accept("ARRAY")
+        self.expect("[")
+        if self.symbol != "]":
+            self.read_expressions()
+        self.expect("]")
 
     def _signs(self) -> None:
         for _ in range(DEEPEST):

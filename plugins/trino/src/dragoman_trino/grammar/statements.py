@@ -129,7 +129,8 @@ class Statements(Queries):
         names = self.read_names()
         if len(names) > 2:
             self.fail()
-        self.found.schemas.append((names[-2] if len(names) == 2 else None, names[-1]))
+        catalog, schema = (None, *names)[-2:]
+        self.found.schemas.append((catalog, schema))
 
     def _like(self) -> None:
         if self.accept("LIKE"):
