@@ -51,6 +51,33 @@ def test_the_verdict_is_the_expected_one(case: Case):
     assert verdict(case.sql) == case.code
 
 
+# Of connectors and versions that no test server has.
+ELSEWHERE = [
+    "SELECT * FROM lake.sales.orders FOR VERSION AS OF 8954597067493422955",
+    "SELECT * FROM orders FOR TIMESTAMP AS OF TIMESTAMP '2024-01-01 00:00:00 UTC' AS o WHERE o.id = 1",
+    "SELECT * FROM orders FOR VERSION AS OF 'branch' o JOIN orders FOR VERSION AS OF 'other' p ON o.id = p.id",
+    "SELECT * FROM TABLE(lake.system.table_changes(schema_name => 's', table_name => 't', start_snapshot_id => 1))",
+    'SELECT * FROM lake.sales."orders$snapshots" ORDER BY committed_at DESC LIMIT 1',
+    'SELECT "$path", "$file_modified_time" FROM lake.sales.orders',
+    "SELECT count(*) FILTER (WHERE id > 1) OVER (PARTITION BY city) FROM customers",
+    "SELECT * FROM customers NATURAL JOIN cities",
+    "SELECT learn_classifier(label, features(a, b)) FROM samples",
+    "SELECT to_date('2024', 'yyyy'), char2hexint('a'), timestamp_objectid(TIMESTAMP '2024-01-01 00:00:00')",
+    "SELECT * FROM a.b.c TABLESAMPLE BERNOULLI (10) LIMIT 5",
+    "SHOW GRANTS ON TABLE orders",
+    "SHOW ROLES FROM lake",
+    "SHOW CURRENT ROLES",
+    "SHOW ROLE GRANTS FROM lake",
+    "SHOW CREATE MATERIALIZED VIEW m",
+    "SHOW CREATE FUNCTION lake.sales.f",
+]
+
+
+@pytest.mark.parametrize("text", ELSEWHERE)
+def test_what_other_servers_have_passes(text: str):
+    assert verdict(text) == ""
+
+
 READINGS = [
     ("SELECT lower(x), system.builtin.upper(y) FROM s.t", "s.t", "lower system.builtin.upper"),
     ("WITH a AS (SELECT * FROM b) SELECT * FROM a, c", "b c", ""),
@@ -272,6 +299,34 @@ def test_what_is_refused_stays_refused_within_other_queries(text: str, frames: l
     for frame in frames:
         text = frame.format(text)
     assert verdict(text) != ""
+
+
+WRITES = [case.sql for case in cases("trino") if case.reason in {"writes rows", "defines, changes or drops"}]
+DRESSES = [
+    "EXPLAIN {}",
+    "EXPLAIN (TYPE VALIDATE) {}",
+    "EXPLAIN ANALYZE {}",
+    "WITH a AS (SELECT 1) {}",
+    "WITH a AS ({}) SELECT 1",
+    "SELECT * FROM ({})",
+    "SELECT 1 UNION ALL {}",
+    "/* SELECT 1 */ {}",
+    "-- SELECT 1\n{}",
+    "({})",
+    "VALUES ({})",
+    "SHOW STATS FOR ({})",
+    "PREPARE p FROM {}",
+    "SELECT 1; {}",
+    "\n\t {} ;",
+]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from(WRITES), st.lists(st.sampled_from(DRESSES), min_size=1, max_size=3), st.booleans())
+def test_a_write_is_refused_however_it_is_dressed(text: str, dresses: list[str], swapped: bool):
+    for dress in dresses:
+        text = dress.format(text)
+    assert verdict(text.swapcase() if swapped else text) != ""
 
 
 CALLS = [

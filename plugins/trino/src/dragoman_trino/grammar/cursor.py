@@ -7,13 +7,19 @@ from typing import NoReturn
 from dragoman import DragomanError, InvalidSql, WriteDenied
 
 from dragoman_trino.grammar.found import Call, Found
-from dragoman_trino.grammar.tokens import END, OTHER, QUOTED, STRING, Token, tokens
+from dragoman_trino.grammar.tokens import END, NUMBER, OTHER, QUOTED, STRING, Token, tokens
 
 DEEPEST = 100
 """Expressions and types within one another; the text guard bounds parentheses only."""
 
 # Reserved words that no query holds: what was meant is told.
 _WRITES = frozenset("ALTER CREATE DEALLOCATE DELETE DROP EXECUTE INSERT INTO PREPARE".split())
+_HINTS = {
+    ":": "Write ? for a parameter and pass its value in params; write CAST(a AS type) for a cast.",
+    "$": "Write ? for a parameter and pass its value in params.",
+    NUMBER: "Put a comma or an operator in front of it; a parameter is ? without a number.",
+    OTHER: "Remove it, or put double quotes around the name it belongs to.",
+}
 _LOCKS = frozenset({"UPDATE", "SHARE", "NO", "KEY"})
 
 
@@ -163,9 +169,8 @@ class Cursor:
         else:
             shown = {STRING: "A text", QUOTED: "A name", OTHER: "A character outside quotes"}
             message = f"{shown.get(token.symbol, token.text)} is not expected here."
-        return InvalidSql(
-            f"The statement does not parse: {message}", suggestion="Check its syntax.", offset=token.start
-        )
+        hint = _HINTS.get(token.symbol, "Check its syntax.")
+        return InvalidSql(f"The statement does not parse: {message}", suggestion=hint, offset=token.start)
 
 
 def _closings(found: list[Token]) -> dict[int, int]:

@@ -12,7 +12,8 @@ _SETS = frozenset({"UNION", "INTERSECT", "EXCEPT"})
 _QUANTIFIERS = frozenset({"DISTINCT", "ALL"})
 _ROWS = frozenset({"ROW", "ROWS"})
 _GROUPINGS = frozenset({"ROLLUP", "CUBE"})
-_AFTER_GROUPS = _SETS | {END, ")", "HAVING", "WINDOW", "ORDER", "OFFSET", "LIMIT", "FETCH"}
+# Behind an ALL that is a column of that name.
+_AFTER_GROUPS = _SETS | {END, ",", ".", ")", "HAVING", "WINDOW", "ORDER", "OFFSET", "LIMIT", "FETCH"}
 
 
 class Queries(Relations):
@@ -122,8 +123,8 @@ class Queries(Relations):
             self.read_alias()
 
     def _groups(self) -> None:
-        if self.accept_any(_QUANTIFIERS) and self.symbol in _AFTER_GROUPS:
-            return  # a column called "all"
+        if self.ahead().symbol not in _AFTER_GROUPS:
+            self.accept_any(_QUANTIFIERS)
         while True:
             if self.symbol in _GROUPINGS:
                 self.advance()
