@@ -6,25 +6,33 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from dragoman import Database
+from dragoman import ConfigurationError, Database
 
 from dragoman_trino.options import Options
+from dragoman_trino.signing_in import method_of, sign_in, way_of
 
 if TYPE_CHECKING:
     import requests
     from requests.adapters import HTTPAdapter
+    from trino.auth import Authentication
 
 IDLE_CONNECTIONS: Final = 10
+NOBODY: Final = "dragoman"
+"""The user where nobody signs in and none is configured: the server wants some name."""
 DEADLINE: Final = "query_max_run_time"
 _REFUSALS = frozenset({"PERMISSION_DENIED", "INVALID_SESSION_PROPERTY"})
 
 
 class Connector:
-    """Makes sessions of one server; they share its connections and nothing else. Safe in threads."""
+    """Makes sessions of one server; they share its connections and nothing else. Safe in threads.
+
+    Raises `ConfigurationError` for settings that cannot go together.
+    """
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.options = Options(**database.options)
+        self.way = way_of(database, self.options)
         self.secure = self._secure()
         self.host = database.host or "localhost"
         self.port = database.port or (443 if self.secure else 8080)
@@ -32,13 +40,18 @@ class Connector:
         """Whether the server lets us set its deadline."""
         self._lock = threading.Lock()
         self._adapter: HTTPAdapter | None = None
+        self._method: Authentication | None = None
         self._environment: Mapping[str, Any] = {}
 
     def _secure(self) -> bool:
-        scheme = self.options.http_scheme
-        if scheme is not None:
-            return scheme == "https"
-        return bool(self.database.password or self.options.token or self.options.cert or self.database.port == 443)
+        secret = self.way != "none" or bool(self.options.extra_credentials)
+        scheme = self.options.http_scheme or ("https" if secret or self.database.port == 443 else "http")
+        if scheme == "http" and secret:
+            raise ConfigurationError(
+                f"databases.{self.database.name}: a password, token or credential is not sent over plain http.",
+                suggestion="Set options.http_scheme = 'https' and the port of https.",
+            )
+        return scheme == "https"
 
     @property
     def origin(self) -> str:
@@ -52,34 +65,37 @@ class Connector:
         The engine ends the statement after `seconds`; `headers` and `tags` go with it, beside the configured ones.
         """
         import requests
-        from trino.client import ClientSession, TrinoRequest
-        from trino.constants import HEADER_ENCODING
 
         session = requests.Session()
         self._connect(session)
-        options = self.options
-        database = self.database
-        TrinoRequest(
-            host=self.host,
-            port=self.port,
-            http_scheme="https" if self.secure else "http",
-            http_session=session,
-            client_session=ClientSession(
-                user=options.session_user or database.user or "dragoman",
-                catalog=_part(database.database, 0),
-                schema=database.schema or _part(database.database, 1),
-                source=options.source,
-                client_tags=[*options.client_tags, *tags],
-                properties={**options.session_properties, **self._deadline(seconds)},
-                extra_credential=[(name, secret.reveal()) for name, secret in options.extra_credentials.items()],
-                roles=options.roles,
-                timezone=options.timezone,
-            ),
-        )
-        # Results come in the answers themselves, never through a storage of the server's.
-        session.headers.pop(HEADER_ENCODING, None)
+        sign_in(session, self._method)
+        session.headers.update(self._headers(seconds, tags))
         session.headers.update(headers)
         return session
+
+    def _headers(self, seconds: float, tags: tuple[str, ...]) -> dict[str, str]:
+        """The headers that say who asks and with which settings."""
+        from trino.client import ClientSession, TrinoRequest
+        from trino.constants import HEADER_ENCODING, HEADER_USER
+
+        options, database = self.options, self.database
+        user = options.session_user or database.user
+        session = ClientSession(
+            user=user or NOBODY,
+            catalog=_part(database.database, 0),
+            schema=database.schema or _part(database.database, 1),
+            source=options.source,
+            client_tags=[*options.client_tags, *tags],
+            properties={**options.properties(), **self._deadline(seconds)},
+            extra_credential=[(name, secret.reveal()) for name, secret in options.extra_credentials.items()],
+            roles=options.roles,
+            timezone=options.timezone,
+        )
+        told = TrinoRequest(host=self.host, port=self.port, client_session=session).http_headers
+        # Results come in the answers themselves, never through a storage of the server's; and who signs in without a
+        # name of ours is called what the server calls him.
+        left_out = {HEADER_ENCODING} | (set() if user or self.way == "none" else {HEADER_USER})
+        return {name: value for name, value in told.items() if value is not None and name not in left_out}
 
     def learned(self, error: Mapping[str, Any]) -> bool:
         """Whether a failure tells that the server does not let us set its deadline; we stop trying."""
@@ -97,11 +113,21 @@ class Connector:
         with self._lock:
             if self._adapter is None:
                 self._adapter = HTTPAdapter(pool_connections=1, pool_maxsize=IDLE_CONNECTIONS)
-                self._environment = session.merge_environment_settings(self.origin, {}, None, self.options.verify, None)
+                self._method = method_of(self.database, self.options)
+                self._environment = session.merge_environment_settings(self.origin, {}, None, self._verify(), None)
         session.trust_env = False
         session.mount(f"{self.origin}/", self._adapter)
         session.proxies = dict(self._environment["proxies"])
         session.verify = self._environment["verify"]
+        if self.options.cert:
+            session.cert = (self._path(self.options.cert), self._path(self.options.key or self.options.cert))
+
+    def _verify(self) -> bool | str:
+        verify = self.options.verify
+        return self._path(verify) if isinstance(verify, str) else verify
+
+    def _path(self, given: str) -> str:
+        return str(self.database.folder / given)
 
     def close(self) -> None:
         """Close the connections."""

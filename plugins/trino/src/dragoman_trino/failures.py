@@ -105,9 +105,13 @@ _NAMES = (
     re.compile(r"Schema '(.+?)' (?:does not exist|not found)"),
     re.compile(r"Catalog '(.+?)' (?:does not exist|not found)"),
 )
+# Of the packages that sign in: their messages may hold addresses and names.
+_SIGNING_IN = ("trino.", "requests_kerberos.", "requests_gssapi.", "gssapi.", "krb5.", "spnego.")
 _POSITION = re.compile(r"line \d+:\d+: ")
 # A statement in a header that does not parse is refused before it is a query.
 _UNPREPARED = re.compile(r"Prepared-Statement header: line (\d+):(\d+): (.+)", re.DOTALL)
+# So are roles and users that are not let in: the answer is the server's traceback, of which this is the first line.
+_DENIED = re.compile(r"AccessDeniedException: (Access Denied: .+)")
 _CONNECTOR = re.compile(r"io\.trino\.plugin\.(\w+)\.")
 # What messages of a source behind the server may hold: URLs, addresses with a port, files.
 _PRIVATE = re.compile(r"\b[a-z][a-z0-9+.:-]*://\S+|\b[\w.-]+:\d{2,5}\b|(?<![\w.])/[\w.-]+(?:/[\w.-]+)+")
@@ -129,6 +133,14 @@ def translated(database: str, statement: str = "", about: str = "") -> Generator
         raise _refused(error, database, statement, about) from None
     except OSError as error:  # requests' own errors are of this kind
         raise _network_error(error, database) from None
+    except UnicodeError:
+        raise unreachable(
+            database, "a name in its options cannot be sent", "Use ASCII for user, source and tags."
+        ) from None
+    except Exception as error:
+        if not type(error).__module__.startswith(_SIGNING_IN):
+            raise
+        raise unreachable(database, "signing in failed", "Check `auth` and its options in the configuration.") from None
 
 
 def _server_error(error: Mapping[str, Any], database: str, statement: str, about: str) -> DragomanError:
@@ -185,8 +197,11 @@ def _refused(refusal: HttpStatus, database: str, statement: str, about: str) -> 
     status = refusal.status
     if status == 400 and (found := _UNPREPARED.search(refusal.text)):
         location = {"lineNumber": int(found[1]), "columnNumber": int(found[2])}
-        report = {"errorName": "SYNTAX_ERROR", "errorLocation": location, "message": found[3]}
+        report = {"errorName": "SYNTAX_ERROR", "errorType": "USER_ERROR", "errorLocation": location}
+        report["message"] = found[3]
         return _server_error(report, database, statement, about)
+    if found := _DENIED.search(refusal.text):
+        return unreachable(database, found[1], "Check user, session_user and roles in the configuration.")
     if status == 401:
         return unreachable(
             database,
@@ -219,7 +234,7 @@ def _network_error(error: OSError, database: str) -> DragomanError:
             return unreachable(database, _reason(error))
         case requests.exceptions.RequestException():
             return unreachable(database, "its options cannot be used", "Check its options in the configuration.")
-        case FileNotFoundError():
+        case _ if isinstance(error, FileNotFoundError) or "certificate" in str(error):
             return unreachable(database, "a certificate or key is not where the configuration says")
         case _:
             return unreachable(database, "the network or the configuration does not allow it")
