@@ -40,6 +40,9 @@ from dragoman_trino.tables import (
 if TYPE_CHECKING:
     from dragoman_trino.client import Client
 
+_OPTIONAL = (queries.comments, queries.views, queries.materialized_views)
+PLAIN_CONNECTORS = frozenset({"system", "tpch", "tpcds", "jmx"})
+"""Their tables have no comments, and they have no views."""
 AT_ONCE = 4
 """Statements asked at once: the server has other work, and each of them may ask a metastore."""
 PATIENCE = 3
@@ -151,7 +154,7 @@ class TrinoInspector(Inspector):
         relations = await self._heard(catalog, queries.relations(name, scope))
         if isinstance(relations, DragomanError):
             return relations
-        optional = (queries.comments, queries.views, queries.materialized_views)
+        optional = () if catalog.connector in PLAIN_CONNECTORS else _OPTIONAL
         asked = (self._optional(query(name, scope)) for query in optional)
         columns, *rest = await together(self._alternatives(*queries.columns(name, scope)), *asked)
         if isinstance(columns, DragomanError):
