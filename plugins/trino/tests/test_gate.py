@@ -211,6 +211,13 @@ async def test_nothing_outside_the_configured_schemas_is_read_or_shown(text: str
     await checked(text, LAKE)
 
 
+async def test_a_schema_alone_is_of_any_catalog_when_the_session_has_none():
+    anywhere = Database(name="lake", dialect="trino", schemas=("tiny",))
+    await checked("SELECT * FROM tpch.tiny.nation, memory.tiny.t", anywhere)
+    with pytest.raises(UnsafeSql):
+        await checked("SELECT * FROM tpch.sf1.nation", anywhere)
+
+
 def test_writes_are_told_apart_from_mistakes():
     with pytest.raises(WriteDenied):
         ReadOnly(plugin.dialect, LAKE).judge(read("EXECUTE IMMEDIATE 'SELECT 1'"))

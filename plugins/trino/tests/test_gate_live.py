@@ -1,12 +1,15 @@
 """The gate on a live server, as a user who may do everything: what is allowed runs, what is refused leaves no trace."""
 
 import contextlib
+import dataclasses
 import itertools
 from collections.abc import AsyncGenerator
 
 import pytest
 from dragoman import Database, DragomanError, Gateway, UnsafeSql
 from dragoman.testing.corpus import cases, setup
+from dragoman_trino import doctor
+from dragoman_trino.client import Client
 from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.reserved import RESERVED
 from dragoman_trino.rules import allowed, read_policy, sort_out
@@ -198,6 +201,25 @@ async def test_every_shipped_function_of_the_engine_is_one_of_this_server(trino_
     listed = {row[0].lower() for row in await trino_server.run("SHOW FUNCTIONS")}
     added = {name for kind in ("forms", "plugins") for group in read_policy()[kind] for name in group["names"].split()}
     assert allowed().functions - added <= listed
+
+
+async def test_the_doctor_tells_where_the_lists_and_the_server_differ(
+    trino_server: Server, monkeypatch: pytest.MonkeyPatch
+):
+    database = trino_server.configured()
+    client = Client(database)
+    try:
+        same = {finding.subject for finding in await doctor.examine(client, database)}
+        shorter = dataclasses.replace(allowed(), functions=allowed().functions - {"lower", "upper"})
+        policy = {**read_policy(), "changing": [{"reason": "tables", "names": "sequence exclude_columns"}]}
+        monkeypatch.setattr(doctor, "allowed", lambda: shorter)
+        monkeypatch.setattr(doctor, "read_policy", lambda: policy)
+        found = {finding.subject: finding.message for finding in await doctor.examine(client, database)}
+    finally:
+        await client.aclose()
+    assert same.isdisjoint({"unlisted_functions", "changed_functions"})
+    assert found["unlisted_functions"].endswith("lower, upper.")
+    assert found["changed_functions"].endswith("rand, random, shuffle, uuid.")
 
 
 async def test_reserved_words_are_no_names_and_the_others_are(trino_server: Server):

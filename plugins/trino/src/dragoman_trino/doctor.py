@@ -16,6 +16,7 @@ from dragoman import ConnectionFailed, Database, DragomanError, Finding, Relatio
 
 from dragoman_trino import queries
 from dragoman_trino.concurrency import together
+from dragoman_trino.rules import allowed, read_policy, sort_out
 from dragoman_trino.tables import SYSTEM_SCHEMA
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ async def examine(client: Client, database: Database) -> list[Finding]:
         doctor.watching(),
         doctor.properties(),
         doctor.signing_in(),
+        doctor.functions(),
     )
     return sorted((each for some in found for each in some), key=lambda each: _GRAVITY[each.severity])
 
@@ -167,6 +169,33 @@ class _Doctor:
             ),
         )
 
+    async def functions(self) -> Sequence[Finding]:
+        """Does the server have functions the shipped lists do not know, or call one changing that they let pass?"""
+        rows = await self._rows("SHOW FUNCTIONS")
+        passing = sort_out(read_policy(), [(row[0], row[3], row[4]) for row in rows])
+        here, shipped = frozenset[str]().union(*passing.values()), allowed().functions
+        findings: list[Finding] = []
+        if unknown := sorted(here - shipped - self.database.allow_functions):
+            findings.append(
+                Finding(
+                    severity="note",
+                    subject="unlisted_functions",
+                    message=f"This server has functions that were not reviewed yet and are refused: {_some(unknown)}.",
+                    remedy="Upgrade dragoman-trino; until then allow those that are needed by"
+                    f" databases.{self.database.name}.allow_functions.",
+                )
+            )
+        if changed := sorted(shipped & {row[0].lower() for row in rows} - here):
+            findings.append(
+                Finding(
+                    severity="warning",
+                    subject="changed_functions",
+                    message=f"The lists let functions pass that this server calls changing: {_some(changed)}.",
+                    remedy="Report it to dragoman-trino: a later server changed what they do.",
+                )
+            )
+        return findings
+
     # Asking
 
     async def _schemas(self) -> list[Relation]:
@@ -228,8 +257,12 @@ def _insertion(table: Relation) -> str:
 def _listed(relations: Sequence[Relation]) -> str:
     """Tables, or the schemas of those that are not there, each once."""
     names = dict.fromkeys(f"{each.catalog}.{each.schema}" if each.name == PROBE else str(each) for each in relations)
+    return _some(list(names))
+
+
+def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(list(names)[:SHOWN]) + more
+    return ", ".join(names[:SHOWN]) + more
 
 
 def _json(rules: dict[str, Any]) -> str:

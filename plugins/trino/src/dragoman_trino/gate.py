@@ -71,7 +71,8 @@ class TrinoGate(Validator):
         database = self._database
         home = (database.database or "").lower()
         catalog, schema = catalog or home, schema or (database.schema or "").lower()
-        return (catalog, schema) in self._schemas or (catalog == home and (schema,) in self._schemas)
+        # A schema alone is one of the session's catalog, if it has one.
+        return (catalog, schema) in self._schemas or ((not home or catalog == home) and (schema,) in self._schemas)
 
     def _closed(self, what: str, offset: int) -> UnsafeSql:
         return UnsafeSql(

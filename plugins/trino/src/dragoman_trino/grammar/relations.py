@@ -100,19 +100,16 @@ class Relations(Windows, abc.ABC):
             self.expect(")")
 
     def _primary(self) -> None:
-        following = self.ahead().symbol
-        if self.symbol == "(":
-            if self.opens_query():
-                self.read_query_in_parentheses()
-                return
-            self.advance()
+        if self.symbol == "(" and self.opens_query():
+            self.read_query_in_parentheses()
+        elif self.accept("("):
             self._relation()
             self.expect(")")
         elif self.accept("UNNEST", "("):
             self.read_expressions()
             self.expect(")")
             self.accept("WITH", "ORDINALITY")
-        elif self.symbol == "LATERAL" and following == "(":
+        elif self.at("LATERAL", "("):
             self.advance()
             self.read_query_in_parentheses()
         elif self.accept("TABLE", "("):
@@ -122,11 +119,14 @@ class Relations(Windows, abc.ABC):
             self._json_table()
             self.expect(")")
         else:
-            self.read_relation_name()
-            if self.symbol == "FOR" and self.ahead().symbol in _PERIODS:
-                self.advance(2)
-                self.expect("AS", "OF")
-                self.read_expression()
+            self._table_name()
+
+    def _table_name(self) -> None:
+        self.read_relation_name()
+        if self.symbol == "FOR" and self.ahead().symbol in _PERIODS:
+            self.advance(2)
+            self.expect("AS", "OF")
+            self.read_expression()
 
     # Table functions
 
@@ -140,13 +140,13 @@ class Relations(Windows, abc.ABC):
             while self.accept(","):
                 self._table_argument()
         if self.accept("COPARTITION"):
-            self.read_columns_of_tables()
+            self._partners()
             while self.accept(","):
-                self.read_columns_of_tables()
+                self._partners()
         self.expect(")")
 
-    def read_columns_of_tables(self) -> None:
-        """Read names of arguments, dotted as tables are, in parentheses."""
+    def _partners(self) -> None:
+        """Names of arguments that are partitioned alike; they are dotted as tables are, and read nothing more."""
         self.expect("(")
         self.read_names()
         while self.accept(","):

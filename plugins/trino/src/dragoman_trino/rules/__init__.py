@@ -11,8 +11,6 @@ from fnmatch import fnmatchcase, translate
 from importlib.resources import files
 from typing import Any
 
-from dragoman import Rules
-
 Policy = Mapping[str, Any]
 
 
@@ -83,9 +81,3 @@ def _fitting(groups: Iterable[Mapping[str, str]]) -> re.Pattern[str]:
 
 def _read(name: str) -> dict[str, Any]:
     return tomllib.loads((files(__name__) / name).read_text(encoding="utf-8"))
-
-
-def shipped() -> Rules:
-    """Return the functions as the core's rules have them, for what wants to know them without the gate."""
-    policy = read_policy()
-    return Rules(functions=allowed().functions, table_functions=frozenset(names(policy["tables"])))
