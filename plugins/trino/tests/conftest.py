@@ -10,6 +10,13 @@ from dragoman_trino.testing.fixtures import trino_server
 __all__ = ["trino_server"]
 
 
+def pytest_collection_modifyitems(items):
+    # Whichever test comes first waits for the server, at the very first time for its download too.
+    for item in items:
+        if "trino_server" in item.fixturenames or "secure_port" in item.fixturenames:
+            item.add_marker(pytest.mark.timeout(400))
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
