@@ -159,4 +159,5 @@ async def test_a_policy_that_misbehaves_keeps_the_database_closed(method, body, 
         with pytest.raises(DialectError) as raised:
             await gateway.query("shop", "SELECT 1")
     assert what in raised.value.message
-    assert "audit of dragoman-audit" in raised.value.message
+    assert f"The hook {method.partition('(')[0]} of 'audit' of dragoman-audit 1.0 " in raised.value.message
+    assert "Upgrade dragoman-audit or report it" in raised.value.suggestion

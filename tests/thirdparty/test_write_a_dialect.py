@@ -1,34 +1,93 @@
-"""The page on writing a dialect shows the real one: every block is cut from its files, every name is there."""
+"""The page on writing a dialect, followed: each command runs and each file is written, in order, in a clean folder."""
 
+import difflib
 import re
+import shlex
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from dragoman.testing import DialectConformance
 
-ROOT = Path(__file__).parents[2]
-PLUGIN = ROOT / "tests" / "thirdparty" / "dragoman-duckdb"
-PAGE = (ROOT / "docs" / "write-a-dialect.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(?:python|toml)\n(.*?)```", PAGE, re.DOTALL)
-SOURCES = [
-    path.read_text(encoding="utf-8")
-    for path in (
-        PLUGIN / "pyproject.toml",
-        PLUGIN / "src" / "dragoman_duckdb" / "__init__.py",
-        PLUGIN / "tests" / "test_conformance.py",
-    )
-]
+PAGE = (Path(__file__).parents[2] / "docs" / "write-a-dialect.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', PAGE, re.DOTALL | re.MULTILINE)
+FILES = {title: body for language, title, body in BLOCKS if language == "python"}
+MARK = "@@ "
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=[block.partition("\n")[0] for block in BLOCKS])
-def test_a_block_is_cut_from_the_real_distribution(block: str):
-    assert any(block in source for source in SOURCES)
+@dataclass(frozen=True)
+class Step:
+    """A command of the page, and the lines that the page says it prints."""
+
+    command: str
+    printed: tuple[str, ...]
 
 
-def test_every_file_of_the_distribution_is_on_the_page():
-    shown = set(re.findall(r"^  (\S+\.\S+|\S+/py\.typed)", PAGE, re.MULTILINE))
-    files = {str(path.relative_to(PLUGIN)) for path in PLUGIN.rglob("*") if path.suffix in {".py", ".toml", ".typed"}}
-    assert shown == files
+def steps(block: str) -> list[Step]:
+    """The commands of a console block."""
+    parts = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+    return [Step(command, tuple(printed.splitlines())) for command, printed in parts]
+
+
+def script() -> str:
+    """The whole page as one shell's work; each command is announced by its number."""
+    lines, number = ["set -euo pipefail"], 0
+    for language, title, body in BLOCKS:
+        if language == "python":
+            lines.append(f"printf %s {shlex.quote(body)} > {shlex.quote(title)}")
+        for step in steps(body) if language == "console" else ():
+            lines += [f"echo; echo '{MARK}{number}'", step.command]
+            number += 1
+    return "\n".join(lines)
+
+
+@pytest.fixture(scope="module")
+def followed(clean):
+    """What each command printed, in order."""
+    (clean.folder / "page.sh").write_text(script(), encoding="utf-8")
+    output = clean.run("bash", clean.folder / "page.sh")
+    return [part.partition("\n")[2] for part in output.split(f"\n{MARK}")[1:]]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_every_command_works_and_prints_what_the_page_says(followed):
+    everything = [step for language, _, body in BLOCKS if language == "console" for step in steps(body)]
+    assert len(followed) == len(everything)
+    for step, output in zip(everything, followed, strict=True):
+        assert [line for line in step.printed if line not in output] == [], step.command
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_kit_leaves_nothing_out(followed):
+    required, everything = (output for output in followed if " passed" in output)
+    assert re.findall(r"\d+ (?:failed|error|skipped)", required + everything) == []
+    assert int(re.search(r"(\d+) passed", everything)[1]) > int(re.search(r"(\d+) passed", required)[1]) > 60
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_author_s_own_lines_are_as_many_as_the_page_says(followed, clean):
+    """Counted: what stands in the two files and new-dialect did not write."""
+    other = clean.folder / "again"
+    options = ("--sqlalchemy", "--driver", "duckdb-engine", "--into", other)
+    clean.run(clean.bin / "python", "-m", "dragoman", "new-dialect", "duckdb2", *options)
+    own = 0
+    for title, body in FILES.items():
+        generated = (other / "dragoman-duckdb2" / title.replace("_duckdb", "_duckdb2")).read_text(encoding="utf-8")
+        before = generated.replace("duckdb2", "duckdb").replace("Duckdb2", "Duckdb").splitlines()
+        added = [line[2:] for line in difflib.ndiff(before, body.splitlines()) if line.startswith("+ ")]
+        own += sum(1 for line in added if line.strip())
+    claimed = int(re.search(r"by (\d+) lines of your own", PAGE)[1])
+    assert own == claimed
+    assert claimed < 60
+
+
+def test_every_block_is_run_or_written():
+    assert [body for language, title, body in BLOCKS if language not in {"python", "console"}] == []
+    assert all(title for language, title, _ in BLOCKS if language == "python")
+    assert PAGE.count("\n```") == 2 * len(BLOCKS)
 
 
 def test_every_attribute_on_the_page_may_be_overridden():

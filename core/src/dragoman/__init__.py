@@ -91,12 +91,15 @@ _HOMES = {
     " WriteDenied",
     "dragoman.gateway": "Gateway",
     "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
-    "dragoman.model": "Batch Column Constraint Database DeclaredKey Encoded ExplainOptions Finding ForeignKey Index Inspection"
-    " Kind Limits Plan Principal Relation Request Result RowStream Schema Scope Secret Table TableColumn Truncation",
+    "dragoman.model": "Batch Column Constraint Database DeclaredKey Encoded ExplainOptions Finding ForeignKey"
+    " Index Inspection Kind Limits Plan Principal Relation Request Result RowStream Schema Scope Secret Table"
+    " TableColumn Truncation",
     "dragoman.results": "encode",
     "dragoman.sql": "Statement",
     "dragoman.sql.lexicon": "Lexicon",
 }
+# Former names and what they are called now. They work, with a warning, until the next contract.
+_FORMER: dict[str, str] = {}
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
@@ -171,6 +174,16 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _FORMER:
+        import warnings
+
+        now = _FORMER[name]
+        warnings.warn(
+            f"dragoman.{name} is called dragoman.{now} now; the former name goes with the next contract.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(importlib.import_module(__name__), now)
     if name not in _HOME:
         raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import abc
 import enum
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from dragoman.errors import Unsupported
@@ -183,7 +184,14 @@ class Executor(abc.ABC):
 
         Reads only. A check the role may not make is a note that says so, never an error; raises `ConnectionFailed`.
         """
-        return ()
+        return (
+            Finding(
+                severity="note",
+                subject="no_checks",
+                message="This dialect brings no checks of its own: what the role may do was not looked at.",
+                remedy="Use a role that may only SELECT, and ask the plugin's authors for `Executor.doctor`.",
+            ),
+        )
 
     async def aclose(self) -> None:
         """Release every connection, process and thread. Called once; no stream is open."""
@@ -275,12 +283,24 @@ class WrappedInspector(Inspector):
         await self.inner.aclose()
 
 
+def _no_views() -> Mapping[Relation, tuple[tuple[Relation, str], ...] | None]:
+    return MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a statement touches, resolved against the catalog: relations, and columns as (relation, column name)."""
+    """What a statement touches, resolved against the catalog: relations, and columns as (relation, column name).
+
+    Where that is not certain there are too many columns, never too few; `*` is every column of a relation the catalog
+    does not know. A view is a relation with columns of its own; `views` tells for each the columns that its definition
+    touches, those below further views included, or None where that cannot be told. `unlisted`: the relations of which
+    the catalog tells no columns, because they are the engine's own or not there.
+    """
 
     relations: tuple[Relation, ...]
     columns: tuple[tuple[Relation, str], ...] = ()
+    views: Mapping[Relation, tuple[tuple[Relation, str], ...] | None] = field(default_factory=_no_views, hash=False)
+    unlisted: tuple[Relation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,10 +321,14 @@ class Validator(abc.ABC):
     """May refuse a statement before it runs. Silence is consent; any one validator refuses.
 
     Verdicts are remembered by statement, database and catalog version; one that also depends on who asks sets
-    `depends_on_principal`.
+    `depends_on_principal`, one that depends on anything else overrides `state`.
     """
 
     depends_on_principal: ClassVar[bool] = False
+
+    async def state(self) -> object:
+        """Return what verdicts depend on besides: they end once it differs. Asked before every statement, so cheap."""
+        return None
 
     @abc.abstractmethod
     async def check(self, statement: Statement, call: Call) -> None:

@@ -7,8 +7,9 @@ missing hook cannot be instantiated. A policy plugin subclasses `PolicyPlugin` a
 from __future__ import annotations
 
 import abc
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pluggy
 
@@ -52,11 +53,20 @@ class DialectPlugin(abc.ABC):
 class PolicyPlugin:
     """Sees every database, whatever its dialect: may wrap executors and inspectors and add validators.
 
-    `contract`: the contract version it was written for. What wraps should subclass `WrappedExecutor` or
-    `WrappedInspector`, so that whatever it does not change goes through, later additions to the contract included.
+    `contract`: the contract version it was written for. `options`: a dataclass of its settings, which stand in the
+    configuration under `[policies.NAME]`; the core checks and builds it. What wraps should subclass `WrappedExecutor`
+    or `WrappedInspector`, so that whatever it does not change goes through, later additions to the contract included.
     """
 
     contract: int = 1
+    options: type[Any] | None = None
+
+    def configured(self, options: Any) -> PolicyPlugin:
+        """Return the policy for one gateway; `options` is an instance of the declared dataclass, or None without one.
+
+        Called once when a gateway is made. Keep nothing of it in the module: there may be several gateways.
+        """
+        return self
 
     def wrap_executor(self, executor: Executor, database: Database) -> Executor:
         """Return the executor to use instead, usually one that calls `executor`."""
@@ -69,15 +79,3 @@ class PolicyPlugin:
     def further_validators(self, database: Database) -> Sequence[Validator]:
         """Return further checks of statements sent to `database`."""
         return ()
-
-    @hookimpl(wrapper=True, specname="executor")
-    def _executor(self, database: Database) -> Generator[None, Executor, Executor]:
-        return self.wrap_executor((yield), database)
-
-    @hookimpl(wrapper=True, specname="inspector")
-    def _inspector(self, database: Database, executor: Executor) -> Generator[None, Inspector, Inspector]:
-        return self.wrap_inspector((yield), database)
-
-    @hookimpl(specname="validators")
-    def _validators(self, database: Database) -> Sequence[Validator]:
-        return self.further_validators(database)

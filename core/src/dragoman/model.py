@@ -181,7 +181,10 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """A primary key, unique, check or exclusion constraint. `definition`: the database's text, for the last two."""
+    """A primary key, unique, check or exclusion constraint.
+
+    `definition`: the database's text, for the last two always, for others where it says more than the columns do.
+    """
 
     type: Literal["PRIMARY KEY", "UNIQUE", "CHECK", "EXCLUDE"]
     name: str | None = None
@@ -191,7 +194,10 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignKey:
-    """A foreign key: `columns` of `relation` point to `referenced_columns` of `references`, in this order."""
+    """A foreign key: `columns` of `relation` point to `referenced_columns` of `references`, in this order.
+
+    `definition`: the database's text, where it says more than the other fields do (DEFERRABLE, MATCH FULL, ...).
+    """
 
     relation: Relation
     columns: tuple[str, ...]
@@ -201,6 +207,7 @@ class ForeignKey:
     on_update: str | None = None
     on_delete: str | None = None
     declared: bool = False
+    definition: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -420,6 +427,9 @@ class Plan:
     sql: str | None = None
 
 
+Severity = Literal["danger", "warning", "note"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What a role could still do if every guard of ours failed, and the SQL or setting that closes it.
@@ -428,7 +438,7 @@ class Finding:
     missing), note (worth knowing). `subject` is a short stable name such as `superuser` or `write_grants`.
     """
 
-    severity: Literal["danger", "warning", "note"]
+    severity: Severity
     subject: str
     message: str
     remedy: str

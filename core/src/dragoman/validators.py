@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from dragoman.dialect import Call, Capability, Dialect, Reading, Validator
+from dragoman.dialect import Call, Capability, Dialect, Reading, Rules, Validator
 from dragoman.errors import InvalidSql, UnsafeSql, WriteDenied
 from dragoman.model import Database, Relation
 from dragoman.sql import Statement
@@ -67,12 +67,10 @@ class ReadOnly(Validator):
             return
         if Capability.GRAMMAR in self._dialect.capabilities:
             return
-        start = len(statement.text) - len(statement.text.lstrip())
         rules = self._dialect.rules
-        if any(pattern.fullmatch(statement.text, start) for pattern in rules.statements):
+        if any(pattern.fullmatch(statement.text, _start(statement)) for pattern in rules.statements):
             return
-        prefix = next((found for p in rules.prefixes if (found := p.match(statement.text, start))), None)
-        query = statement.after(prefix.end()) if prefix else statement
+        query = inner_query(statement, rules)
         self._check_kind(query)
         try:
             effect = query.effect
@@ -177,6 +175,17 @@ class ReadOnly(Validator):
 
 def _lower(names: Iterable[str]) -> frozenset[str]:
     return frozenset(name.lower() for name in names)
+
+
+def inner_query(statement: Statement, rules: Rules) -> Statement:
+    """Return the query that is judged by itself: what follows a prefix such as EXPLAIN, else the whole statement."""
+    found = (prefix.match(statement.text, _start(statement)) for prefix in rules.prefixes)
+    prefix = next(filter(None, found), None)
+    return statement.after(prefix.end()) if prefix else statement
+
+
+def _start(statement: Statement) -> int:
+    return len(statement.text) - len(statement.text.lstrip())
 
 
 def check_text(dialect: Dialect, text: str) -> None:

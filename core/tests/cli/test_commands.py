@@ -77,7 +77,7 @@ def test_describe_of_an_unknown_table_names_the_near_ones(dragoman: Dragoman) ->
 def test_dialects_lists_what_is_installed(dragoman: Dragoman) -> None:
     installed = {each["name"]: each for each in json.loads(dragoman("dialects", "--json").out)}
     sqlite = installed["sqlite"]
-    assert sqlite.keys() == {"name", "distribution", "version", "driver", "capabilities", "status", "error"}
+    assert sqlite.keys() == {"name", "distribution", "version", "driver", "capabilities", "status", "error", "kind"}
     assert (sqlite["distribution"], sqlite["status"], sqlite["error"]) == ("dragoman-sqlite", "ok", "")
     assert "sqlite" in dragoman("dialects").out
 

@@ -11,9 +11,43 @@ import dragoman
 import pytest
 from dragoman import errors, model
 
+MODULES = ("dragoman", "dragoman.sqlalchemy", "dragoman.testing")
 
-def test_the_public_names_are_sorted_and_named_once():
-    assert dragoman.__all__ == ordered(set(dragoman.__all__))
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_public_names_are_sorted_and_named_once(module: str):
+    names = importlib.import_module(module).__all__
+    assert names == ordered(set(names))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_is_documented(module: str):
+    public = importlib.import_module(module)
+    kinds = {name: getattr(public, name) for name in public.__all__}
+    written = {name: kind.__doc__ for name, kind in kinds.items() if inspect.isclass(kind) or inspect.isfunction(kind)}
+    generated = re.compile(r"\w+\([^)]*\)")  # a dataclass without a docstring is given its signature
+    assert [name for name, doc in written.items() if not doc or generated.fullmatch(doc)] == []
+
+
+@pytest.mark.parametrize("module", ["dragoman.sqlalchemy", "dragoman.testing"])
+def test_what_stands_in_the_open_is_public(module: str):
+    """Beside its list there are modules, and what was imported to be built upon, which is public elsewhere."""
+    public = importlib.import_module(module)
+    defined = {name for name, value in vars(public).items() if getattr(value, "__module__", "") == module}
+    assert {name for name in defined if not name.startswith("_")} <= set(public.__all__)
+    assert [name for name in public.__all__ if not hasattr(public, name)] == []
+
+
+def test_a_former_name_works_with_a_warning_that_tells_the_new_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(dragoman._FORMER, "Answer", "Result")
+    with pytest.warns(DeprecationWarning, match=r"dragoman\.Answer is called dragoman\.Result now") as warned:
+        assert dragoman.Answer is dragoman.Result
+    assert warned[0].filename == __file__
+
+
+def test_a_former_name_is_no_longer_public_and_its_successor_is():
+    assert not set(dragoman._FORMER) & set(dragoman.__all__)
+    assert set(dragoman._FORMER.values()) <= set(dragoman.__all__)
 
 
 def ordered(names: Iterable[str]) -> list[str]:

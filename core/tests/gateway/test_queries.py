@@ -156,7 +156,7 @@ async def test_a_name_that_resembles_nothing_is_shown_where_it_stands(gateway: G
 
 
 PLACED: list[tuple[str, type[DragomanError], str]] = [
-    ("SELECT id FROM customers WHERE", InvalidSql, "SELECT id FROM customers WHERE\n                         ^"),
+    ("SELECT id FROM customers WHERE", InvalidSql, "SELECT id FROM customers WHERE\n                              ^"),
     ("SELECT 1; SELECT 2", UnsafeSql, "SELECT 1; SELECT 2\n        ^"),
     ("SELECT /* why */ load_extension('x')", UnsafeSql, "SELECT /* why */ load_extension('x')\n                 ^"),
     ("DELETE FROM customers", WriteDenied, "DELETE FROM customers\n^"),

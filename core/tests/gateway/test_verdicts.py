@@ -47,7 +47,7 @@ class Personal(Noting):
 def judged_by(gateway: Gateway, validator: Noting) -> Noting:
     """Have the gateway's only database judge with one validator more."""
     opened = gateway.database()
-    opened.judge = judge.Judge(opened.dialect, opened.config, opened.catalog, [validator])
+    opened.judge = judge.Judge(opened.dialect, opened.config, opened.catalog, [validator], opened.source)
     return validator
 
 
@@ -72,6 +72,22 @@ async def test_a_validator_that_looks_at_who_asks_is_asked_for_each(gateway: Gat
     for name in ("ada", "grace", "ada"):
         await gateway.query("shop", "SELECT 1 AS one", principal=Principal(name))
     assert [who for _, _, who in noting.asked] == ["ada", "grace"]
+
+
+class Changing(Noting):
+    now = 1
+
+    async def state(self) -> object:
+        return self.now
+
+
+async def test_a_verdict_ends_with_the_state_it_was_made_in(gateway: Gateway):
+    noting = Changing()
+    judged_by(gateway, noting)
+    for now in (1, 1, 2, 2):
+        noting.now = now
+        await gateway.query("shop", "SELECT 1 AS one")
+    assert len(noting.asked) == 2
 
 
 async def test_a_refusal_is_not_remembered(gateway: Gateway):

@@ -151,9 +151,20 @@ async def test_one_plugin_may_have_two_names(install):
 HOOK_FAULTS = {
     "returns nothing": ("executor", "return None", "returned NoneType, not an Executor"),
     "returns another type": ("executor", "return 3", "returned int, not an Executor"),
+    "returns a class": (
+        "executor",
+        "return PretendExecutor",
+        "the class PretendExecutor, not an Executor: return an inst",
+    ),
+    "returns a coroutine": (
+        "executor",
+        "return PretendInspector().version()",
+        "coroutine, not an Executor: a hook is not",
+    ),
+    "leaves": ("inspector", "raise SystemExit(3)", "raised SystemExit"),
     "raises": ("executor", "raise KeyError(database.password.reveal())", "raised KeyError"),
     "an inspector that is none": ("inspector", "return executor", "not an Inspector"),
-    "one validator, not several": ("validators", "return object()", "gave a object, not a Validator"),
+    "one validator, not several": ("validators", "return object()", "gave an object, not a Validator"),
     "validators that are none": ("validators", "return ['x']", "gave a str, not a Validator"),
 }
 
@@ -224,3 +235,13 @@ def test_a_plugin_is_loaded_once_and_its_error_remembered(install):
     assert errors[0] is errors[1] is errors[2]
     assert isinstance(plugins.load("sqlite"), DialectPlugin)
     assert plugins.load("sqlite") is plugins.load("sqlite")
+
+
+def test_policies_are_listed_with_the_broken_ones_and_their_reason(install):
+    install("dragoman-odd", "1 / 0", policies={"odd": "plugin"})
+    install("dragoman-calm", "from dragoman import *\nplugin = PolicyPlugin()", policies={"calm": "plugin"})
+    known = {installed.name: installed for installed in Plugins.discover().installed() if installed.kind == "policy"}
+    assert (known["calm"].status, known["calm"].distribution) == ("ok", "dragoman-calm")
+    assert known["odd"].status == "broken"
+    assert "ZeroDivisionError" in known["odd"].error
+    assert "pip install --upgrade dragoman-odd" in known["odd"].error

@@ -185,6 +185,12 @@ def test_a_whole_row_is_all_its_columns():
     assert touched("SELECT regions FROM regions") == {("regions", "region"), ("regions", "title")}
 
 
+def test_under_other_names_all_columns_are_touched():
+    whole = {("regions", "region"), ("regions", "title")}
+    assert touched("SELECT x.title FROM regions AS x (title, region)") == whole
+    assert touched("SELECT j.a FROM (regions CROSS JOIN paid) AS j (a)") >= whole
+
+
 def test_what_cannot_be_followed_is_refused():
     deep = "SELECT id FROM orders UNION " * 3000 + "SELECT id FROM orders"
     with pytest.raises(InvalidSql):

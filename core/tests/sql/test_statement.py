@@ -116,3 +116,20 @@ def test_sqlglot_is_imported_only_when_a_tree_is_wanted():
         "assert 'sqlglot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("step", ["[1]", ".f(1)", ".a", "(1)"])
+def test_a_name_with_too_many_steps_after_it_is_refused_before_a_parser_crawls_over_it(step: str):
+    with pytest.raises(InvalidSql, match="in a row"):
+        _ = statement("select a" + step * 10_000, "trino", Lexicon()).tree
+
+
+@pytest.mark.parametrize(
+    "text", ["select a.b.c[1][2].d", "select " + ",".join(["a[1]"] * 1000), "select f(" + "(1)," * 1000 + "2)"]
+)
+def test_steps_of_different_names_do_not_add_up(text: str):
+    assert statement(text, "trino", Lexicon()).relations() == ()
+
+
+def test_a_call_behind_a_dot_without_a_name_before_it_is_still_found():
+    assert statement("SELECT 1 w LATERAL.notes('x') AS n").functions() == ("lateral.notes",)

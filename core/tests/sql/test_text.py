@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 SQLITE = Lexicon(identifier_quotes='"[`', unclosed_comment_ends=True, dollar_names=True)
 POSTGRES = Lexicon(escape_strings=True, dollar_quotes=True, nested_comments=True, dollar_names=True, parameters="$")
+SPACED = Lexicon(spaced_comments=True)
 MYSQL = Lexicon(identifier_quotes="`", backslash_escapes=True, hash_comments=True)
 TRINO = Lexicon(marks="{}$:")
 
@@ -166,3 +167,17 @@ def test_a_statement_keeps_its_secrets_out_of_its_repr():
     assert repr(statement) == f"Statement({statement.hash})"
     assert (statement.original, statement.text) == ("select 'secret' -- x", "select 'secret'")
     assert len(statement.hash) == 16
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [("SELECT 1 -- one", "SELECT 1"), ("SELECT 1 --", "SELECT 1"), ("SELECT 5 - -1", "SELECT 5 - -1")],
+)
+def test_where_a_comment_needs_a_space_dashes_before_one_begin_it(text, cleaned):
+    assert clean(text, SPACED) == cleaned
+
+
+@pytest.mark.parametrize("text", ["SELECT 5--1", "SELECT 1 --x\n FROM t", "SELECT 1 --\x0b"])
+def test_where_a_comment_needs_a_space_dashes_without_one_are_refused(text):
+    with pytest.raises(InvalidSql):
+        clean(text, SPACED)

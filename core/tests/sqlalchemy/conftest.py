@@ -59,8 +59,8 @@ def shop(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def lite():
-    def build(url: str, name: str = "shop") -> LiteExecutor:
-        return LiteExecutor(Database(name=name, dialect="lite", pool_size=2, timeout=20), DIALECT, url)
+    def build(url: str, name: str = "shop", pool_size: int = 2) -> LiteExecutor:
+        return LiteExecutor(Database(name=name, dialect="lite", pool_size=pool_size, timeout=20), DIALECT, url)
 
     return build
 

@@ -21,6 +21,8 @@ from dragoman import (
     TableNotFound,
     WriteDenied,
 )
+from dragoman.sqlalchemy.failures import translated
+from sqlalchemy.exc import OperationalError, ProgrammingError
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 SECONDS = 5
@@ -168,6 +170,36 @@ async def test_a_driver_that_is_not_installed_is_an_error_of_ours(lite):
 def test_the_core_does_not_import_sqlalchemy():
     code = "import sys, dragoman, dragoman.gateway, dragoman.plugins; sys.exit('sqlalchemy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+async def test_a_statement_runs_beside_one_that_holds_the_only_connection(shop: Path, lite):
+    executor = lite(f"sqlite+aiosqlite:///{shop}", pool_size=1)
+    async with executor.open(Request(statement="SELECT id FROM orders")):
+        await executor.beside("SELECT 1")
+        with pytest.raises(OperationalError):
+            await executor.beside("SELECT * FROM nowhere")
+    await executor.aclose()
+
+
+async def test_before_the_first_connection_there_is_nothing_to_be_beside(tmp_path: Path, lite):
+    executor = lite(f"sqlite:///{tmp_path}/none.db")
+    await executor.beside("SELECT 1")
+    assert not (tmp_path / "none.db").exists()
+
+
+async def test_a_dialect_may_send_a_statement_in_a_way_of_its_own(executor, monkeypatch):
+    monkeypatch.setattr(
+        type(executor), "bind", lambda self, request, style: (f"SELECT * FROM ({request.statement})", None)
+    )
+    assert await ask(executor, "SELECT 1 AS a") == (["a"], [(1,)])
+
+
+def test_the_number_before_a_message_is_not_shown():
+    driver_error = ProgrammingError("SELECT", None, Exception(1146, "Table 'x.y' doesn't exist"))
+    patterns = ((r"^\(1146, .*'(?:\w+\.)?(?P<name>\w+)'", TableNotFound),)
+    with pytest.raises(TableNotFound) as caught, translated("shop", patterns, ()):
+        raise driver_error
+    assert (caught.value.message, caught.value.identifier) == ("Table 'x.y' doesn't exist", "y")
 
 
 async def idle() -> bool:

@@ -16,10 +16,12 @@ from typing import ClassVar
 from dragoman import (
     Capability,
     Column,
+    ConnectionFailed,
     Database,
     DialectPlugin,
     Encoded,
     Executor,
+    Finding,
     Inspector,
     InvalidSql,
     Kind,
@@ -34,7 +36,7 @@ from dragoman_sqlite.plugin import plugin as sqlite
 
 PLUGINS = {}
 CATCHES = {}
-"""The case of the kit that must fail for each mutant."""
+"""The case of the kit that must fail for each mutant, and words of its message that name the cause."""
 
 
 class Wrapped(Executor):
@@ -97,7 +99,7 @@ class Mutant(DialectPlugin):
         return self.inspector_fault(inspector) if self.inspector_fault else inspector
 
 
-def mutant(case: str):
+def mutant(case: str, *, says: str):
     """Register a plugin whose executor, inspector or own class has a fault, under the fault's name."""
 
     def register(fault: type) -> type:
@@ -107,15 +109,15 @@ def mutant(case: str):
             plugin.executor_fault = fault
         elif issubclass(fault, Inspector):
             plugin.inspector_fault = fault
-        PLUGINS[name], CATCHES[name] = plugin, case
+        PLUGINS[name], CATCHES[name] = plugin, (case, says)
         return fault
 
     return register
 
 
-def described(mutant: str, case: str, /, **changes) -> None:
+def described(mutant: str, case: str, /, *, says: str, **changes) -> None:
     """Register a plugin that works and describes itself wrongly."""
-    PLUGINS[mutant], CATCHES[mutant] = Mutant(mutant, **changes), case
+    PLUGINS[mutant], CATCHES[mutant] = Mutant(mutant, **changes), (case, says)
 
 
 class Rewritten(Wrapped):
@@ -178,7 +180,7 @@ class Bare(Wrapped):
 # Rows and values
 
 
-@mutant("a_result_of_one_row_more_is_truncated_and_says_so")
+@mutant("a_result_of_one_row_more_is_truncated_and_says_so", says="at least limits.max_rows + 1 rows")
 class StopsAtTheLimit(Rewritten):
     """Never tells of the row after the limit."""
 
@@ -193,19 +195,19 @@ class StopsAtTheLimit(Rewritten):
             left -= len(batch.rows[:left])
 
 
-@mutant("nothing_is_lost_or_repeated_between_batches")
+@mutant("nothing_is_lost_or_repeated_between_batches", says="between batches")
 class LosesRowsBetweenBatches(Rewritten):
     def rows(self, rows):
         return rows[:-1] if len(rows) > 100 else rows
 
 
-@mutant("a_row_limit_keeps_the_order")
+@mutant("a_row_limit_keeps_the_order", says="the order")
 class LosesTheOrder(Rewritten):
     def rows(self, rows):
         return sorted(rows, key=str)
 
 
-@mutant("two_columns_of_one_name_both_survive")
+@mutant("two_columns_of_one_name_both_survive", says="never as mappings by name")
 class MergesColumnsOfOneName(Rewritten):
     @asynccontextmanager
     async def open(self, request):
@@ -220,26 +222,26 @@ class MergesColumnsOfOneName(Rewritten):
             yield [[row[at] for at in kept] for row in rows]
 
 
-@mutant("an_empty_result_has_its_columns")
+@mutant("an_empty_result_has_its_columns", says="not from its first row")
 class ForgetsTheColumnsOfAnEmptyResult(Bare):
     def fetch(self, request):
         columns, rows = super().fetch(request)
         return (columns if rows else []), rows
 
 
-@mutant("a_value_is_exact[integer_beyond_2_53]")
+@mutant("a_value_is_exact[integer_beyond_2_53]", says="as text where it rounds")
 class RoundsLargeIntegers(Rewritten):
     def rows(self, rows):
         return [[float(v) if isinstance(v, str) and v.lstrip("-").isdigit() else v for v in row] for row in rows]
 
 
-@mutant("null_and_empty_text_differ")
+@mutant("null_and_empty_text_differ", says="hand NULL on as None")
 class MakesNullAnEmptyText(Rewritten):
     def rows(self, rows):
         return [["" if value is None else value for value in row] for row in rows]
 
 
-@mutant("a_value_is_exact[unicode]")
+@mutant("a_value_is_exact[unicode]", says="exact values")
 class StripsTexts(Rewritten):
     def rows(self, rows):
         return [[v.encode("ascii", "ignore").decode() if isinstance(v, str) else v for v in row] for row in rows]
@@ -248,25 +250,25 @@ class StripsTexts(Rewritten):
 # Errors
 
 
-@mutant("the_executor_s_own_errors_are_ours[table]")
+@mutant("the_executor_s_own_errors_are_ours[table]", says="Translate the driver's exceptions")
 class LetsTheDriversErrorsOut(Bare):
     def translated(self, error):
         return error
 
 
-@mutant("the_executor_s_own_errors_are_ours[run_time]")
+@mutant("the_executor_s_own_errors_are_ours[run_time]", says="must be QUERY_ERROR")
 class CallsEveryErrorInvalidSql(Bare):
     def translated(self, error):
         return InvalidSql(str(error))
 
 
-@mutant("an_unknown_table_is_named_and_the_near_one_suggested")
+@mutant("an_unknown_table_is_named_and_the_near_one_suggested", says="set the error's `identifier`")
 class DoesNotNameWhatIsUnknown(Bare):
     def translated(self, error):
         return TableNotFound("no such table") if "no such table" in str(error) else super().translated(error)
 
 
-@mutant("no_error_shows_what_must_not_be_shown")
+@mutant("no_error_shows_what_must_not_be_shown", says="without places and secrets")
 class ShowsThePath(Bare):
     def translated(self, error):
         error = super().translated(error)
@@ -274,7 +276,7 @@ class ShowsThePath(Bare):
         return error
 
 
-@mutant("a_database_that_cannot_be_reached_is_named_and_its_address_is_not")
+@mutant("a_database_that_cannot_be_reached_is_named_and_its_address_is_not", says="without places and secrets")
 class ShowsThePassword(Wrapped):
     @asynccontextmanager
     async def open(self, request):
@@ -287,7 +289,7 @@ class ShowsThePassword(Wrapped):
             raise
 
 
-@mutant("a_failed_statement_spoils_nothing")
+@mutant("a_failed_statement_spoils_nothing", says="roll back, or throw the connection away")
 class DiesOfOneFailure(Wrapped):
     failed = False
 
@@ -306,7 +308,7 @@ class DiesOfOneFailure(Wrapped):
 # Work
 
 
-@mutant("a_cancelled_query_is_ended_in_the_database")
+@mutant("a_cancelled_query_is_ended_in_the_database", says="interrupt or cancel")
 class WorksOnWhenCancelled(Bare):
     """Cancelling only stops waiting for the thread; the statement runs on until the test ends it."""
 
@@ -324,13 +326,13 @@ class WorksOnWhenCancelled(Bare):
         self.running.clear()
 
 
-@mutant("the_executor_keeps_the_deadline_by_itself")
+@mutant("the_executor_keeps_the_deadline_by_itself", says="ignored limits.timeout")
 class IgnoresItsDeadline(Wrapped):
     def open(self, request):
         return self.inner.open(dataclasses.replace(request, limits=dataclasses.replace(request.limits, timeout=60)))
 
 
-@mutant("a_slow_query_does_not_hold_up_others")
+@mutant("a_slow_query_does_not_hold_up_others", says="await the driver, or call it in a thread")
 class BlocksTheEventLoop(Bare):
     @asynccontextmanager
     async def open(self, request):
@@ -341,7 +343,7 @@ class BlocksTheEventLoop(Bare):
         yield RowStream(columns, self.once(rows))
 
 
-@mutant("queries_at_once_get_each_its_own_answer")
+@mutant("queries_at_once_get_each_its_own_answer", says="keep nothing of a request")
 class AnswersQueriesWithEachOthersRows(Wrapped):
     latest = None
 
@@ -356,12 +358,12 @@ class AnswersQueriesWithEachOthersRows(Wrapped):
 # Safety
 
 
-@mutant("writes_are_refused_by_the_engine_itself")
+@mutant("writes_are_refused_by_the_engine_itself", says="Open sessions read-only")
 class LetsWritesThrough(Bare):
     """A connection that may write, committed at the end."""
 
 
-@mutant("a_second_statement_is_refused_by_the_driver_itself")
+@mutant("a_second_statement_is_refused_by_the_driver_itself", says="prepared or extended protocol")
 class RunsSeveralStatements(Bare):
     def execute(self, connection, request):
         for statement in request.statement.split(";"):
@@ -369,7 +371,7 @@ class RunsSeveralStatements(Bare):
         return cursor
 
 
-@mutant("a_hostile_parameter_is_only_a_value[0]")
+@mutant("a_hostile_parameter_is_only_a_value[0]", says="bind parameters, never paste them")
 class PastesParameters(Bare):
     def execute(self, connection, request):
         statement = request.statement
@@ -381,14 +383,14 @@ class PastesParameters(Bare):
 # The catalog
 
 
-@mutant("nullable_columns_and_no_others_are_told_as_nullable")
+@mutant("nullable_columns_and_no_others_are_told_as_nullable", says="Is it inverted?")
 class InvertsNullable(Told):
     def change(self, table):
         columns = tuple(dataclasses.replace(column, nullable=not column.nullable) for column in table.columns)
         return dataclasses.replace(table, columns=columns)
 
 
-@mutant("primary_keys_are_told_as_declared")
+@mutant("primary_keys_are_told_as_declared", says="in key order")
 class SortsCompositeKeys(Told):
     def change(self, table):
         constraints = tuple(
@@ -398,26 +400,26 @@ class SortsCompositeKeys(Told):
         return dataclasses.replace(table, constraints=constraints)
 
 
-@mutant("foreign_keys_are_told_as_declared")
+@mutant("foreign_keys_are_told_as_declared", says="FOREIGN_KEYS is declared")
 class ForgetsForeignKeys(Told):
     def change(self, table):
         return dataclasses.replace(table, foreign_keys=())
 
 
-@mutant("every_relation_is_told")
+@mutant("every_relation_is_told", says="tables and views alike")
 class TellsNoViews(Told):
     async def tables(self, scope):
         inspection = await super().tables(scope)
         return dataclasses.replace(inspection, tables=tuple(t for t in inspection.tables if t.type != "view"))
 
 
-@mutant("a_scope_of_names_restricts")
+@mutant("a_scope_of_names_restricts", says="honour Scope.names")
 class IgnoresTheScope(Told):
     async def tables(self, scope):
         return await super().tables(type(scope)())
 
 
-@mutant("columns_are_told_in_their_order")
+@mutant("columns_are_told_in_their_order", says="in the order of the table")
 class TellsColumnsOutOfOrder(Told):
     def change(self, table):
         return dataclasses.replace(table, columns=table.columns[::-1])
@@ -426,7 +428,7 @@ class TellsColumnsOutOfOrder(Told):
 # Life
 
 
-@mutant("closing_leaves_no_process_and_no_thread_behind")
+@mutant("closing_leaves_no_process_and_no_thread_behind", says="the threads ['left behind']")
 class LeavesAThreadBehind(Wrapped):
     def __init__(self, inner, database):
         super().__init__(inner, database)
@@ -437,7 +439,7 @@ class LeavesAThreadBehind(Wrapped):
         return super().open(request)
 
 
-@mutant("closing_leaves_no_process_and_no_thread_behind")
+@mutant("closing_leaves_no_process_and_no_thread_behind", says="left 1 processes")
 class LeavesItsProcessesBehind(Wrapped):
     left: ClassVar = []
 
@@ -445,7 +447,7 @@ class LeavesItsProcessesBehind(Wrapped):
         self.left.append(self.inner)
 
 
-@mutant("opening_a_database_connects_to_nothing")
+@mutant("opening_a_database_connects_to_nothing", says="connect at the first statement")
 class ConnectsWhenMade(Wrapped):
     def __init__(self, inner, database):
         super().__init__(inner, database)
@@ -456,23 +458,57 @@ class ConnectsWhenMade(Wrapped):
 
 CAN = sqlite.dialect.capabilities
 described(
-    "DoesNotDeclareForeignKeys", "foreign_keys_are_told_as_declared", capabilities=CAN - {Capability.FOREIGN_KEYS}
+    "DoesNotDeclareForeignKeys",
+    "foreign_keys_are_told_as_declared",
+    says="Declare it",
+    capabilities=CAN - {Capability.FOREIGN_KEYS},
 )
 described(
-    "DoesNotDeclareDescribe", "columns_can_be_had_without_running_as_declared", capabilities=CAN - {Capability.DESCRIBE}
+    "DoesNotDeclareDescribe",
+    "columns_can_be_had_without_running_as_declared",
+    says="DESCRIBE is not declared and works",
+    capabilities=CAN - {Capability.DESCRIBE},
 )
-described("DeclaresComments", "comments_are_told_as_declared", capabilities=CAN | {Capability.COMMENTS})
-described("DeclaresCatalogs", "catalogs_are_told_as_declared", capabilities=CAN | {Capability.CATALOGS})
-described("DeclaresArrays", "an_array_is_exact[array]", capabilities=CAN | {Capability.ARRAYS})
 described(
-    "DeclaresAGrammarWithoutAJudge", "an_own_grammar_brings_its_own_validator", capabilities=CAN | {Capability.GRAMMAR}
+    "DeclaresComments",
+    "comments_are_told_as_declared",
+    says="COMMENTS is declared",
+    capabilities=CAN | {Capability.COMMENTS},
 )
-described("CallsItselfSomethingElse", "the_dialect_answers_to_its_name", name="SomethingElse")
-described("IsOfAnotherContract", "the_dialect_answers_to_its_name", contract=99)
-described("KnowsNoReservedWords", "names_that_need_quotes_are_told_as_stored_and_can_be_queried", reserved=frozenset())
+described(
+    "DeclaresCatalogs",
+    "catalogs_are_told_as_declared",
+    says="CATALOGS is declared",
+    capabilities=CAN | {Capability.CATALOGS},
+)
+described(
+    "DeclaresArrays",
+    "an_array_is_exact[array]",
+    says="override literals['array']",
+    capabilities=CAN | {Capability.ARRAYS},
+)
+described(
+    "DeclaresAGrammarWithoutAJudge",
+    "an_own_grammar_brings_its_own_validator",
+    says="takes our own judge away",
+    capabilities=CAN | {Capability.GRAMMAR},
+)
+described(
+    "CallsItselfSomethingElse",
+    "the_dialect_answers_to_its_name",
+    says="a name it does not register",
+    name="SomethingElse",
+)
+described("IsOfAnotherContract", "the_dialect_answers_to_its_name", says="contract version 99", contract=99)
+described(
+    "KnowsNoReservedWords",
+    "names_that_need_quotes_are_told_as_stored_and_can_be_queried",
+    says="check quote_marks and reserved",
+    reserved=frozenset(),
+)
 
 
-@mutant("a_plan_can_be_had_without_running_the_query")
+@mutant("a_plan_can_be_had_without_running_the_query", says="it must only plan it")
 class ExplainsByRunning(Wrapped):
     async def explain(self, request, options):
         async with self.inner.open(request) as stream:
@@ -481,7 +517,7 @@ class ExplainsByRunning(Wrapped):
         return Plan(plan="SCAN", actual_time_ms=1.0)
 
 
-@mutant("the_dialect_answers_to_its_name")
+@mutant("the_dialect_answers_to_its_name", says="did you mean validators")
 class MisspelledHook(Mutant):
     """pluggy would never call it."""
 
@@ -490,11 +526,32 @@ class MisspelledHook(Mutant):
         return ()
 
 
-@mutant("the_dialect_answers_to_its_name")
+@mutant("the_dialect_answers_to_its_name", says="it may take database, executor")
 class MisspelledArgument(Mutant):
     @hookimpl
     def inspector(self, db: Database, executor: Executor):
         return sqlite.inspector(db, executor)
+
+
+@mutant("the_doctor_tells_findings_and_changes_nothing", says="what closes it")
+class DoctorWithoutRemedy(Wrapped):
+    async def doctor(self):
+        return [Finding(severity="danger", subject="writable", message="Something could be written.", remedy="")]
+
+
+@mutant("the_doctor_tells_findings_and_changes_nothing", says="it must only read")
+class DoctorThatWrites(Wrapped):
+    async def doctor(self):
+        with contextlib.closing(sqlite3.connect(self.database.folder / self.database.database)) as connection:
+            connection.execute("INSERT INTO kit_genre (id, name) VALUES (99, 'Noise')")
+            connection.commit()
+        return ()
+
+
+@mutant("the_doctor_of_an_unreachable_database_fails_without_secrets", says="shows the password or the path")
+class DoctorThatTellsThePath(Wrapped):
+    async def doctor(self):
+        raise ConnectionFailed(f"There is no {self.database.database}.")
 
 
 def __getattr__(name: str) -> DialectPlugin:

@@ -13,13 +13,18 @@ HERE = Path(__file__).parent
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
-def catches() -> dict[str, str]:
+def catches() -> dict[str, tuple[str, str]]:
     code = "import json, mutants; print(json.dumps(mutants.CATCHES))"
     done = subprocess.run([sys.executable, "-c", code], cwd=HERE, capture_output=True, check=True, text=True)
-    return json.loads(done.stdout)
+    return {mutant: (case, says) for mutant, (case, says) in json.loads(done.stdout).items()}
 
 
 CATCHES = catches()
+CASES = sorted({case for case, _ in CATCHES.values()})
+
+
+def test_there_are_many_faults():
+    assert len(CATCHES) >= 40
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +33,8 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
     folder = tmp_path_factory.mktemp("mutants")
     install(folder)
     harness = HERE / "mutation_harness.py"
-    wanted = [*CATCHES.items(), *(("sqlite", case) for case in sorted(set(CATCHES.values())))]
+    wanted = [(mutant, case) for mutant, (case, _) in CATCHES.items()]
+    wanted += [("sqlite", case) for case in CASES]
     cases = [f"{harness}::Test_{mutant}::test_{case}" for mutant, case in wanted]
     report = folder / "report.xml"
     options = ["-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={HERE}", f"--junitxml={report}", "-q"]
@@ -61,10 +67,12 @@ def outcome(case: xml.Element) -> tuple[tuple[str, str], str]:
 
 
 @pytest.mark.parametrize("mutant", CATCHES)
-def test_a_fault_is_caught(outcomes, mutant: str):
-    assert outcomes[mutant, CATCHES[mutant]].startswith(("failure", "error"))
+def test_a_fault_is_caught_by_a_message_that_names_the_cause(outcomes, mutant: str):
+    case, says = CATCHES[mutant]
+    assert outcomes[mutant, case].startswith(("failure", "error"))
+    assert says in outcomes[mutant, case]
 
 
-@pytest.mark.parametrize("case", sorted(set(CATCHES.values())))
+@pytest.mark.parametrize("case", CASES)
 def test_the_plugin_without_a_fault_passes(outcomes, case: str):
     assert outcomes["sqlite", case] == ""

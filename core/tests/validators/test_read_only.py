@@ -1,4 +1,5 @@
 import contextlib
+import dataclasses
 import re
 import time
 from dataclasses import replace
@@ -95,6 +96,12 @@ def test_a_refusal_says_what_where_and_what_to_do(text: str, kind: type[Dragoman
 )
 def test_what_the_rules_list_passes(text: str):
     check_text(DIALECT, text)
+
+
+@pytest.mark.parametrize("text", ["select * from glob('*')", "select glob('*', a) from t", "select regexp('a', 'b')"])
+def test_an_operator_s_name_is_judged_where_it_is_called(text: str):
+    with pytest.raises(UnsafeSql):
+        check_text(dataclasses.replace(DIALECT, sqlglot="duckdb"), text)
 
 
 async def test_the_operator_can_allow_functions_and_relations():

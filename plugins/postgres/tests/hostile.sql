@@ -29,5 +29,7 @@ BEGIN
         pg_get_partkeydef,pg_table_is_visible,count,sum}'::text[] LOOP
       EXECUTE format('CREATE FUNCTION hostile.%I(%s) RETURNS text LANGUAGE sql AS $f$ SELECT hostile.raised()::text $f$', called, one);
     END LOOP;
+    EXECUTE format('CREATE FUNCTION hostile.step(text, %s) RETURNS text LANGUAGE sql AS $f$ SELECT hostile.raised()::text $f$', one);
+    EXECUTE format('CREATE AGGREGATE hostile.array_agg(%s) (SFUNC = hostile.step, STYPE = text)', one);
   END LOOP;
 END $$;

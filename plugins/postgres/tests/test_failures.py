@@ -3,6 +3,7 @@
 import pytest
 from dragoman import (
     ColumnNotFound,
+    ConnectionFailed,
     Gateway,
     InvalidSql,
     PermissionDenied,
@@ -12,7 +13,7 @@ from dragoman import (
     WriteDenied,
 )
 from dragoman_postgres.executor import PostgresExecutor
-from dragoman_postgres.testing.asking import failure_of, value_of
+from dragoman_postgres.testing.asking import ask, failure_of, value_of
 
 # SQL, the error, the name it did not know, and what stands where the error points.
 FAILURES = [
@@ -38,6 +39,8 @@ FAILURES = [
     ("SELECT repeat('x', 2000000000)", QueryError, None, None),
     ("SELECT " + ", ".join(["1"] * 2000), InvalidSql, None, None),
     ("SELECT * FROM faulty", QueryError, None, None),
+    ("SELECT 1, mute FROM silent", QueryError, None, None),
+    ("SELECT ARRAY[mute], ROW(mute) FROM silent", QueryError, None, None),
     ("SELECT nextval('numbers')", WriteDenied, None, None),
     ("WITH d AS (DELETE FROM pg_class RETURNING 1) SELECT * FROM d", WriteDenied, None, None),
     ("SELECT 1; SELECT 2", InvalidSql, None, ";"),
@@ -45,12 +48,24 @@ FAILURES = [
 ]
 
 
+# A type of which values can be stored and not be shown: its output function raises.
+MUTE = """
+CREATE TYPE mute;
+CREATE FUNCTION mute_in(cstring) RETURNS mute LANGUAGE internal IMMUTABLE STRICT AS 'textin';
+CREATE FUNCTION mute_out(mute) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'pg_ddl_command_out';
+CREATE TYPE mute (INPUT = mute_in, OUTPUT = mute_out, LIKE = text);
+CREATE TABLE silent (mute mute);
+INSERT INTO silent VALUES ('x');
+"""
+
+
 @pytest.fixture(scope="module", autouse=True)
 async def tables(admin):
     await admin.execute(
         "CREATE SEQUENCE numbers; CREATE VIEW faulty AS SELECT 1 / (n - n) AS n FROM generate_series(1, 2) AS n;"
-        "CREATE TABLE secret (n integer)"
+        "CREATE TABLE secret (n integer); CREATE TABLE bare ()"
     )
+    await admin.execute(MUTE)
 
 
 @pytest.mark.parametrize(("sql", "kind", "name", "place"), FAILURES, ids=[sql[:50] for sql, *_ in FAILURES])
@@ -62,6 +77,33 @@ async def test_a_failure_is_of_its_kind_and_points_to_its_place(executor, sql, k
     if place is not None:
         assert sql[error.offset :].startswith(place)
     assert await value_of(executor, "SELECT 1") == 1
+
+
+async def test_statements_without_columns_have_rows_without_values(executor, admin):
+    await admin.execute("INSERT INTO bare DEFAULT VALUES; INSERT INTO bare DEFAULT VALUES")
+    for sql, rows in (("SELECT FROM bare", 2), ("TABLE bare", 2), ("SELECT FROM bare WHERE false", 0)):
+        assert await ask(executor, sql) == ([], [[]] * rows)
+    assert await value_of(executor, "SELECT 1") == 1
+
+
+async def test_a_role_that_may_not_connect_is_told_so(server, database_name, admin):
+    await admin.execute("DROP ROLE IF EXISTS outside; CREATE ROLE outside LOGIN")
+    await admin.execute(f"REVOKE CONNECT ON DATABASE {database_name} FROM PUBLIC")
+    executor = PostgresExecutor(server.configured(database_name, user="outside"))
+    for _ in range(6):
+        error = await failure_of(executor, "SELECT 1", timeout=5)
+        assert isinstance(error, PermissionDenied | ConnectionFailed), error
+        assert error.suggestion
+    await admin.execute(f"GRANT CONNECT ON DATABASE {database_name} TO PUBLIC")
+    assert await value_of(executor, "SELECT 1") == 1
+    await executor.aclose()
+    await admin.execute("DROP ROLE outside")
+
+
+async def test_long_statements_are_answered(executor):
+    names = ", ".join(f"'{n:05}' AS c{n}" for n in range(1500))
+    columns, rows = await ask(executor, f"SELECT {names} /* {'x' * 30_000} */")
+    assert (len(columns), rows[0][-1]) == (1500, "01499")
 
 
 async def test_the_server_s_hint_is_kept_and_near_names_come_from_the_catalog(server, database_name, admin):

@@ -182,6 +182,8 @@ async def test_foreign_keys_are_told_with_their_actions_in_column_order(tables):
             name="orders_customer_id_fkey",
             on_update="CASCADE",
             on_delete="RESTRICT",
+            definition="FOREIGN KEY (customer_id) REFERENCES customers(id)"
+            " ON UPDATE CASCADE ON DELETE RESTRICT DEFERRABLE INITIALLY DEFERRED",
         ),
     )
     (own,) = tables["customers"].foreign_keys

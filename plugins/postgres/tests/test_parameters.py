@@ -1,7 +1,7 @@
 """Parameters are bound by the types the server reports; what does not fit is told in terms of the type."""
 
 import pytest
-from dragoman import ParameterError
+from dragoman import ParameterError, QueryError
 from dragoman_postgres.testing.asking import ask, failure_of, value_of
 
 GIVEN = [
@@ -94,9 +94,11 @@ async def test_a_parameter_arrives_exactly(executor, written, given, wanted):
 
 
 @pytest.mark.parametrize(("written", "given", "word"), REFUSED, ids=str)
-async def test_a_parameter_that_does_not_fit_is_told_so(executor, written, given, word):
+async def test_a_parameter_that_does_not_fit_is_told_so(executor, admin, written, given, word):
     error = await failure_of(executor, f"SELECT {written} AS v", given)
-    assert isinstance(error, ParameterError), error
+    # PostgreSQL 13 does not say where a value stood that it could not read.
+    kind = ParameterError if admin.get_server_version() >= (14,) else ParameterError | QueryError
+    assert isinstance(error, kind), error
     assert word in error.message
     assert error.suggestion
     assert await value_of(executor, "SELECT 1") == 1

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from dragoman import ConfigurationError, Database, Gateway, Limits, QueryTimeout, Request, ResultTooLarge
+from dragoman import Busy, ConfigurationError, Database, Gateway, Limits, QueryTimeout, Request, ResultTooLarge
 from dragoman.testing.idleness import children
 from dragoman_sqlite.executor import SQLiteExecutor
 
@@ -136,6 +136,16 @@ async def test_more_queries_than_workers_wait_their_turn(bench):
     answers = await asyncio.gather(*(bench.ask(shop, "SELECT ?", number) for number in range(20)))
     assert [answer.rows[0][0] for answer in answers] == list(range(20))
     assert len(children() - before) <= 2
+
+
+async def test_who_waits_for_a_worker_in_vain_is_told_that_all_are_busy(bench):
+    shop = bench.make("CREATE TABLE t (a)", pool_size=1)
+    statement = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+    async with bench.executor(shop).open(Request(statement=statement, limits=Limits(10**9, 10**9, 60))):
+        error = await bench.fails(shop, "SELECT 1", timeout=0.1)
+    assert isinstance(error, Busy)
+    assert error.suggestion
+    assert await bench.ask(shop, "SELECT 1")
 
 
 @HAS_PROC

@@ -141,6 +141,7 @@ def _constraints(table: Table, namespace: Namespace) -> Iterator[Facts]:
                 "name": _name(key.name, namespace),
                 "type": "FOREIGN KEY",
                 "columns": _names(key.columns, namespace),
+                "definition": one_line(key.definition) if key.definition else None,
                 "referenced_schema": namespace.schema_name(key.references),
                 "referenced_table": namespace.dialect.quote(key.references.name),
                 "referenced_columns": _names(key.referenced_columns, namespace),

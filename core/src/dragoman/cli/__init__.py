@@ -20,8 +20,10 @@ COMMANDS = {
     "databases": "list the configured databases",
     "describe": "show what is in a database, or in a table",
     "dialects": "list the installed dialects",
+    "doctor": "prove what the databases' roles could do if every guard failed",
     "config": "show or check the configuration, or write a starter file",
     "client-config": "print what to paste into an MCP client",
+    "new-dialect": "write a third-party dialect plugin to begin with",
 }
 
 USAGE = 2

@@ -61,6 +61,7 @@ def as_toml(shown: Mapping[str, Any]) -> Iterable[str]:
         yield _line("default_database", default, sources.get("default_database"))
     sections = {"server": shown["server"]}
     sections |= {f"databases.{name}": values for name, values in shown["databases"].items()}
+    sections |= {f"policies.{name}": values for name, values in shown.get("policies", {}).items()}
     for section, values in sections.items():
         yield f"\n[{section}]"
         for key, value in values.items():
@@ -111,6 +112,10 @@ def _plugin_problems(configuration: Configuration) -> Iterable[dict[str, str]]:
     from dragoman.plugins import Plugins
 
     plugins = Plugins.discover()
+    try:
+        plugins.enforce(configuration.policies)
+    except DragomanError as error:
+        yield {"file": "", "key": "policies", "message": error.message, "remedy": error.suggestion}
     for name, database in configuration.databases.items():
         try:
             plugins.prepare(database)

@@ -132,7 +132,7 @@ def write_configuration(folder: Path, databases: Iterable[Database]) -> Path:
     """Write the file that configures these databases, readable by its owner only, and return its path."""
     path = folder / "dragoman.toml"
     # The server writes to the same terminal: only what is wrong belongs there.
-    lines = ["[server]", 'log_level = "warning"', ""]
+    lines = ["[server]", 'log_level = "error"', ""]
     lines += [line for database in databases for line in _section(database)]
     path.touch(mode=0o600)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -59,4 +59,4 @@ DECLARED_KEY: dict[str, Reader] = {
     "referenced_columns": readers.texts,
 }
 
-TOP = ("default_database", "server", "defaults", "databases")
+TOP = ("default_database", "server", "defaults", "databases", "policies")

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dragoman.config.keys import CONNECTION, DATABASE, DECLARED_KEY, DEFAULTS, SERVER, TOP
-from dragoman.config.readers import Reader, Wrong, is_mapping, suggest, text
+from dragoman.config.readers import Reader, Wrong, is_mapping, suggest, table, text
 from dragoman.config.settings import Configuration, Server
 from dragoman.config.sources import (
     URL_VARIABLE,
@@ -155,10 +155,12 @@ class _Reading:
         server = self._server()
         databases = self._databases()
         default = self._default(databases)
+        policies = self._policies()
         if self.problems:
             raise _error(self.problems)
         return Configuration(
             databases=MappingProxyType(databases),
+            policies=MappingProxyType(policies),
             default_database=default,
             server=server,
             source=source,
@@ -170,6 +172,13 @@ class _Reading:
     def _server(self) -> Server:
         read = self._table(self._mapping(self.values.get("server", {}), ("server",)), SERVER, ("server",))
         return Server(**read)
+
+    def _policies(self) -> dict[str, Mapping[str, Any]]:
+        given = self._mapping(self.values.get("policies", {}), ("policies",))
+        read = {
+            name: self._attempt(functools.partial(table, values), ("policies", name)) for name, values in given.items()
+        }
+        return {name: MappingProxyType(options) for name, options in read.items() if options is not None}
 
     def _default(self, databases: Mapping[str, Database]) -> str | None:
         path = ("default_database",)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from dragoman.errors import ConfigurationError
 from dragoman.model import Database, Secret
@@ -17,6 +17,10 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 def _no_sources() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
+def _no_policies() -> Mapping[str, Mapping[str, Any]]:
     return MappingProxyType({})
 
 
@@ -65,9 +69,11 @@ class Configuration:
 
     `source`: the configuration file, when there is one. `sources`: where each given value came from, by dotted key.
     `warnings`: what is allowed and probably not meant. `variables`: the environment variables that were read.
+    `policies`: the options of policy plugins as written, by the policy's name; each plugin declares and checks its own.
     """
 
     databases: Mapping[str, Database]
+    policies: Mapping[str, Mapping[str, Any]] = field(default_factory=_no_policies, hash=False, repr=False)
     default_database: str | None = None
     server: Server = Server()
     source: Path | None = None

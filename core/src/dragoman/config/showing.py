@@ -50,6 +50,7 @@ def show(configuration: Configuration) -> dict[str, Any]:
         "default_database": configuration.default_database,
         "server": _plain(configuration.server),
         "databases": {name: _database(database) for name, database in configuration.databases.items()},
+        "policies": {name: _plain(options) for name, options in configuration.policies.items()},
         "sources": dict(configuration.sources),
         "warnings": list(configuration.warnings),
     }

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from dragoman.errors import Busy, DragomanError, InternalError, QueryCancelled
+from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import Principal
 
 _log = logging.getLogger("dragoman.calls")
@@ -41,7 +42,8 @@ _current: ContextVar[CallRecord | None] = ContextVar("call", default=None)
 class Calls:
     """Lets `at_once` calls in, as many more wait, and refuses the rest."""
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int, watchdog: Watchdog) -> None:
+        self._watchdog = watchdog
         self._at_once = at_once
         self._free = asyncio.Semaphore(at_once)
         self._waiting = 0
@@ -72,7 +74,8 @@ class Calls:
         try:
             await self._enter()
             try:
-                yield record
+                with self._watchdog:
+                    yield record
             finally:
                 self._free.release()
         except DragomanError as error:

@@ -6,12 +6,20 @@ import asyncio
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
+from traceback import walk_tb
+from types import FrameType
+from typing import Any, TypeVar
 
 from dragoman.catalog import Catalog
-from dragoman.errors import ColumnNotFound, DialectError, DragomanError, NotFound, TableNotFound
-from dragoman.model import Relation
+from dragoman.errors import ColumnNotFound, DragomanError, NotFound, TableNotFound
+from dragoman.gateway.tasks import Fatal
+from dragoman.model import Database, Relation
+from dragoman.plugins import Plugins
+from dragoman.plugins.policies import checked, fault
 from dragoman.sql import Statement
 from dragoman.sql.text import caret
+
+T = TypeVar("T")
 
 SHOWN = 3
 PATIENCE = 2.0
@@ -19,19 +27,42 @@ PATIENCE = 2.0
 _log = logging.getLogger(__name__)
 
 
-@contextmanager
-def ours(dialect: str, database: str) -> Generator[None]:
-    """Let only `DragomanError`s out of a plugin's code; a driver's own exceptions become `DialectError`."""
-    try:
-        yield
-    except DragomanError:
-        raise
-    except Exception as error:
-        _log.exception("the plugin of the dialect %s leaked an exception for database %s", dialect, database)
-        raise DialectError(
-            f"The plugin of the dialect {dialect!r} failed with {type(error).__name__}.",
-            suggestion="Report it to the plugin's authors; the log has the details.",
-        ) from None
+class Source:
+    """Whose code serves a database: what goes wrong in it is told as the plugin's, by name and distribution."""
+
+    def __init__(self, plugins: Plugins, database: Database) -> None:
+        self._plugins = plugins
+        self._database = database
+
+    @property
+    def origin(self) -> str:
+        """The dialect's plugin and its distribution, in words."""
+        return self._plugins.origin(self._database.dialect)
+
+    @contextmanager
+    def ours(self, method: str) -> Generator[None]:
+        """Let only `DragomanError`s out of a plugin's code; a driver's own exceptions become `DialectError`."""
+        try:
+            yield
+        except DragomanError:
+            raise
+        except Exception as error:
+            found = self._plugins.culprit(frame for frame in reversed(_frames(error)))
+            origin, function = found or (self.origin, method)
+            _log.error("%s leaked an exception for database %s", origin, self._database.name, exc_info=error)
+            kind = error.kind if isinstance(error, Fatal) else type(error).__name__
+            raise fault(method, origin, f"failed with {kind}" + (f" in {function}" if found else "")) from None
+
+    def checked(self, answer: T, kind: type[Any], method: str) -> T:
+        """Return what a method answered, which must be a `kind`. Raises `DialectError`."""
+        checked(answer, kind, method, self.origin)
+        return answer
+
+
+def _frames(error: BaseException) -> list[FrameType]:
+    """The stack of an error, outermost first, and before it that of what it came from."""
+    before = [] if error.__cause__ is None else _frames(error.__cause__)
+    return [frame for frame, _ in walk_tb(error.__traceback__)] + before
 
 
 async def explained(error: DragomanError, statement: Statement, catalog: Catalog) -> DragomanError:

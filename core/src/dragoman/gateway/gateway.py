@@ -20,6 +20,7 @@ from dragoman.gateway.opened import OpenDatabase
 from dragoman.gateway.queries import LOCAL, Ask, Query
 from dragoman.gateway.sampling import sample_sql
 from dragoman.gateway.tasks import finished
+from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import Database, ExplainOptions, Plan, Principal, Result, RowStream
 from dragoman.plugins import Plugins
 
@@ -58,8 +59,10 @@ class Gateway:
     def __init__(self, configuration: Configuration, plugins: Plugins) -> None:
         self.configuration = configuration
         self.plugins = plugins
+        plugins.enforce(configuration.policies)
         self._opened: dict[str, OpenDatabase] = {}
-        self._calls = Calls(configuration.server.max_concurrent)
+        self._watchdog = Watchdog(plugins.culprit)
+        self._calls = Calls(configuration.server.max_concurrent, self._watchdog)
 
     @classmethod
     @asynccontextmanager
@@ -85,6 +88,7 @@ class Gateway:
 
     async def _close(self) -> None:
         await asyncio.gather(*(opened.aclose() for opened in self._opened.values()))
+        self._watchdog.close()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -98,12 +102,13 @@ class Gateway:
 
     def database(self, name: str | None = None) -> OpenDatabase:
         """Return a database, opening it at first. Raises `UnknownDatabase`, `DialectError`, `ConfigurationError`."""
-        name = self._named(name)
+        name = self.known(name)
         if name not in self._opened:
             self._opened[name] = OpenDatabase(self.plugins, self.configuration.databases[name])
         return self._opened[name]
 
-    def _named(self, name: str | None) -> str:
+    def known(self, name: str | None) -> str:
+        """Return the name of the database a call means. Raises `UnknownDatabase`, and `ParameterError` for none."""
         chosen = self.default if name is None else name
         if chosen is None:
             raise ParameterError(

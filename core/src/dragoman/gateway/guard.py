@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from dragoman.dialect import Inspector, WrappedInspector
-from dragoman.gateway.failures import ours
+from dragoman.gateway.failures import Source
 from dragoman.gateway.tasks import Work
 from dragoman.model import Database, Inspection, Schema, Scope, Table
 
@@ -16,27 +16,29 @@ T = TypeVar("T")
 class GuardedInspector(WrappedInspector):
     """Asks `inner` as a piece of the database's work."""
 
-    def __init__(self, inner: Inspector, database: Database, work: Work) -> None:
+    def __init__(self, inner: Inspector, database: Database, work: Work, source: Source) -> None:
         super().__init__(inner)
         self._database = database
         self._work = work
+        self._source = source
 
     async def version(self) -> str:
         """As `Inspector.version`."""
-        return await self._asked(self.inner.version)
+        return await self._asked("version", str, self.inner.version)
 
     async def schemas(self) -> Sequence[Schema]:
         """As `Inspector.schemas`."""
-        return await self._asked(self.inner.schemas)
+        return await self._asked("schemas", Sequence, self.inner.schemas)
 
     async def tables(self, scope: Scope) -> Inspection:
         """As `Inspector.tables`."""
-        return await self._asked(lambda: self.inner.tables(scope))
+        return await self._asked("tables", Inspection, lambda: self.inner.tables(scope))
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """As `Inspector.details`."""
-        return await self._asked(lambda: self.inner.details(tables))
+        return await self._asked("details", Sequence, lambda: self.inner.details(tables))
 
-    async def _asked(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        with ours(self._database.dialect, self._database.name):
-            return await self._work.do(ask(), self._database.timeout)
+    async def _asked(self, method: str, kind: type[Any], ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        with self._source.ours(f"Inspector.{method}"):
+            answer = await self._work.do(ask(), self._database.timeout)
+        return self._source.checked(answer, kind, f"Inspector.{method}")

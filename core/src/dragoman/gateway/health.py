@@ -20,10 +20,11 @@ class Status:
 
 
 class Health:
-    """What is known of one database; `version` asks it."""
+    """What is known of one database; `version` asks it, and `ready` is called whenever it has come up."""
 
-    def __init__(self, version: Callable[[], Awaitable[str]]) -> None:
+    def __init__(self, version: Callable[[], Awaitable[str]], ready: Callable[[], None]) -> None:
         self._version = version
+        self._ready = ready
         self._known = Status()
         self._probe: asyncio.Task[None] | None = None
 
@@ -33,6 +34,7 @@ class Health:
             self._known = replace(self._known, state="unreachable", error=error.message)
         elif error is None and self._known.state != "ready":
             self._known = replace(self._known, state="ready", error="")
+            self._ready()
 
     async def status(self, wait: float) -> Status:
         """Return what is known; with `wait`, ask first, for at most so many seconds. Those who ask at once share it."""
@@ -51,6 +53,7 @@ class Health:
             self._known = replace(self._known, state="unreachable", error=error.message)
         else:
             self._known = Status("ready", version)
+            self._ready()
         finally:
             self._probe = None
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from dragoman.catalog import Catalog
 from dragoman.dialect import Call, Dialect, Resolution, Validator
-from dragoman.errors import DragomanError, NotFound, UnsafeSql
-from dragoman.gateway.failures import located
-from dragoman.model import Database, Principal, Relation, Table
+from dragoman.errors import DragomanError
+from dragoman.gateway.failures import Source, located
+from dragoman.gateway.resolving import Resolver
+from dragoman.model import Database, Principal, Relation
 from dragoman.sql import Statement
+from dragoman.validators import ReadOnly
 
 REMEMBERED = 1024
 """Verdicts kept per database, the least recently used forgotten first."""
@@ -19,26 +21,31 @@ LONGEST = 4096
 """Characters of a statement whose verdict is kept: what agents repeat is short, and so the memory is bounded."""
 
 _Key = tuple[str, str, str | None]
-_Tables = dict[Relation, Table | None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What passed; `version`: of the catalog, when a validator looked into it."""
+    """What passed; `version`: of the catalog, when a validator looked into it; `states`: of those that have one."""
 
     statement: Statement
     version: int | None
+    states: tuple[object, ...]
 
 
 class Judge:
     """Judges the statements of one database and remembers what it let pass, by everything a verdict depends on."""
 
-    def __init__(self, dialect: Dialect, database: Database, catalog: Catalog, validators: Sequence[Validator]) -> None:
+    def __init__(
+        self, dialect: Dialect, database: Database, catalog: Catalog, validators: Sequence[Validator], source: Source
+    ) -> None:
         self._dialect = dialect
         self._database = database
         self._catalog = catalog
         self._validators = validators
+        self._source = source
         self._personal = any(validator.depends_on_principal for validator in validators)
+        self._changing = [each for each in validators if type(each).state is not Validator.state]
+        self._resolver = Resolver(dialect, database, catalog)
         self._passed: OrderedDict[_Key, _Verdict] = OrderedDict()
 
     async def judge(self, sql: str, tool: str, principal: Principal) -> Statement:
@@ -59,6 +66,9 @@ class Judge:
         return verdict.statement
 
     async def _holds(self, verdict: _Verdict) -> bool:
+        for validator, state in zip(self._changing, verdict.states, strict=True):
+            if await validator.state() != state:
+                return False
         return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
 
     async def _checked(self, sql: str, tool: str, principal: Principal) -> _Verdict:
@@ -71,56 +81,23 @@ class Judge:
 
         async def resolve() -> Resolution:
             await look()
-            return await self._resolve(statement)
+            return await self._resolver.resolution(statement)
 
         async def relations() -> tuple[Relation, ...]:
             await look()
-            return await self._relations(statement)
+            return await self._resolver.relations(statement)
 
         call = Call(principal=principal, tool=tool, database=self._database, resolve=resolve, relations=relations)
+        states: list[object] = []
         for validator in self._validators:
-            await validator.check(statement, call)
+            if validator in self._changing:
+                # Before it checks: what changes meanwhile must end the verdict.
+                states.append(await validator.state())
+            if isinstance(validator, ReadOnly):
+                await validator.check(statement, call)
+                continue
+            with self._source.ours(f"{type(validator).__name__}.check"):
+                await validator.check(statement, call)
         # Another object, without the trees that judging has built.
         plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
-        return _Verdict(plain, version)
-
-    async def _resolve(self, statement: Statement) -> Resolution:
-        """The relations and columns a statement touches; what the catalog does not know stays as written."""
-        from dragoman.sql.columns import touched_columns  # sqlglot is slow to import
-
-        tables = await self._tables(statement.relations())
-        relations = await self._relations(statement) if self._dialect.judge else _named(tables)
-        return Resolution(relations, touched_columns(statement.tree, tables))
-
-    async def _relations(self, statement: Statement) -> tuple[Relation, ...]:
-        """The relations alone, by the dialect's own grammar where it has one: no other parser is asked."""
-        judge = self._dialect.judge
-        written = judge(statement, self._database).relations if judge else statement.relations()
-        return _named(await self._tables(written))
-
-    async def _tables(self, written: Sequence[Relation]) -> _Tables:
-        return {each: await self._known(each) for each in written}
-
-    async def _known(self, written: Relation) -> Table | None:
-        """What the catalog knows under a name of which only the dialect's own grammar can say whether it was quoted."""
-        schema = ".".join(self._dialect.quote(part) for part in (written.catalog, written.schema) if part) or None
-        quoted = self._dialect.quote(written.name)
-        names = (quoted,) if self._dialect.judge else dict.fromkeys((quoted, written.name))
-        found = {table.relation: table for name in names if (table := await self._find(name, schema))}
-        if len(found) > 1:
-            raise UnsafeSql(
-                f"Which relation {written.name} names depends on its case.",
-                suggestion="Query it through a view, or have one of them renamed.",
-            )
-        return next(iter(found.values()), None)
-
-    async def _find(self, name: str, schema: str | None) -> Table | None:
-        try:
-            return await self._catalog.find(name, schema)
-        except NotFound:
-            return None
-
-
-def _named(tables: _Tables) -> tuple[Relation, ...]:
-    """The relations as the catalog knows them; one it does not know stays as written."""
-    return tuple(dict.fromkeys(table.relation if table else written for written, table in tables.items()))
+        return _Verdict(plain, version, tuple(states))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 from dragoman.catalog import Catalog, placed
 from dragoman.dialect import Dialect, Executor, Inspector
 from dragoman.errors import ParameterError
+from dragoman.gateway.doctor import Watch, configured_openings, worst_first
+from dragoman.gateway.failures import Source
 from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
 from dragoman.gateway.judge import Judge
-from dragoman.gateway.tasks import Work
-from dragoman.model import Database, Limits
+from dragoman.gateway.tasks import CLEANUP, Work
+from dragoman.model import Database, Finding, Limits
 from dragoman.plugins import Plugins
 from dragoman.validators import ReadOnly
 
@@ -31,21 +34,36 @@ class OpenDatabase:
     judge: Judge
     work: Work
     health: Health
+    watch: Watch
+    source: Source
 
     def __init__(self, plugins: Plugins, database: Database) -> None:
         self.dialect = plugins.load(database.dialect).dialect
         self.config = placed(plugins.prepare(database), self.dialect)
         self.work = Work()
         self.executor = plugins.executor(self.config)
-        self.inspector = GuardedInspector(plugins.inspector(self.config, self.executor), self.config, self.work)
+        self.source = Source(plugins, self.config)
+        inspector = plugins.inspector(self.config, self.executor)
+        self.inspector = GuardedInspector(inspector, self.config, self.work, self.source)
         self.catalog = Catalog(self.inspector, self.dialect, self.config)
         validators = [ReadOnly(self.dialect, self.config), *plugins.validators(self.config)]
-        self.judge = Judge(self.dialect, self.config, self.catalog, validators)
-        self.health = Health(self.inspector.version)
+        self.judge = Judge(self.dialect, self.config, self.catalog, validators, self.source)
+        self.watch = Watch(database.name, self.doctor)
+        self.health = Health(self.inspector.version, self.watch.begin)
 
     async def status(self, wait: float = 0.0) -> Status:
         """Return whether it answers, as far as is known; with `wait`, ask it first, for at most so many seconds."""
         return await self.health.status(wait)
+
+    async def doctor(self) -> tuple[Finding, ...]:
+        """Return what the role could do if every guard of ours failed, and what the configuration opens, worst first.
+
+        Asks the database. Raises `ConnectionFailed`, and `QueryTimeout` when it takes longer than a query may.
+        """
+        with self.source.ours("Executor.doctor"):
+            told = await self.work.do(self.executor.doctor(), self.config.timeout)
+            schemas = await self.inspector.schemas()
+            return worst_first((*told, *configured_openings(self.config, self.dialect, schemas)))
 
     def translate(self, sql: str, params: Sequence[Any], source: str) -> tuple[str, Sequence[Any], tuple[str, ...]]:
         """Return `sql`, written in the SQL named `source`, and its parameters, for this database, with notices.
@@ -93,10 +111,18 @@ class OpenDatabase:
         return limits, tuple(notices)
 
     async def aclose(self) -> None:
-        """End what runs and release everything; errors of one part do not keep the others open."""
+        """End what runs and release everything; a part that fails or hangs does not keep the others open."""
         self.health.close()
-        for part in (self.work, self.catalog, self.inspector, self.executor):
+        for part in (self.watch, self.work, self.catalog, self.inspector, self.executor):
             try:
-                await part.aclose()
-            except Exception:
-                _log.exception("closing the database %s failed", self.config.name)
+                async with asyncio.timeout(CLEANUP):
+                    await part.aclose()
+            except (Exception, SystemExit) as error:
+                why = f"it took more than {CLEANUP:g} seconds" if isinstance(error, TimeoutError) else "it failed"
+                _log.error(
+                    "closing the database %s, served by %s, was given up: %s",
+                    self.config.name,
+                    self.source.origin,
+                    why,
+                    exc_info=error,
+                )

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from dragoman.dialect import Capability
 from dragoman.errors import DragomanError, InvalidSql, Unsupported
 from dragoman.gateway.calls import CallRecord
-from dragoman.gateway.failures import explained, ours
+from dragoman.gateway.failures import explained
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Encoded, ExplainOptions, Plan, Principal, Request, RowStream
 from dragoman.results import Bounded, Collected, collect
@@ -66,7 +66,7 @@ class Query:
 
     async def rows(self) -> Collected:
         """Run it and return its rows within the limits."""
-        return await self._run(self._rows())
+        return await self._run("open", self._rows())
 
     async def _rows(self) -> Collected:
         async with self.opened.executor.open(self.request) as stream:
@@ -74,7 +74,8 @@ class Query:
 
     async def plan(self, options: ExplainOptions) -> Plan:
         """Return its plan."""
-        return await self._run(self.opened.executor.explain(self.request, options))
+        plan = await self._run("explain", self.opened.executor.explain(self.request, options))
+        return self.opened.source.checked(plan, Plan, "Executor.explain")
 
     @asynccontextmanager
     async def stream(self, record: CallRecord) -> AsyncGenerator[RowStream]:
@@ -105,7 +106,7 @@ class Query:
             handed.truncated = bounded.truncated
 
     async def _handed(self, items: AsyncIterator[Encoded]) -> AsyncGenerator[Encoded]:
-        async with self._told():
+        async with self._told("open"):
             async for batch in items:
                 yield batch
 
@@ -115,7 +116,7 @@ class Query:
         if Capability.DESCRIBE not in dialect.capabilities:
             return
         try:
-            await self._run(self.opened.executor.prepare(self.request))
+            await self._run("prepare", self.opened.executor.prepare(self.request))
         except (InvalidSql, Unsupported) as error:
             raise Unsupported(
                 f"The translation does not run on {dialect.name}: {error.message}",
@@ -123,16 +124,16 @@ class Query:
                 context=error.context,
             ) from None
 
-    async def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        async with self._told():
+    async def _run(self, method: str, work: Coroutine[Any, Any, T]) -> T:
+        async with self._told(method):
             return await self.opened.work.do(work, self.request.limits.timeout)
 
     @asynccontextmanager
-    async def _told(self) -> AsyncGenerator[None]:
-        """Around what the executor does: its errors come out with what helps, and a driver's own do not get out."""
+    async def _told(self, method: str) -> AsyncGenerator[None]:
+        """Around a method of the executor: its errors come out with what helps, and a driver's own do not get out."""
         opened = self.opened
         try:
-            with ours(opened.dialect.name, opened.config.name):
+            with opened.source.ours(f"Executor.{method}"):
                 yield
         except DragomanError as error:
             opened.health.saw(error)

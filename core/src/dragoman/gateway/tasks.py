@@ -19,6 +19,14 @@ CLEANUP = 5.0
 """Seconds that ending the work in the database may take before it is left alone."""
 
 
+class Fatal(Exception):
+    """Something that would have ended the event loop, and every database with it: `kind` is its type's name."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
 class Work:
     """Everything under way on one database."""
 
@@ -94,6 +102,10 @@ class _Job(Generic[T]):
     async def _run(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             return await work
+        except (Exception, asyncio.CancelledError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise Fatal(type(error).__name__) from error
         finally:
             self._let_go()
 

@@ -33,7 +33,7 @@ def load_dialect(entry_point: EntryPoint) -> DialectPlugin:
     if not isinstance(dialect, Dialect):
         raise broken(entry_point, "its `dialect` is not a dragoman.Dialect.")
     _check_contract(dialect.contract, entry_point)
-    _check_declared_options(dialect, entry_point)
+    _check_declared_options(dialect.options, entry_point)
     for hook in HOOKS:
         if hook in _overridden(plugin) and _specname(getattr(plugin, hook), hook) is None:
             # pluggy would not see it, and the dialect would do nothing.
@@ -46,7 +46,13 @@ def load_policy(entry_point: EntryPoint) -> PolicyPlugin:
     """Import a policy plugin and check it."""
     policy = _instance(_imported(entry_point), PolicyPlugin, entry_point)
     _check_contract(policy.contract, entry_point)
-    _check_hooks(policy, entry_point)
+    _check_declared_options(policy.options, entry_point)
+    for hook, _ in _marked(policy):
+        raise broken(
+            entry_point,
+            f"it marks {hook!r} with @hookimpl, which is no hook of a policy: override wrap_executor, wrap_inspector or"
+            " further_validators.",
+        )
     return policy
 
 
@@ -57,6 +63,11 @@ def broken(entry_point: EntryPoint, why: str, remedy: str = "") -> DialectError:
         f"The plugin {entry_point.name!r} of {distribution} {version_of(entry_point)} is broken: {why}",
         suggestion=remedy or f"Upgrade or reinstall it: `pip install --upgrade {distribution}`.",
     )
+
+
+def origin_of(entry_point: EntryPoint) -> str:
+    """Return the plugin and where it is from, in words: 'odd' of dragoman-odd 1.0."""
+    return f"{entry_point.name!r} of {distribution_of(entry_point)} {version_of(entry_point)}".rstrip()
 
 
 def distribution_of(entry_point: EntryPoint) -> str:
@@ -121,11 +132,11 @@ def _check_contract(contract: Any, entry_point: EntryPoint) -> None:
     )
 
 
-def _check_declared_options(dialect: Dialect, entry_point: EntryPoint) -> None:
+def _check_declared_options(options: Any, entry_point: EntryPoint) -> None:
     try:
-        if dialect.options is not None:
-            dataclasses.fields(dialect.options)
-            typing.get_type_hints(dialect.options)
+        if options is not None:
+            dataclasses.fields(options)
+            typing.get_type_hints(options)
     except Exception:  # not a dataclass, or an annotation names what is not there when it runs
         raise broken(entry_point, "its `options` is not a dataclass whose types can be read.") from None
 

@@ -5,29 +5,39 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import importlib.metadata
-import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import EntryPoint
-from typing import Any, Final, cast
+from types import FrameType, MappingProxyType
+from typing import Any, Final, Literal, cast
 
 import pluggy
 
 from dragoman.dialect import Capability, Dialect, Executor, Inspector, Validator
-from dragoman.errors import ConfigurationError, DialectError, DragomanError
-from dragoman.hookspecs import PROJECT, DialectPlugin, PolicyPlugin
+from dragoman.errors import ConfigurationError, DialectError
+from dragoman.hookspecs import PROJECT, DialectPlugin
 from dragoman.model import Database
-from dragoman.plugins.loading import broken, distribution_of, driver_of, load_dialect, load_policy, version_of
-from dragoman.plugins.options import checked_options
+from dragoman.plugins.loading import (
+    broken,
+    distribution_of,
+    driver_of,
+    load_dialect,
+    load_policy,
+    origin_of,
+    version_of,
+)
+from dragoman.plugins.options import checked_options, policy_options
+from dragoman.plugins.policies import asked, checked, checked_validators, configured_policy
 
 DIALECTS: Final = "dragoman.dialects"
 POLICIES: Final = "dragoman.policies"
-_log = logging.getLogger(__name__)
+_NONE: Final[Mapping[str, Sequence[EntryPoint]]] = MappingProxyType({})
+_NO_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Installed:
-    """An installed dialect as `dragoman dialects` shows it. `status`: ok or broken; `error`: why, and what to do."""
+    """An installed plugin as `dragoman dialects` shows it. `status`: ok or broken; `error`: why, and what to do."""
 
     name: str
     distribution: str
@@ -36,30 +46,43 @@ class Installed:
     capabilities: tuple[str, ...] = ()
     status: str = "ok"
     error: str = ""
+    kind: Literal["dialect", "policy"] = "dialect"
 
 
 class Plugins:
-    """The plugins of this process. `discover()` scans entry points once and loads only the policies."""
+    """The plugins of this process. `discover()` scans entry points once and loads nothing."""
 
-    def __init__(self, entry_points: Mapping[str, Sequence[EntryPoint]]) -> None:
+    def __init__(
+        self, entry_points: Mapping[str, Sequence[EntryPoint]], policies: Mapping[str, Sequence[EntryPoint]] = _NONE
+    ) -> None:
         self._entry_points = entry_points
+        self._policies = policies
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(DialectPlugin)
         self._loaded: dict[str, DialectPlugin] = {}
         self._failed: dict[str, DialectError] = {}
-        self._policies: list[str] = []
+        self._modules: dict[str, str] = {}
 
     @classmethod
     def discover(cls) -> Plugins:
-        """Scan the installed entry points. Raises `DialectError` when a policy does not load: none may be missed."""
-        found: dict[str, list[EntryPoint]] = defaultdict(list)
-        for entry_point in importlib.metadata.entry_points(group=DIALECTS):
-            found[entry_point.name].append(entry_point)
-        plugins = cls(found)
-        for entry_point in importlib.metadata.entry_points(group=POLICIES):
-            plugins._register(load_policy(entry_point), entry_point)
-            plugins._policies.append(f"{entry_point.name} of {distribution_of(entry_point)}")
-        return plugins
+        """Scan the installed entry points."""
+        return cls(_by_name(DIALECTS), _by_name(POLICIES))
+
+    def enforce(self, options: Mapping[str, Mapping[str, Any]] = _NO_OPTIONS) -> None:
+        """Load every installed policy, with its options by the policy's name. Called once, before a database is opened.
+
+        None may be missed: raises `DialectError` for one that does not load, `ConfigurationError` for options that do
+        not fit and for those of a policy that is not installed.
+        """
+        for name in options:
+            if name not in self._policies:
+                raise _no_policy(name, tuple(self._policies))
+        for name, claims in sorted(self._policies.items()):
+            entry_point = _only_claim(f"policy {name!r}", claims)
+            policy = load_policy(entry_point)
+            given = policy_options(policy.options, name, options.get(name, {}))
+            self._modules[_package(type(policy))] = origin_of(entry_point)
+            self._manager.register(configured_policy(policy, given, origin_of(entry_point)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,20 +109,29 @@ class Plugins:
             raise broken(entry_point, f"it calls itself {plugin.dialect.name!r}, a name it does not register.")
         if not any(plugin is other for other in self._loaded.values()):  # one plugin may have two names
             self._register(plugin, entry_point)
+            self._modules[_package(type(plugin))] = origin_of(entry_point)
         return plugin
 
     def _claim(self, name: str) -> EntryPoint:
-        claims = {distribution_of(entry_point): entry_point for entry_point in self._entry_points.get(name, ())}
-        if not claims:
+        if name not in self._entry_points:
             raise _missing(name, self.names)
-        if len(claims) > 1:
-            raise DialectError(
-                f"The dialect {name!r} is claimed by several distributions: {' and '.join(sorted(claims))}.",
-                suggestion=f"Uninstall all but one of them, for instance `pip uninstall {sorted(claims)[-1]}`.",
-            )
-        return next(iter(claims.values()))
+        return _only_claim(f"dialect {name!r}", self._entry_points[name])
 
-    def _register(self, plugin: DialectPlugin | PolicyPlugin, entry_point: EntryPoint) -> None:
+    def origin(self, name: str) -> str:
+        """Return whose dialect this is, in words: 'odd' of dragoman-odd 1.0."""
+        return origin_of(self._entry_points[name][0])
+
+    def culprit(self, frames: Iterable[FrameType]) -> tuple[str, str] | None:
+        """Return the plugin whose code runs in the first of `frames` that is a plugin's, and the function's name."""
+        for frame in frames:
+            own: object = frame.f_locals.get("self")
+            packages = (frame.f_globals.get("__name__", "").partition(".")[0], _package(type(own)))
+            origin = next((self._modules[package] for package in packages if package in self._modules), None)
+            if origin is not None:
+                return origin, frame.f_code.co_qualname.rpartition("<locals>.")[2]
+        return None
+
+    def _register(self, plugin: DialectPlugin, entry_point: EntryPoint) -> None:
         try:
             self._manager.register(plugin)
         except (pluggy.PluginValidationError, ValueError) as error:
@@ -108,16 +140,16 @@ class Plugins:
             raise broken(entry_point, f"its hooks do not fit ({type(error).__name__}).") from None
 
     def installed(self) -> list[Installed]:
-        """Every installed dialect, loaded to see whether it works; a broken one says why."""
-        return [self._installed(name) for name in self.names]
+        """Every installed dialect, then every policy, loaded to see whether it works; a broken one says why."""
+        dialects = [self._installed(name) for name in self.names]
+        return dialects + [_installed_policy(name, self._policies[name]) for name in sorted(self._policies)]
 
     def _installed(self, name: str) -> Installed:
-        distributions = {distribution_of(point): version_of(point) for point in self._entry_points[name]}
-        known = Installed(name, ", ".join(distributions), ", ".join(distributions.values()))
+        known = _claimed(name, self._entry_points[name])
         try:
             dialect = self.load(name).dialect
         except DialectError as error:
-            return dataclasses.replace(known, status="broken", error=f"{error.message} {error.suggestion}")
+            return _broken(known, error)
         capabilities = tuple(sorted(capability.name.lower() for capability in dialect.capabilities))
         return dataclasses.replace(known, driver=driver_of(dialect), capabilities=capabilities)
 
@@ -141,38 +173,66 @@ class Plugins:
 
     def validators(self, database: Database) -> list[Validator]:
         """Return the owner's validators for `database`, then the policies'."""
-        validators: list[Validator] = []
-        for answer in self._ask("validators", list, database=database):  # last registered first: the owner
-            given: Any = answer if isinstance(answer, Sequence) else (answer,)  # pyright: ignore[reportUnknownVariableType]
-            for validator in given:
-                if not isinstance(validator, Validator):
-                    raise self._fault("validators", database, f"gave a {type(validator).__name__}, not a Validator")
-                validators.append(validator)
-        return validators
+        hook = "validators"
+        answers = self._ask(hook, list, database=database)  # last registered first: the owner; policies' are checked
+        origin = self.origin(database.dialect)
+        return [validator for answer in answers for validator in checked_validators(answer, hook, origin)]
 
     def _ask(self, hook: str, kind: type[Any], **values: Any) -> Any:
         database: Database = values["database"]
         owner = self.load(database.dialect)
         others = [plugin for plugin in self._loaded.values() if plugin is not owner]
-        try:
-            answer = self._manager.subset_hook_caller(hook, remove_plugins=others)(**values)
-        except DragomanError:
-            raise
-        except Exception as error:
-            _log.exception("hook %s failed for database %s", hook, database.name)
-            raise self._fault(hook, database, f"raised {type(error).__name__}") from None
-        if not isinstance(answer, kind):
-            raise self._fault(hook, database, f"returned {type(answer).__name__}, not an {kind.__name__}")
-        return answer
+        call = self._manager.subset_hook_caller(hook, remove_plugins=others)
+        origin = self.origin(database.dialect)
+        return checked(asked(lambda: call(**values), hook, origin), kind, hook, origin)
 
-    def _fault(self, hook: str, database: Database, what: str) -> DialectError:
-        """The error of a hook that misbehaves; with policies about, any of them may be the one."""
-        owner = distribution_of(self._entry_points[database.dialect][0])
-        candidates = " or ".join([f"{database.dialect!r} of {owner}", *self._policies])
-        return DialectError(
-            f"The hook {hook} of {candidates} {what}.",
-            suggestion=f"Upgrade {owner} or report it to its authors; the log has the details.",
+
+def _claimed(name: str, entry_points: Sequence[EntryPoint]) -> Installed:
+    distributions = {distribution_of(entry_point): version_of(entry_point) for entry_point in entry_points}
+    return Installed(name, ", ".join(distributions), ", ".join(distributions.values()))
+
+
+def _broken(known: Installed, error: DialectError) -> Installed:
+    return dataclasses.replace(known, status="broken", error=f"{error.message} {error.suggestion}")
+
+
+def _installed_policy(name: str, entry_points: Sequence[EntryPoint]) -> Installed:
+    known = dataclasses.replace(_claimed(name, entry_points), kind="policy")
+    try:
+        load_policy(_only_claim(f"policy {name!r}", entry_points))
+    except DialectError as error:
+        return _broken(known, error)
+    return known
+
+
+def _package(kind: type[Any]) -> str:
+    return kind.__module__.partition(".")[0]
+
+
+def _by_name(group: str) -> dict[str, list[EntryPoint]]:
+    found: dict[str, list[EntryPoint]] = defaultdict(list)
+    for entry_point in importlib.metadata.entry_points(group=group):
+        found[entry_point.name].append(entry_point)
+    return dict(found)
+
+
+def _only_claim(what: str, entry_points: Sequence[EntryPoint]) -> EntryPoint:
+    """The entry point of a name, which only one distribution may claim."""
+    claims = {distribution_of(entry_point): entry_point for entry_point in entry_points}
+    if len(claims) > 1:
+        raise DialectError(
+            f"The {what} is claimed by several distributions: {' and '.join(sorted(claims))}.",
+            suggestion=f"Uninstall all but one of them, for instance `pip uninstall {sorted(claims)[-1]}`.",
         )
+    return next(iter(claims.values()))
+
+
+def _no_policy(name: str, installed: Sequence[str]) -> ConfigurationError:
+    near = difflib.get_close_matches(name, installed, n=1)
+    return ConfigurationError(
+        f"policies.{name}: no policy of that name is installed.",
+        suggestion=f"Did you mean {near[0]!r}?" if near else "Install its distribution, or take the section out.",
+    )
 
 
 def _missing(name: str, installed: Sequence[str]) -> DialectError:

@@ -77,6 +77,8 @@ class _Found:
                     self.touch_all(written) if isinstance(node.this, exp.Star) else self.touch(written, node.name)
         for written in self.tables.keys() - self.sources:
             self.touch_all(written)
+        for table in _renamed(tree):
+            self.touch_all(_written(table))
 
 
 class _Reader:
@@ -192,6 +194,16 @@ class _Tier:
         tables = {alias: source for alias, source in sources.items() if isinstance(source, exp.Table)}
         relations = {alias: _written(table) for alias, table in tables.items() if not isinstance(table.this, exp.Func)}
         return _Tier(relations, derived, len(derived) + len(relations) < len(sources))
+
+
+def _renamed(tree: exp.Expr) -> Iterator[exp.Table]:
+    """The tables whose columns go by other names, `t AS x (a, b)`; a query's own columns are read inside it."""
+    for alias in tree.find_all(exp.TableAlias):
+        around = alias.parent
+        if not alias.columns or around is None or isinstance(around, exp.CTE) or isinstance(around.this, exp.Query):
+            continue
+        tables = [around] if isinstance(around, exp.Table) else around.find_all(exp.Table)
+        yield from (table for table in tables if not isinstance(table.this, exp.Func))
 
 
 def _inside_out(scope: Scope) -> Iterator[Scope]:

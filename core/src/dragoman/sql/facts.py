@@ -131,7 +131,9 @@ def _call(node: exp.Func, text: str) -> FunctionCall | None:
     start = node.meta.get("start")
     if isinstance(start, int):
         written = text[start : node.meta["end"] + 1]
-        if written.lower() in SYNTAX and not isinstance(node.parent, exp.Dot):
+        # A name the parser does not know it read as a call, even if it is an operator elsewhere: glob('*').
+        known = not isinstance(node, exp.Anonymous)
+        if known and written.lower() in SYNTAX and not isinstance(node.parent, exp.Dot):
             return None
         return FunctionCall(_dotted(node, written.strip("\"'`[]").lower()), start)
     if isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
@@ -143,7 +145,8 @@ def _dotted(node: exp.Expr, name: str) -> str:
     """`name` with the names before it, when the call is the right side of dots."""
     parent = node.parent
     if isinstance(parent, exp.Dot) and parent.expression is node:
-        return ".".join([*(part.name.lower() for part in parent.this.find_all(exp.Identifier)), name])
+        before = parent.this.find_all(exp.Identifier) if parent.this else ()
+        return ".".join([*(part.name.lower() for part in before), name])
     if isinstance(parent, exp.Table) and parent.this is node:
         return ".".join([*(part.lower() for part in (parent.catalog, parent.db) if part), name])
     return name

@@ -12,6 +12,8 @@ class Lexicon:
     `identifier_quotes`: opening characters; `[` closes with `]`, the others double themselves. `backslash_escapes`: in
     every string, as MySQL has them. `escape_strings`: only in E'...' ones, as Postgres has them. `dollar_quotes`:
     $tag$...$tag$. `nested_comments`: /* /* */ */ is one comment. `hash_comments`: # starts one.
+    `spaced_comments`: -- starts one only before white space, as in MySQL; before anything else it is refused, since
+    parsers disagree on it.
     `unclosed_comment_ends`: an unclosed /* runs to the end of the text instead of being an error, as in SQLite.
     `dollar_names`: names may hold $ after their first character. `parameters`: `?`, or `$` for $1 and on.
     `colon_casts`: `a::b` is a cast. `table_functions`: what a call in FROM may be besides a table that is searched, as
@@ -25,6 +27,7 @@ class Lexicon:
     dollar_quotes: bool = False
     nested_comments: bool = False
     hash_comments: bool = False
+    spaced_comments: bool = False
     unclosed_comment_ends: bool = False
     dollar_names: bool = False
     parameters: str = "?"

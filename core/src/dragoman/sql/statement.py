@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.model import Relation
 from dragoman.sql import text as texts
-from dragoman.sql.calls import FunctionCall, written_calls
+from dragoman.sql.calls import FunctionCall, verbs, written_calls
 from dragoman.sql.lexicon import Lexicon
 
 if TYPE_CHECKING:
@@ -73,11 +73,24 @@ class Statement:
         return survey(self.tree, self.text, table_functions=self.lexicon.table_functions)
 
     @cached_property
+    def verbs(self) -> tuple[texts.Token, ...]:
+        """The words statements begin with in it: the whole one, what follows its WITH, and writes in parentheses."""
+        return tuple(verbs(self.tokens))
+
+    @cached_property
+    def written_calls(self) -> tuple[FunctionCall, ...]:
+        """Every name before a parenthesis that is no word of the grammar, from its tokens alone.
+
+        Names with columns behind them (`WITH a(b) AS`) are among them: only a grammar tells those apart.
+        """
+        return tuple(written_calls(self.tokens))
+
+    @cached_property
     def calls(self) -> tuple[FunctionCall, ...]:
         """Every function it calls by name, found in its tokens and in its tree, in order. Raises `InvalidSql`."""
         facts = self.facts
         found = {call.offset: call for call in facts.calls}
-        found |= {call.offset: call for call in written_calls(self.tokens) if call.offset not in facts.aliases}
+        found |= {call.offset: call for call in self.written_calls if call.offset not in facts.aliases}
         return tuple(found[offset] for offset in sorted(found))
 
     def functions(self) -> tuple[str, ...]:

@@ -79,6 +79,9 @@ _REFUSALS = {
     "unterminated": _Refusal("A quote is not closed", "Close it; write a quote inside a text twice."),
     "unterminated_escaped": _Refusal("A quote is not closed", "Close it; write a quote inside a text twice."),
     "stray": _Refusal("A character that SQL does not have stands outside quotes", "Remove it, or quote the text."),
+    "dashes": _Refusal(
+        "Two minus signs stand together, which is a comment to some", "Put a space after them, or between them."
+    ),
     "comment_open": _Refusal("A comment is not closed", "Close it with */ or remove it."),
     "comment_return": _Refusal(
         "A lone carriage return stands in a comment, where databases disagree on the end of the line",
@@ -91,6 +94,8 @@ def _pieces(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
     """The kinds of token a lexicon has, as pairs of kind and pattern; the first that fits wins."""
     quoted = r"{q}(?:[^{q}\\]|\\[\s\S]|{q}{q})*+{q}" if lexicon.backslash_escapes else "{q}(?:[^{q}]|{q}{q})*+{q}"
     yield "space", r"[ \t\r\n]+"
+    if lexicon.spaced_comments:
+        yield "dashes", r"--(?![ \t\r\n]|\Z)"
     yield "comment_return", r"--[^\r\n]*\r(?!\n)" + (r"|\#[^\r\n]*\r(?!\n)" if lexicon.hash_comments else "")
     yield "comment", r"--[^\n]*" + (r"|\#[^\n]*" if lexicon.hash_comments else "")
     if lexicon.nested_comments:
@@ -152,7 +157,15 @@ def _compiled(pieces: Iterable[tuple[str, str]]) -> Callable[[str, int], Iterato
 
 @functools.cache
 def _token_scanner(lexicon: Lexicon) -> Callable[[str, int], Iterator[re.Match[str]]]:
-    return _compiled(_pieces(lexicon))
+    # What most tokens are comes first; their patterns among the others fit what is left.
+    plain = (("space_plain", r"[ \t\r\n]+"), ("word_plain", rf"{_word(lexicon)}(?!['\"&])"), ("mark_plain", "[,=<>+*]"))
+    return _compiled((*plain, *_pieces(lexicon)))
+
+
+@functools.cache
+def _base(kind: str | None) -> str:
+    """What a token is, by the name of the pattern that fitted."""
+    return (kind or "stray").partition("_")[0]
 
 
 @functools.cache
@@ -275,9 +288,9 @@ def _too_deep(offset: int) -> DragomanError:
 def tokens(text: str, lexicon: Lexicon) -> tuple[Token, ...]:
     """Return the tokens of text that `clean` returned; a string's or quoted name's text has its quotes."""
     return tuple(
-        Token(kind.partition("_")[0], match[0], match.start())
+        Token(kind, match[0], match.start())
         for match in _token_scanner(lexicon)(text, 0)
-        if (kind := match.lastgroup or "stray") != "space"
+        if (kind := _base(match.lastgroup)) != "space"
     )
 
 

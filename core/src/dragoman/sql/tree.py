@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 # sqlglot logs the text of what it cannot read, and a statement may hold secrets.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
+MAX_STEPS = 40
+"""The most parts, subscripts and calls one name may have in a row."""
+
 
 def parse(statement: Statement) -> exp.Expr:
     """Return the tree of `statement`. Raises `InvalidSql`, whatever sqlglot stumbles over."""
@@ -34,6 +38,7 @@ def parse(statement: Statement) -> exp.Expr:
 
 def parse_text(statement: Statement, text: str) -> exp.Expr:
     """Return the tree of `text`, which stands for `statement`. Raises `InvalidSql`."""
+    _check_chains(statement.tokens)
     try:
         trees = sqlglot.parse(text, read=statement.sqlglot)
     except ParseError as error:
@@ -47,6 +52,32 @@ def parse_text(statement: Statement, text: str) -> exp.Expr:
     if len(trees) != 1 or trees[0] is None:
         raise _invalid(statement, None)
     return trees[0]
+
+
+def _check_chains(tokens: Iterable[Token]) -> None:
+    """Refuse a name or value with too many steps after it: sqlglot's time for `a[1][1]` or `a.f().f()` is quadratic.
+
+    Raises `InvalidSql`.
+    """
+    outer: list[int] = []
+    steps, before = 0, ""
+    for token in tokens:
+        if token.kind == "open":
+            outer.append(steps + 1 if before in {"close", "word", "name"} else 0)
+            steps = 0
+        elif token.kind == "close":
+            steps = outer.pop() if outer else 0
+        elif token.text == ".":
+            steps += 1
+        elif before != ".":
+            steps = 0
+        if steps > MAX_STEPS:
+            raise InvalidSql(
+                f"A name has more than {MAX_STEPS} parts, subscripts and calls in a row.",
+                suggestion="Name inner results with WITH, and go on from there.",
+                offset=token.start,
+            )
+        before = "." if token.text == "." else token.kind
 
 
 def numberless(statement: Statement) -> str:

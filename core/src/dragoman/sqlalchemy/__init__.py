@@ -4,14 +4,17 @@ The only importer of sqlalchemy. Needs the extra `dragoman[sqlalchemy]`.
 """
 
 from dragoman.sqlalchemy.executor import SQLAlchemyExecutor
-from dragoman.sqlalchemy.information_schema import InformationSchemaInspector
+from dragoman.sqlalchemy.information_schema import SYSTEM_SCHEMAS, InformationSchemaInspector
 from dragoman.sqlalchemy.inspector import SQLAlchemyInspector
 from dragoman.sqlalchemy.standard import STANDARD_FUNCTIONS, STANDARD_RESERVED
+from dragoman.sqlalchemy.urls import url_for
 
 __all__ = [
     "STANDARD_FUNCTIONS",
     "STANDARD_RESERVED",
+    "SYSTEM_SCHEMAS",
     "InformationSchemaInspector",
     "SQLAlchemyExecutor",
     "SQLAlchemyInspector",
+    "url_for",
 ]

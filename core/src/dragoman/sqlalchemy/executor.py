@@ -15,8 +15,8 @@ from dragoman.dialect import Dialect, Executor
 from dragoman.model import Column, Database, Kind, Request, RowStream
 from dragoman.sqlalchemy.failures import Patterns, translated, unreachable
 from dragoman.sqlalchemy.lanes import Engine, engine_for
-from dragoman.sqlalchemy.parameters import bind
-from dragoman.sqlalchemy.session import Session, session
+from dragoman.sqlalchemy.parameters import Bound, bind
+from dragoman.sqlalchemy.session import GRACE, Session, session
 
 T = TypeVar("T")
 BATCH_ROWS: Final = 500
@@ -52,12 +52,28 @@ class SQLAlchemyExecutor(Executor):
         """Return a column from its name and the driver's type code (PEP 249). Values are Python's, of any type."""
         return Column(name, code.lower() if isinstance(code, str) else "any", Kind("native"))
 
+    def bind(self, request: Request, paramstyle: str) -> Bound:
+        """Return the text to send and its parameters in the driver's paramstyle (PEP 249); None for no parameters.
+
+        Raises `ParameterError` when values and placeholders do not match.
+        """
+        return bind(request.statement, request.parameters, self.dialect.lexicon, paramstyle)
+
     async def interrupt(self, connection: Any) -> None:
         """End the statement that runs on the driver's own `connection`, as `Capability.CANCEL` promises.
 
-        Called while another thread waits for that statement. Asynchronous drivers are also cancelled as a task.
+        Called while another thread waits for that statement. Asynchronous drivers are also cancelled as a task. Where
+        the driver itself cannot, `beside` may.
         """
         return
+
+    async def beside(self, statement: str) -> None:
+        """Run one trusted statement, such as KILL, on a connection beside those in use. Raises the driver's errors."""
+        if self._engine is None:
+            return
+        async with session(self._engine, asyncio.Semaphore(1), _leave, GRACE) as opened:
+            await opened.connect()
+            await opened.run(partial(_send, statement))
 
     # What the core and an inspector call
 
@@ -109,8 +125,7 @@ class SQLAlchemyExecutor(Executor):
     def _execute(self, opened: Session, request: Request, connection: sqlalchemy.Connection) -> tuple[Column, ...]:
         for statement in self.prelude(request):
             connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
-        style = connection.dialect.paramstyle
-        statement, parameters = bind(request.statement, request.parameters, self.dialect.lexicon, style)
+        statement, parameters = self.bind(request, connection.dialect.paramstyle)
         options = {"stream_results": True, "no_parameters": parameters is None}
         opened.result = result = connection.exec_driver_sql(statement, parameters, execution_options=options)
         description = result.cursor.description if result.cursor and result.returns_rows else ()
@@ -127,6 +142,14 @@ class SQLAlchemyExecutor(Executor):
             if len(rows) < size:
                 return
             size = BATCH_ROWS
+
+
+async def _leave(connection: Any) -> None:
+    """What a statement of ours needs to be interrupted: nothing, it is short."""
+
+
+def _send(statement: str, connection: sqlalchemy.Connection) -> None:
+    connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
 
 
 def _more(result: sqlalchemy.CursorResult[Any], size: int, connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:

@@ -89,16 +89,26 @@ def unreachable(database: str) -> ConnectionFailed:
 
 def _translated(error: exc.DBAPIError, database: str, patterns: Patterns, hidden: Sequence[str]) -> DragomanError:
     message = str(error.orig)
+    words = _words(error.orig)
     state = _state(error.orig)
     failure, identifier = _by_pattern(message, patterns) or (_by_state(state) or _by_class(error), None)
     if failure is ConnectionFailed or error.connection_invalidated:
         return unreachable(database)
     return failure(
-        _shown(message, hidden),
+        _shown(words, hidden),
         suggestion=_SUGGESTIONS.get(failure, ""),
         identifier=identifier,
         context={"sqlstate": state} if state else {},
     )
+
+
+def _words(error: BaseException | None) -> str:
+    """The driver's message alone; those of MySQL's family put its number before it."""
+    match error.args if error else ():
+        case (int(), str(message)):
+            return message
+        case _:
+            return str(error)
 
 
 def _state(error: Any) -> str:

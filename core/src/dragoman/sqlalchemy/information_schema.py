@@ -28,10 +28,12 @@ from dragoman.model import (
 
 Row = Sequence[Any]
 Keys = dict[Relation, tuple[list[Constraint], list[ForeignKey]]]
-SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "pg_catalog"})
+SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "pg_catalog", "mysql", "performance_schema", "sys"})
+"""What engines call the schemas of their own, in lower case."""
+
 _TYPES: Final[dict[str, RelationType]] = {"VIEW": "view", "FOREIGN": "foreign table", "FOREIGN TABLE": "foreign table"}
 _COLUMNS: Final = """
-SELECT c.table_schema, c.table_name, t.table_type, {table_comment}, c.column_name, c.data_type, c.numeric_precision,
+SELECT c.table_schema, c.table_name, t.table_type, {table_comment}, c.column_name, {column_type}, c.numeric_precision,
        c.numeric_scale, c.is_nullable, c.column_default, {column_comment}
 FROM information_schema.columns AS c
 JOIN information_schema.tables AS t
@@ -57,11 +59,17 @@ class InformationSchemaInspector(Inspector):
     """Tells relations, columns and keys in two queries, whatever their number, through the database's own executor.
 
     A subclass may name what the engine adds: `version_query`; `catalog`, an SQL expression of the catalog to stay in;
-    `table_comment` and `column_comment`, further columns of `tables` and `columns`.
+    `table_comment` and `column_comment`, further columns of `tables` and `columns`; `column_type`, the column that
+    spells a type; `keys_query`, where the standard's views do not tell keys: a row for each column of a key, with its
+    table's schema and name, the constraint's name and type, the column, and what a foreign key references (schema,
+    table, column) and does (update, delete), ordered by table, constraint and position. `{where}` stands for the
+    condition on `c.table_catalog`.
     """
 
     version_query: ClassVar[str] = "SELECT version()"
     catalog: ClassVar[str | None] = None
+    column_type: ClassVar[str] = "data_type"
+    keys_query: ClassVar[str] = _KEYS
     table_comment: ClassVar[str | None] = None
     column_comment: ClassVar[str | None] = None
 
@@ -93,13 +101,14 @@ class InformationSchemaInspector(Inspector):
         where = f"WHERE c.table_catalog = {self.catalog}" if self.catalog else ""
         query = _COLUMNS.format(
             where=where,
+            column_type=f"c.{self.column_type}",
             table_comment=f"t.{self.table_comment}" if self.table_comment else "NULL",
             column_comment=f"c.{self.column_comment}" if self.column_comment else "NULL",
         )
         columns = await self.fetch(query)
         notices: list[str] = []
         try:
-            keys = _keys(await self.fetch(_KEYS.format(where=where)))
+            keys = _keys(await self.fetch(self.keys_query.format(where=where)))
         except (InvalidSql, NotFound):
             keys = Keys()
             notices.append("The engine's information_schema does not tell keys.")
@@ -126,7 +135,7 @@ def _table(relation: Relation, rows: Sequence[Row], keys: Keys) -> Table:
 def _column(
     name: str, type_: str, precision: int | None, scale: int | None, nullable: str, default: Any, comment: str | None
 ) -> TableColumn:
-    spelled = type_.lower()
+    spelled = type_ if "'" in type_ else type_.lower()  # an enum's values keep their case
     if spelled in {"numeric", "decimal"} and precision is not None:
         spelled += f"({precision},{scale or 0})"
     default = None if default is None else str(default)

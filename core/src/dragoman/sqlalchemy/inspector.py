@@ -24,9 +24,9 @@ from dragoman.model import (
     TableColumn,
 )
 from dragoman.sqlalchemy.executor import SQLAlchemyExecutor
+from dragoman.sqlalchemy.information_schema import SYSTEM_SCHEMAS
 
 Facts = Mapping[tuple[str | None, str], Any]
-SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "pg_catalog", "sys", "mysql", "performance_schema"})
 _KINDS: Final[tuple[tuple[ObjectKind, RelationType], ...]] = (
     (ObjectKind.TABLE, "table"),
     (ObjectKind.VIEW, "view"),

@@ -9,18 +9,39 @@ from dragoman.testing.base import Suite
 from dragoman.testing.bounds import BoundCases
 from dragoman.testing.capabilities import CapabilityCases
 from dragoman.testing.catalog import CatalogCases
+from dragoman.testing.doctoring import DoctorCases
 from dragoman.testing.errors import ErrorCases
 from dragoman.testing.gaps import Gap, check_gaps, never, not_implemented, not_yet
 from dragoman.testing.lifecycle import LifecycleCases
 from dragoman.testing.safety import SafetyCases
+from dragoman.testing.tiers import KIT, capability, recommended, required
 from dragoman.testing.values import ValueCases
 from dragoman.testing.work import WorkCases
 
-__all__ = ["DialectConformance", "Gap", "Suite", "never", "not_implemented", "not_yet"]
+__all__ = [
+    "KIT",
+    "DialectConformance",
+    "Gap",
+    "Suite",
+    "capability",
+    "never",
+    "not_implemented",
+    "not_yet",
+    "recommended",
+    "required",
+]
 
 
 class DialectConformance(
-    CatalogCases, ValueCases, BoundCases, ErrorCases, WorkCases, SafetyCases, CapabilityCases, LifecycleCases
+    CatalogCases,
+    ValueCases,
+    BoundCases,
+    ErrorCases,
+    WorkCases,
+    SafetyCases,
+    CapabilityCases,
+    DoctorCases,
+    LifecycleCases,
 ):
     """Every case of the contract, over the dialect's real entry point and a live database.
 

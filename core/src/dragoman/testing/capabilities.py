@@ -15,6 +15,7 @@ from dragoman.plugins import Plugins
 from dragoman.sql import Statement
 from dragoman.testing import sample
 from dragoman.testing.base import PROMPT, OpenDatabase, Suite, unexpected
+from dragoman.testing.tiers import capability, required
 
 QUERY = f"SELECT t.id, t.title FROM {sample.TRACK} t JOIN {sample.GENRE} g ON g.id = t.genre_id"
 
@@ -22,6 +23,7 @@ QUERY = f"SELECT t.id, t.title FROM {sample.TRACK} t JOIN {sample.GENRE} g ON g.
 class CapabilityCases(Suite):
     """Plans, descriptions, and the dialect's own description of itself."""
 
+    @capability(Capability.EXPLAIN)
     async def test_plans_are_told_as_declared(self, gateway: Gateway, opened: OpenDatabase, dialect: Dialect) -> None:
         if Capability.EXPLAIN in dialect.capabilities:
             plan = await gateway.explain(None, QUERY)
@@ -30,6 +32,7 @@ class CapabilityCases(Suite):
         await refuses(gateway.explain(None, QUERY), "EXPLAIN")
         await refuses(opened.executor.explain(Request(statement=QUERY), ExplainOptions()), "EXPLAIN")
 
+    @capability(Capability.EXPLAIN)
     async def test_a_plan_can_be_had_without_running_the_query(self, gateway: Gateway, dialect: Dialect) -> None:
         if Capability.EXPLAIN not in dialect.capabilities:
             return
@@ -37,6 +40,7 @@ class CapabilityCases(Suite):
             await gateway.explain(None, self.slow_query)
         assert not scope.cancelled_caught, "explain ran the slow query: without `analyze` it must only plan it."
 
+    @capability(Capability.ANALYZE)
     async def test_measured_plans_are_told_as_declared(
         self, gateway: Gateway, opened: OpenDatabase, dialect: Dialect
     ) -> None:
@@ -47,6 +51,7 @@ class CapabilityCases(Suite):
             return
         await refuses(gateway.explain(None, QUERY, options=options), "ANALYZE")
 
+    @capability(Capability.DESCRIBE)
     async def test_columns_can_be_had_without_running_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
         if Capability.DESCRIBE not in dialect.capabilities:
             await refuses(opened.executor.describe(Request(statement=QUERY)), "DESCRIBE")
@@ -62,12 +67,17 @@ class CapabilityCases(Suite):
             return
         raise AssertionError("describe of a query over an unknown table must be TABLE_NOT_FOUND, as running it is.")
 
+    @capability(Capability.GRAMMAR)
     async def test_an_own_grammar_brings_its_own_validator(self, gateway: Gateway, dialect: Dialect) -> None:
         if Capability.GRAMMAR not in dialect.capabilities:
             return
         validators = gateway.plugins.validators(gateway.database().config)
-        assert validators, "Capability.GRAMMAR is declared, which takes our own judge away, and no validator is given."
+        assert dialect.judge or validators, (
+            "Capability.GRAMMAR is declared, which takes our own judge away, and neither Dialect.judge nor a validator"
+            " is given."
+        )
 
+    @required
     def test_the_dialect_answers_to_its_name(self, gateway: Gateway, dialect: Dialect) -> None:
         plugins: Plugins = gateway.plugins
         try:
@@ -80,12 +90,14 @@ class CapabilityCases(Suite):
             f"The entry point {dialect.name!r} gives another plugin than the one under test."
         )
 
+    @required
     def test_the_dialect_s_sql_is_known(self, dialect: Dialect) -> None:
         statement = Statement.parse("SELECT 1 AS a", sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
         assert statement.tree is not None, (
             f"sqlglot does not know {dialect.sqlglot!r}; set Dialect.sqlglot to its name."
         )
 
+    @required
     def test_quoted_names_come_back_as_they_were(self, dialect: Dialect) -> None:
         quoted = dialect.quote('a "b" c')
         assert quoted != 'a "b" c', "Dialect.quote left an odd name unquoted."

@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from dragoman.dialect import Capability, Dialect
 from dragoman.gateway import Gateway
 from dragoman.model import Inspection, Scope, Table
 from dragoman.testing import sample
-from dragoman.testing.base import OpenDatabase, Suite, ask
+from dragoman.testing.base import OpenDatabase, Suite, answered
+from dragoman.testing.tiers import capability, recommended, required
 
 TABLES = {sample.GENRE, sample.TRACK, sample.RATING, sample.LISTING, sample.ODD}
 
 
-async def inspected(opened: OpenDatabase, **scope: frozenset[str]) -> dict[str, Table]:
-    """Return what the inspector tells, by name."""
-    inspection: Inspection = await opened.inspector.tables(Scope(**scope))
-    return {table.relation.name: table for table in inspection.tables if not table.system}
+async def inspected(opened: OpenDatabase, names: Iterable[str] = (), **scope: frozenset[str]) -> dict[str, Table]:
+    """Return what the inspector tells, by name, all names as the sample has them; `names` restricts it."""
+    dialect: Dialect = opened.dialect
+    stored = frozenset(sample.stored(dialect, name) for name in names)
+    inspection: Inspection = await opened.inspector.tables(Scope(names=stored, **scope))
+    told = (sample.as_written(dialect, table) for table in inspection.tables if not table.system)
+    return {table.relation.name: table for table in told}
 
 
 class CatalogCases(Suite):
     """Relations, columns and keys."""
 
+    @required
     async def test_the_version_of_the_server_is_told(self, opened: OpenDatabase) -> None:
         version = await opened.inspector.version()
         assert any(letter.isdigit() for letter in version), (
             f"inspector.version() answered {version!r}; return the server's own version."
         )
 
+    @required
     async def test_every_relation_is_told(self, opened: OpenDatabase) -> None:
         missing = TABLES - (await inspected(opened)).keys()
         assert not missing, (
             f"inspector.tables(Scope()) left out {sorted(missing)}; it must tell tables and views alike."
         )
 
+    @required
     async def test_every_relation_s_schema_is_among_the_schemas(self, opened: OpenDatabase) -> None:
         schemas = {schema.name for schema in await opened.inspector.schemas()}
         told = {table.relation.schema for table in (await inspected(opened)).values()} - {None}
@@ -39,11 +48,13 @@ class CatalogCases(Suite):
             f"Relations stand in {sorted(map(str, told))}, inspector.schemas() tells {sorted(schemas)}."
         )
 
+    @required
     async def test_a_view_is_told_as_a_view(self, opened: OpenDatabase) -> None:
         tables = await inspected(opened)
         kinds = {name: tables[name].type for name in (sample.TRACK, sample.LISTING)}
         assert kinds == {sample.TRACK: "table", sample.LISTING: "view"}, f"Table.type is {kinds}."
 
+    @required
     async def test_columns_are_told_in_their_order(self, opened: OpenDatabase) -> None:
         tables = await inspected(opened)
         names = {name: [column.name for column in tables[name].columns] for name in (sample.TRACK, sample.LISTING)}
@@ -51,6 +62,7 @@ class CatalogCases(Suite):
             f"The columns are told as {names}; they must come in the order of the table, for views too."
         )
 
+    @required
     async def test_every_column_has_a_type(self, opened: OpenDatabase) -> None:
         untyped = [
             f"{table.relation.name}.{column.name}"
@@ -60,6 +72,7 @@ class CatalogCases(Suite):
         ]
         assert not untyped, f"TableColumn.type is empty for {untyped}."
 
+    @required
     async def test_nullable_columns_and_no_others_are_told_as_nullable(self, opened: OpenDatabase) -> None:
         track = (await inspected(opened))[sample.TRACK]
         nullable = {column.name: column.nullable for column in track.columns}
@@ -67,11 +80,13 @@ class CatalogCases(Suite):
             f"TableColumn.nullable is {nullable}; note may be null, genre_id and title may not. Is it inverted?"
         )
 
+    @required
     async def test_a_scope_of_names_restricts(self, opened: OpenDatabase) -> None:
         wanted = frozenset({sample.TRACK, sample.ODD})
         found = set(await inspected(opened, names=wanted))
-        assert found == wanted, f"tables(Scope(names={sorted(wanted)})) told {sorted(found)}."
+        assert found == wanted, f"tables(Scope(names={sorted(wanted)})) told {sorted(found)}; honour Scope.names."
 
+    @required
     async def test_a_scope_of_schemas_restricts(self, opened: OpenDatabase) -> None:
         track = (await inspected(opened))[sample.TRACK]
         schema = track.relation.schema
@@ -82,32 +97,48 @@ class CatalogCases(Suite):
         elsewhere = await inspected(opened, schemas=frozenset({"kit_no_such_schema"}))
         assert not elsewhere, "tables() told relations of a schema that is not there; honour Scope.schemas."
 
+    @required
     async def test_a_name_that_is_not_there_is_no_error(self, opened: OpenDatabase) -> None:
         found = await inspected(opened, names=frozenset({"kit_no_such_table"}))
         assert not found, f"A scope of one unknown name told {sorted(found)}; it must tell nothing."
 
+    @required
     async def test_a_name_with_quotes_in_a_scope_is_only_a_name(self, opened: OpenDatabase) -> None:
         found = await inspected(opened, names=frozenset({"x' OR '1'='1"}))
         assert not found, "A name with quotes changed the inspector's own SQL: bind names or quote them."
 
+    @required
     async def test_names_that_need_quotes_are_told_as_stored_and_can_be_queried(
         self, gateway: Gateway, dialect: Dialect, opened: OpenDatabase
     ) -> None:
         columns = [column.name for column in (await inspected(opened))[sample.ODD].columns]
         assert columns == ["select"], f"The column select of {sample.ODD!r} is told as {columns}."
-        result = await ask(gateway, f"SELECT {dialect.quote('select')} FROM {dialect.quote(sample.ODD)}")
-        assert result.rows == [[7]], (
-            "Dialect.quote does not quote as the database reads: check quote_marks and reserved."
-        )
+        statement = f"SELECT {dialect.quote('select')} FROM {dialect.quote(sample.ODD)}"
+        remedy = "Dialect.quote does not quote as the database reads: check quote_marks and reserved."
+        result = await answered(gateway, statement, remedy)
+        assert result.rows == [[7]], f"{statement} gave {result.rows}. {remedy}"
 
+    @required
     async def test_the_catalog_finds_a_table_by_its_plain_name(self, opened: OpenDatabase) -> None:
         table = await opened.catalog.find(sample.TRACK)
-        assert table.relation.name == sample.TRACK, f"Catalog.find({sample.TRACK!r}) found {table.relation}."
+        assert table.relation.name == sample.stored(opened.dialect, sample.TRACK), (
+            f"Catalog.find({sample.TRACK!r}) found {table.relation}; tell names as stored, and check Dialect.folding."
+        )
 
+    @required
+    async def test_a_relation_is_reached_by_its_whole_name(self, gateway: Gateway, dialect: Dialect) -> None:
+        table = await gateway.database().catalog.find(sample.TRACK)
+        whole = dialect.qualify(table.relation)
+        remedy = "That is how the relation was told: tell catalog and schema as the database stores them."
+        result = await answered(gateway, f"SELECT id FROM {whole} WHERE id = 2", remedy)
+        assert result.rows == [[2]], f"{whole} is another relation than the one that was told: {result.rows}."
+
+    @required
     async def test_a_sample_of_rows_can_be_taken_of_any_name(self, gateway: Gateway) -> None:
         result = await gateway.sample(None, sample.ODD)
         assert result.rows == [[7]], f"A sample of {sample.ODD!r} gave {result.rows}."
 
+    @recommended(Capability.COMMENTS)
     async def test_comments_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
         track = (await inspected(opened))[sample.TRACK]
         title = next(column for column in track.columns if column.name == "title")
@@ -115,6 +146,7 @@ class CatalogCases(Suite):
         wanted = (sample.TRACK_COMMENT, sample.TITLE_COMMENT) if declared else (None, None)
         assert (track.comment, title.comment) == wanted, declared_or_not("COMMENTS", declared, track.comment)
 
+    @recommended(Capability.PRIMARY_KEYS)
     async def test_primary_keys_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
         tables = await inspected(opened)
         keys = {name: tables[name].primary_key for name in (sample.TRACK, sample.RATING)}
@@ -124,6 +156,7 @@ class CatalogCases(Suite):
             declared_or_not("PRIMARY_KEYS", declared, keys) + " A composite key's columns come in key order."
         )
 
+    @recommended(Capability.FOREIGN_KEYS)
     async def test_foreign_keys_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
         tables = await inspected(opened)
         keys = [
@@ -138,6 +171,7 @@ class CatalogCases(Suite):
         ]
         assert keys == (wanted if declared else []), declared_or_not("FOREIGN_KEYS", declared, keys)
 
+    @capability(Capability.INDEXES)
     async def test_indexes_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
         indexes = (await inspected(opened))[sample.TRACK].indexes
         told = [(index.parts, index.unique) for index in indexes if index.name == sample.TITLE_INDEX]
@@ -146,11 +180,13 @@ class CatalogCases(Suite):
             "INDEXES", declared, indexes
         )
 
+    @capability(Capability.ROW_ESTIMATES)
     async def test_row_estimates_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
         estimate = (await inspected(opened))[sample.TRACK].row_estimate
         declared = Capability.ROW_ESTIMATES in dialect.capabilities
         assert (estimate is not None) == declared, declared_or_not("ROW_ESTIMATES", declared, estimate)
 
+    @capability(Capability.CATALOGS)
     async def test_catalogs_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
         catalog = (await inspected(opened))[sample.TRACK].relation.catalog
         declared = Capability.CATALOGS in dialect.capabilities

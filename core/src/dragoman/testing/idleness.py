@@ -11,19 +11,21 @@ from typing import Final
 import anyio
 
 WINDOW: Final = 0.4
-BUSY_SHARE: Final = 0.2
-"""A runaway statement takes a whole processor; on a machine shared by four it still takes a quarter."""
+BUSY_SHARE: Final = 0.1
+"""A runaway statement takes a whole processor; on a machine shared by many it still takes a part, most of the time."""
+QUIET: Final = 2
+"""Windows without work, one after the other, that are believed."""
 
 
 async def becomes_idle(seconds: float) -> bool:
     """Whether this process and its children stop computing within some seconds."""
+    quiet = 0
     with anyio.move_on_after(seconds):
-        while True:
+        while quiet < QUIET:
             before = cpu_seconds()
             await anyio.sleep(WINDOW)
-            if cpu_seconds() - before < WINDOW * BUSY_SHARE:
-                return True
-    return False
+            quiet = quiet + 1 if cpu_seconds() - before < WINDOW * BUSY_SHARE else 0
+    return quiet == QUIET
 
 
 def cpu_seconds() -> float:

@@ -11,6 +11,7 @@ from dragoman.gateway import Gateway
 from dragoman.model import Database
 from dragoman.testing.base import PROMPT, Suite, ask, run, unexpected
 from dragoman.testing.idleness import children
+from dragoman.testing.tiers import recommended, required
 
 Leftovers = tuple[set[int], set[str]]
 
@@ -18,6 +19,7 @@ Leftovers = tuple[set[int], set[str]]
 class LifecycleCases(Suite):
     """On gateways of their own."""
 
+    @required
     async def test_opening_a_database_connects_to_nothing(self, database: Database) -> None:
         before = _held()
         async with Gateway.open([self.unreachable(database)]) as gateway:
@@ -27,6 +29,7 @@ class LifecycleCases(Suite):
             f"Making executor and inspector started {_words(started)}: connect at the first statement, not before."
         )
 
+    @required
     async def test_closing_leaves_no_process_and_no_thread_behind(self, database: Database) -> None:
         before = _held()
         async with Gateway.open([database]) as gateway:
@@ -38,6 +41,7 @@ class LifecycleCases(Suite):
         left = _newer(before)
         assert left == (set(), set()), f"aclose left {_words(left)}: end and wait for all that the plugin started."
 
+    @recommended
     async def test_an_executor_used_after_it_was_closed_answers_or_fails_clearly(self, database: Database) -> None:
         async with Gateway.open([database]) as gateway:
             opened = gateway.database()
@@ -52,10 +56,12 @@ class LifecycleCases(Suite):
         finally:
             await opened.executor.aclose()
 
+    @required
     async def test_a_database_never_used_closes_quietly(self, database: Database) -> None:
         async with Gateway.open([database]) as gateway:
             gateway.database()
 
+    @required
     async def test_a_gateway_opens_again(self, database: Database) -> None:
         for _ in range(2):
             async with Gateway.open([database]) as gateway:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from dragoman.dialect import Capability, Dialect
+from dragoman.model import Relation, Table
 
 GENRE: Final = "kit_genre"
 TRACK: Final = "kit_track"
@@ -13,6 +15,7 @@ RATING: Final = "kit_rating"
 LISTING: Final = "kit_listing"
 ODD: Final = "kit odd"
 """A name that needs quotes, with a column that does too."""
+QUOTED: Final = frozenset({ODD, "select"})
 
 TITLE_INDEX: Final = "kit_track_title"
 TRACK_COMMENT: Final = "What can be played"
@@ -56,6 +59,47 @@ def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Cap
 
 def _track_reference(lacks: Collection[Capability]) -> str:
     return "" if Capability.FOREIGN_KEYS in lacks else f", FOREIGN KEY (track_id) REFERENCES {TRACK} (id)"
+
+
+def stored(dialect: Dialect, name: str) -> str:
+    """Return a name of the sample as the database stores it. Names that need quotes are kept as they are."""
+    return name.upper() if dialect.folding == "upper" and name not in QUOTED else name
+
+
+def as_written(dialect: Dialect, table: Table) -> Table:
+    """Return a relation that was told with its names as the sample has them, if they were told as stored.
+
+    Where names are stored in upper case, one told in lower case comes in upper case: it is nobody's.
+    """
+
+    def name(told: str) -> str:
+        return told if told in QUOTED else told.swapcase()
+
+    def names(told: Iterable[str]) -> tuple[str, ...]:
+        return tuple(map(name, told))
+
+    def relation(told: Relation) -> Relation:
+        return replace(told, name=name(told.name))
+
+    if stored(dialect, TRACK) == TRACK:
+        return table
+    return replace(
+        table,
+        relation=relation(table.relation),
+        columns=tuple(replace(column, name=name(column.name)) for column in table.columns),
+        constraints=tuple(replace(constraint, columns=names(constraint.columns)) for constraint in table.constraints),
+        foreign_keys=tuple(
+            replace(
+                key,
+                relation=relation(key.relation),
+                columns=names(key.columns),
+                references=relation(key.references),
+                referenced_columns=names(key.referenced_columns),
+            )
+            for key in table.foreign_keys
+        ),
+        indexes=tuple(replace(index, name=name(index.name), parts=names(index.parts)) for index in table.indexes),
+    )
 
 
 def literal(text: str) -> str:

@@ -12,6 +12,7 @@ from dragoman.errors import DragomanError
 from dragoman.gateway import Gateway
 from dragoman.testing import sample
 from dragoman.testing.base import Suite, ask
+from dragoman.testing.tiers import capability, recommended, required
 
 # Case -> how standard SQL writes the value, and what an agent must read. Only the way of writing is the dialect's.
 VALUES: Final[dict[str, tuple[str, Any]]] = {
@@ -56,18 +57,22 @@ NESTED: Final[dict[str, tuple[str, Any]]] = {
 class ValueCases(Suite):
     """Each value by itself, then together."""
 
+    @required
     @pytest.mark.parametrize("value", list(VALUES))
     async def test_a_value_is_exact(self, gateway: Gateway, value: str) -> None:
         await self._check(gateway, value, *VALUES[value])
 
+    @capability(Capability.ARRAYS)
     @pytest.mark.parametrize("value", list(ARRAYS))
     async def test_an_array_is_exact(self, gateway: Gateway, dialect: Dialect, value: str) -> None:
         await self._check_declared(gateway, dialect, Capability.ARRAYS, value, *ARRAYS[value])
 
+    @capability(Capability.NESTED)
     @pytest.mark.parametrize("value", list(NESTED))
     async def test_a_nested_value_is_exact(self, gateway: Gateway, dialect: Dialect, value: str) -> None:
         await self._check_declared(gateway, dialect, Capability.NESTED, value, *NESTED[value])
 
+    @required
     async def test_large_integers_are_exact_after_nulls_and_small_ones(self, gateway: Gateway) -> None:
         result = await ask(
             gateway, "SELECT NULL AS n UNION ALL SELECT 1 UNION ALL SELECT 9007199254740993 UNION ALL SELECT 2"
@@ -77,6 +82,7 @@ class ValueCases(Suite):
             f"The column came as {values}; decide a column's kind by its type, not by its first value."
         )
 
+    @recommended
     async def test_a_month_is_not_thirty_days(self, gateway: Gateway) -> None:
         month = self.literals.get("month", "INTERVAL '1' MONTH")
         days = self.literals.get("thirty_days", "INTERVAL '30' DAY")
@@ -92,14 +98,21 @@ class ValueCases(Suite):
             f"{month} and {days} both came as {first!r}: the driver made durations of them. Have it hand out text."
         )
 
+    @required
     async def test_null_and_empty_text_differ(self, gateway: Gateway) -> None:
         result = await ask(gateway, f"SELECT id, title, note FROM {sample.TRACK} WHERE id = 4")
-        assert result.rows == [[4, "", None]], f"An empty text and a NULL came as {result.rows[0][1:]}."
+        assert result.rows == [[4, "", None]], (
+            f"An empty text and a NULL came as {result.rows[0][1:]}: hand NULL on as None, and nothing else."
+        )
 
+    @required
     async def test_stored_texts_come_as_stored(self, gateway: Gateway) -> None:
         result = await ask(gateway, f"SELECT id, genre_id, title FROM {sample.TRACK} ORDER BY id")
-        assert result.rows == [list(row) for row in sample.TRACKS], f"The rows came as {result.rows}."
+        assert result.rows == [list(row) for row in sample.TRACKS], (
+            f"The rows came as {result.rows}: texts must come as they were stored, odd characters included."
+        )
 
+    @required
     async def test_two_columns_of_one_name_both_survive(self, gateway: Gateway) -> None:
         result = await ask(gateway, "SELECT 1 AS a, 2 AS a, 3 AS b")
         names = [column.name.lower() for column in result.columns]
@@ -107,6 +120,7 @@ class ValueCases(Suite):
             f"Columns {names}, rows {result.rows}: hand rows on as sequences, never as mappings by name."
         )
 
+    @required
     async def test_an_empty_result_has_its_columns(self, gateway: Gateway) -> None:
         result = await ask(gateway, f"SELECT id, title FROM {sample.TRACK} WHERE 1 = 0")
         names = [column.name.lower() for column in result.columns]
@@ -114,6 +128,7 @@ class ValueCases(Suite):
             f"Columns {names}: take them from the statement's description, not from its first row."
         )
 
+    @required
     async def test_every_column_of_a_result_has_a_type(self, gateway: Gateway) -> None:
         result = await ask(gateway, f"SELECT id, title FROM {sample.TRACK}")
         types = [column.type for column in result.columns]

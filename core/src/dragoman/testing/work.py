@@ -17,6 +17,7 @@ from dragoman.gateway import Gateway
 from dragoman.model import Database, Limits, Request
 from dragoman.testing import sample
 from dragoman.testing.base import PROMPT, Suite, ask, failure
+from dragoman.testing.tiers import recommended, required
 
 MOMENT = 0.5
 AT_ONCE = 10
@@ -33,6 +34,7 @@ class WorkCases(Suite):
             await ask(gateway, "SELECT 1 AS a")
             yield gateway
 
+    @recommended(Capability.CANCEL)
     async def test_a_cancelled_query_is_ended_in_the_database(self, narrow: Gateway) -> None:
         for _ in range(2):
             query = asyncio.ensure_future(narrow.query(None, self.slow_query))
@@ -41,6 +43,7 @@ class WorkCases(Suite):
             await _ends(query, "A cancelled query")
         await self._assert_ended(narrow, "A cancelled query")
 
+    @recommended(Capability.CANCEL)
     async def test_a_query_cancelled_by_a_scope_is_ended_in_the_database(self, narrow: Gateway) -> None:
         began = time.monotonic()
         with anyio.move_on_after(MOMENT):
@@ -51,6 +54,7 @@ class WorkCases(Suite):
         )
         await self._assert_ended(narrow, "A query cancelled by a scope")
 
+    @required
     async def test_a_query_that_takes_too_long_is_ended_in_the_database(self, narrow: Gateway) -> None:
         began = time.monotonic()
         error = await failure(narrow, self.slow_query, timeout=MOMENT)
@@ -58,6 +62,7 @@ class WorkCases(Suite):
         assert time.monotonic() - began < MOMENT + PROMPT, "A query ran on long after its timeout."
         await self._assert_ended(narrow, "A query beyond its timeout")
 
+    @required
     async def test_the_executor_keeps_the_deadline_by_itself(self, narrow: Gateway) -> None:
         request = Request(statement=self.slow_query, limits=Limits(timeout=MOMENT))
         try:
@@ -73,6 +78,7 @@ class WorkCases(Suite):
             ) from None
         raise AssertionError("The slow query ended within its timeout: override slow_query with a slower one.")
 
+    @recommended(Capability.CANCEL)
     async def test_a_stream_left_early_is_ended_in_the_database(self, narrow: Gateway) -> None:
         cross = ", ".join(f"{sample.TRACK} t{n}" for n in range(16))
         with anyio.fail_after(PROMPT * 4):
@@ -82,18 +88,25 @@ class WorkCases(Suite):
                         break
         await self._assert_ended(narrow, "A stream left early")
 
+    @recommended
     async def test_queries_at_once_get_each_its_own_answer(self, gateway: Gateway) -> None:
         with anyio.fail_after(PROMPT * 4):
             results = await asyncio.gather(*(ask(gateway, f"SELECT {n} AS n") for n in range(AT_ONCE)))
         answers = [result.rows[0][0] for result in results]
-        assert answers == list(range(AT_ONCE)), f"{AT_ONCE} queries at once were answered {answers}."
+        assert answers == list(range(AT_ONCE)), (
+            f"{AT_ONCE} queries at once were answered {answers}: keep nothing of a request on the executor."
+        )
 
+    @recommended
     async def test_more_queries_than_connections_wait_their_turn(self, narrow: Gateway) -> None:
         with anyio.fail_after(PROMPT * 4):
             results = await asyncio.gather(*(ask(narrow, f"SELECT {n} AS n") for n in range(AT_ONCE)))
         answers = [result.rows[0][0] for result in results]
-        assert answers == list(range(AT_ONCE)), f"{AT_ONCE} queries over one connection were answered {answers}."
+        assert answers == list(range(AT_ONCE)), (
+            f"{AT_ONCE} queries over one connection were answered {answers}: lend a connection to one at a time."
+        )
 
+    @recommended
     async def test_a_slow_query_does_not_hold_up_others(self, gateway: Gateway) -> None:
         if gateway.database().config.pool_size < 2:
             pytest.skip("The database under test has a pool of one.")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import urlencode
 
 import asyncpg
 from dragoman import Database
 
+from dragoman_postgres.driver import Connection
 from dragoman_postgres.embedded import ABSENT, awake
 from dragoman_postgres.options import Options
 from dragoman_postgres.spelling import quoted
@@ -17,10 +19,9 @@ from dragoman_postgres.spelling import quoted
 _UNSUPPORTED = re.compile(r"unsupported startup parameter")
 _UNKNOWN = re.compile(r"unrecognized configuration parameter")
 _HOST = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::(\d+))?")
+READ_ONLY = {"default_transaction_read_only": "on"}
 CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
 """A backend notices within this time that nobody waits for it any more; PostgreSQL 14 and later have it."""
-
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
 class Connector:
@@ -29,7 +30,10 @@ class Connector:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.options = Options(**database.options)
-        self._startup: dict[str, str] | None = None
+        self._checks = True
+        # Whether a host is a writer is judged by this setting among others, where it must not be ours.
+        self._told_later = self.options.target_session_attrs in ("read-write", "read-only")
+        self._may_bound = True
         self.pooled = self.options.pgbouncer
         """Whether something between us and the server shares sessions among transactions; None: not known yet."""
 
@@ -43,8 +47,9 @@ class Connector:
             "extra_float_digits": "1",
             "bytea_output": "hex",
             "standard_conforming_strings": "on",
-            "default_transaction_read_only": "on",
+            **READ_ONLY,
             **_search_path(self._database),
+            **({"work_mem": self.options.work_mem} if self.options.work_mem else {}),
         }
 
     @property
@@ -59,6 +64,10 @@ class Connector:
         connection = await self._connect(min(seconds, self.options.connect_timeout))
         if self.pooled is None:
             self.pooled = await _is_pooled(connection)
+        if not self.pooled and self._told_later:
+            await connection.execute("SET default_transaction_read_only = on")
+        if not self.pooled and self._may_bound:
+            self._may_bound = await _bounded(connection, self.options.temp_file_limit)
         return connection
 
     async def _connect(self, timeout: float) -> Connection:
@@ -72,27 +81,28 @@ class Connector:
                     raise
                 woken = True
             except asyncpg.PostgresError as error:
-                if not startup or not self._learned(str(error)):
+                if not self._learned(str(error), startup):
                     raise
 
     def _startup_settings(self) -> dict[str, str]:
         if self.pooled:
             return {}
-        return {**self.settings, **CHECK_INTERVAL} if self._startup is None else self._startup
+        settings = {**self.settings, **(CHECK_INTERVAL if self._checks else {})}
+        return {name: value for name, value in settings.items() if not (self._told_later and name in READ_ONLY)}
 
-    def _learned(self, message: str) -> bool:
+    def _learned(self, message: str, startup: Mapping[str, str]) -> bool:
         """Whether the refusal of a startup setting tells what to leave out next time."""
-        if _UNSUPPORTED.search(message):
+        if startup and _UNSUPPORTED.search(message):
             self.pooled = True
-        elif _UNKNOWN.search(message) and self._startup is None:
-            self._startup = self.settings
+        elif CHECK_INTERVAL.keys() <= startup.keys() and _UNKNOWN.search(message):
+            self._checks = False
         else:
             return False
         return True
 
     async def _open(self, startup: dict[str, str], timeout: float) -> Connection:
         options = self.options
-        connection: Connection = await asyncpg.connect(
+        return await asyncpg.connect(
             f"postgresql://?{urlencode(options.libpq())}",
             **self._address(),
             passfile=_path(options.passfile, self._database.folder),
@@ -100,9 +110,9 @@ class Connector:
             servicefile=_path(options.servicefile, self._database.folder),
             timeout=timeout,
             statement_cache_size=0,
+            connection_class=Connection,
             server_settings={"application_name": options.application_name, **startup},
         )
-        return connection
 
     def _address(self) -> dict[str, Any]:
         database = self._database
@@ -120,9 +130,19 @@ async def _is_pooled(connection: Connection) -> bool:
     """Whether the session's process is not the one that answers: a pooler stands between."""
     await connection.execute("BEGIN READ ONLY")
     try:
-        return bool(await connection.fetchval("SELECT pg_backend_pid()") != connection.get_server_pid())
+        return bool(await connection.fetchval("SELECT pg_catalog.pg_backend_pid()") != connection.get_server_pid())
     finally:
         await connection.execute("ROLLBACK")
+
+
+async def _bounded(connection: Connection, temporary: str) -> bool:
+    """Whether the role may bound its temporary files; done, unless it is bounded already. Calls no function."""
+    try:
+        if await connection.fetchval("SHOW temp_file_limit") == "-1":
+            await connection.execute(f"SET temp_file_limit = '{temporary}'")
+    except asyncpg.PostgresError:  # few roles may, and not every server that speaks the protocol has it
+        return False
+    return True
 
 
 def _host(text: str, port: int | None) -> tuple[str, int]:

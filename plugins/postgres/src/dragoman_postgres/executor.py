@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import asyncpg
-from asyncpg.prepared_stmt import PreparedStatement
 from asyncpg.types import Attribute
 from dragoman import (
     Column,
     Database,
     Executor,
     ExplainOptions,
+    Finding,
     InvalidSql,
     NotFound,
     Plan,
@@ -25,23 +26,29 @@ from dragoman import (
 )
 
 from dragoman_postgres import plans
+from dragoman_postgres.driver import Statement, TooMuch
 from dragoman_postgres.failures import Stale, Unreadable, translated
 from dragoman_postgres.parameters import Parameters, taught
 from dragoman_postgres.pool import Connections, Session
 from dragoman_postgres.types import NATIVE, SCALARS, Types
 from dragoman_postgres.values import Convert, Making, column_converter, converted
-from dragoman_postgres.wrapping import Picked, Wrapped, wrap
+from dragoman_postgres.wrapping import SLACK, Picked, Wrapped, wrap
 
 REMEMBERED = 100
 """Statements kept prepared per connection, the least recently used forgotten first."""
 ROWS_AT_ONCE = 2000
 LARGE = 16 * 1024 * 1024
 """Answers that may be larger than this are read in pieces, so that they never stand in memory as a whole."""
+SMALL = 1024 * 1024
+"""Answers of fewer bytes than this are no burden, however little of them is wanted."""
+WIDE = 1000
+"""Statements remembered for answers that were too large to be read at once."""
 PIECE = 256 * 1024
 
-Statement: TypeAlias = "PreparedStatement[asyncpg.Record]"
 Rows: TypeAlias = Sequence[Any]
 Batches: TypeAlias = AsyncGenerator[Rows]
+Key: TypeAlias = tuple[str, int, int]
+"""What makes requests take the same prepared statement: the text and the limits of rows and bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +68,17 @@ class PostgresExecutor(Executor):
     """Reads one database through a pool of connections; connects at the first statement."""
 
     def __init__(self, database: Database) -> None:
+        self._database = database
         self._name = database.name
         self._connections = Connections(database)
         self._types = Types(database.catalog_ttl)
+        self._wide: OrderedDict[Key, None] = OrderedDict()
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
         """Run a statement; leaving cancels what still runs and rolls the transaction back."""
         async with self._connections.lend(request.limits.timeout) as session:
-            kept = _key(request) in session.prepared
+            kept = self._form(request) in session.prepared
             try:
                 stream, batches = await self._begun(session, request)
             except (Stale, InvalidSql, NotFound) as error:
@@ -98,13 +107,19 @@ class PostgresExecutor(Executor):
         """
         async with self._connections.lend(request.limits.timeout) as session:
             wrapped = Wrapped(statement, max(statement.find(request.statement), 0), None)
-            parsed = await self._parse(session, wrapped, request)
+            parsed, _ = await self._parse(session, wrapped, request)
             with translated(self._name):
                 parameters = await self._parameters(session, parsed)
             if parameters.unknown:
-                parsed = await self._parse(session, wrapped, request, parameters.unknown)
+                parsed, _ = await self._parse(session, wrapped, request, parameters.unknown)
             with self._translated(wrapped, request):
                 return await parsed.fetch(*parameters.bind(request.parameters))
+
+    async def doctor(self) -> Sequence[Finding]:
+        """Return what the role could do if every guard failed, over a connection of its own."""
+        from dragoman_postgres.doctor import examine  # once in a process's life, if at all
+
+        return await examine(self._database)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -113,27 +128,50 @@ class PostgresExecutor(Executor):
     # From a request to its rows
 
     async def _begun(self, session: Session, request: Request) -> tuple[RowStream, Batches]:
+        try:
+            return await self._started(session, request)
+        except TooMuch:
+            # From now on the server counts what it sends for this statement.
+            self._wide[_key(request)] = None
+            if len(self._wide) > WIDE:
+                self._wide.popitem(last=False)
+            await self._connections.renew(session, request.limits.timeout)
+            return await self._started(session, request)
+
+    async def _started(self, session: Session, request: Request) -> tuple[RowStream, Batches]:
         prepared = await self._prepared(session, request)
         prepared.notices.clear()
         notices: list[str] = []
         arguments = prepared.parameters.bind(request.parameters)
         if request.limits.max_bytes > LARGE:
-            batches = self._pieces(prepared, arguments, request, notices)
+            batches = self._pieces(session, prepared, arguments, request, notices)
         else:
             with self._translated(prepared.wrapped, request):
-                rows = await prepared.statement.fetch(*arguments)
+                rows = await self._whole(session, prepared, arguments, request)
             batches = _batches(prepared, rows, converted(rows, prepared.converters))
             notices += prepared.notices
         return RowStream(prepared.columns, batches, notices), batches
 
-    async def _pieces(self, prepared: Prepared, arguments: list[Any], request: Request, notices: list[str]) -> Batches:
+    async def _whole(self, session: Session, prepared: Prepared, arguments: list[Any], request: Request) -> Rows:
+        """All rows at once. Raises `TooMuch` when they are so many bytes that the server should have counted them."""
+        rows = prepared.statement.fetch(*arguments)
+        if prepared.wrapped.most_bytes is not None or not prepared.wrapped.long:
+            return await rows
+        return await session.connection.within(max(SLACK * request.limits.max_bytes, SMALL), rows)
+
+    async def _pieces(
+        self, session: Session, prepared: Prepared, arguments: list[Any], request: Request, notices: list[str]
+    ) -> Batches:
         """Rows of an answer that may be large, in pieces whose size follows that of the rows before."""
         with self._translated(prepared.wrapped, request):
             cursor = await prepared.statement.cursor(*arguments)
         count = 32
         while True:
             with self._translated(prepared.wrapped, request):
-                rows = await cursor.fetch(count)
+                try:
+                    rows = await session.connection.within(request.limits.max_bytes, cursor.fetch(count))
+                except TooMuch:
+                    raise _too_large(request.limits.max_bytes) from None
             if not rows:
                 return
             values = converted(rows, prepared.converters)
@@ -144,7 +182,7 @@ class PostgresExecutor(Executor):
 
     async def _prepared(self, session: Session, request: Request) -> Prepared:
         """The prepared statement of a request: one that is kept, or a new one."""
-        key = _key(request)
+        key = self._form(request)
         kept: Prepared | None = session.prepared.get(key)
         if kept is not None and kept.until > time.monotonic():
             session.prepared.move_to_end(key)
@@ -159,24 +197,24 @@ class PostgresExecutor(Executor):
     async def _prepare(self, session: Session, request: Request) -> Prepared:
         """Have the server compile the statement for its columns, then as it will run."""
         first = wrap(request.statement, request.limits)
-        statement, attributes = await self._described(session, first, request)
+        statement, attributes, modifiers = await self._described(session, first, request)
         types = self._types
         with translated(self._name):
             await types.learn(session.connection, (a.type.oid for a in attributes if a.type.oid not in SCALARS))
+            await types.spell(session.connection, zip((a.type.oid for a in attributes), modifiers, strict=True))
             parameters = await self._parameters(session, statement)
         notices: dict[str, None] = {}
         scalars = tuple(types.scalar(attribute.type.oid) for attribute in attributes)
-        whole = request.limits.max_bytes <= LARGE
         picked = [Picked(attribute.name, scalar) for attribute, scalar in zip(attributes, scalars, strict=True)]
-        wrapped = wrap(request.statement, request.limits, picked, count_bytes=whole)
+        wrapped = wrap(request.statement, request.limits, picked, count_bytes=_key(request) in self._wide)
         if wrapped.text != first.text or parameters.unknown:
-            statement = await self._parse(session, wrapped, request, parameters.unknown)
+            statement, _ = await self._parse(session, wrapped, request, parameters.unknown)
         return Prepared(
             statement=statement,
             wrapped=wrapped,
             columns=tuple(
-                Column(a.name, types.called(a.type.oid, a.type.name), scalar.kind)
-                for a, scalar in zip(attributes, scalars, strict=True)
+                Column(a.name, types.called(a.type.oid, modifier, a.type.name), scalar.kind)
+                for a, scalar, modifier in zip(attributes, scalars, modifiers, strict=True)
             ),
             converters={
                 place: convert
@@ -191,15 +229,15 @@ class PostgresExecutor(Executor):
 
     async def _described(
         self, session: Session, wrapped: Wrapped, request: Request
-    ) -> tuple[Statement, Sequence[Attribute]]:
-        """A statement compiled as it came, and its columns."""
+    ) -> tuple[Statement, Sequence[Attribute], Sequence[int]]:
+        """A statement compiled as it came, its columns and the modifiers of their types."""
         unreadable: list[tuple[str, str]] = []
         while True:
             try:
                 with translated(self._name):
                     async with taught(session, unreadable, format="binary"):
-                        statement = await self._parse(session, wrapped, request)
-                        return statement, statement.get_attributes()
+                        statement, modifiers = await self._parse(session, wrapped, request)
+                        return statement, statement.get_attributes(), modifiers
             except Unreadable as error:
                 with translated(self._name):
                     more = await self._types.leaves(session.connection, error.type)
@@ -210,18 +248,23 @@ class PostgresExecutor(Executor):
 
     async def _parse(
         self, session: Session, wrapped: Wrapped, request: Request, names: Sequence[tuple[str, str]] = ()
-    ) -> Statement:
+    ) -> tuple[Statement, Sequence[int]]:
         # With a name the server keeps statement and plan, and refuses it when its columns are not what they were. Where
         # sessions are shared there is none: the driver then sends the whole statement again, when it runs.
         name = "" if self._pooled else session.new_name()
         with self._translated(wrapped, request):
             async with taught(session, names, lasting=self._pooled):
-                return await session.connection.prepare(wrapped.text, name=name)
+                return await session.connection.compile(wrapped.text, name)
 
     async def _parameters(self, session: Session, statement: Statement) -> Parameters:
         oids = [parameter.oid for parameter in statement.get_parameters()]
         await self._types.learn(session.connection, oids)
         return Parameters.of(self._types, oids)
+
+    def _form(self, request: Request) -> tuple[Key, bool]:
+        """What a prepared statement is kept under: the request's key, and whether it counts its bytes."""
+        key = _key(request)
+        return key, key in self._wide
 
     @property
     def _pooled(self) -> bool:
@@ -231,7 +274,7 @@ class PostgresExecutor(Executor):
         return translated(self._name, prefix=wrapped.prefix, length=len(request.statement))
 
 
-def _key(request: Request) -> tuple[str, int, int]:
+def _key(request: Request) -> Key:
     return request.statement, request.limits.max_rows, request.limits.max_bytes
 
 
@@ -243,10 +286,14 @@ async def _batches(prepared: Prepared, rows: Rows, values: Rows) -> Batches:
     if wrapped.most_bytes is None or len(rows) == wrapped.most_rows:
         return
     if _octets(rows, wrapped.long, wrapped.most_bytes) >= wrapped.most_bytes:
-        raise ResultTooLarge(
-            f"The rows take more than {wrapped.most_bytes} bytes as the server writes them; only a part was read.",
-            suggestion="Select fewer columns or rows, or pick parts of the JSON and composite values.",
-        )
+        raise _too_large(wrapped.most_bytes)
+
+
+def _too_large(most: int) -> ResultTooLarge:
+    return ResultTooLarge(
+        f"The rows take more than {most} bytes as the server writes them; only a part was read.",
+        suggestion="Select fewer columns or rows, or pick parts of the JSON and composite values.",
+    )
 
 
 def _octets(rows: Rows, places: Sequence[int], most: int) -> int:

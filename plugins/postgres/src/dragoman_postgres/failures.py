@@ -33,6 +33,7 @@ LOST = (
     asyncpg.CrashShutdownError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
 )
 """What a connection that is gone raises."""
 
@@ -89,6 +90,10 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "XX": (QueryError, "The server failed; its operator can see why in its log."),
     "P0": (QueryError, "A function of the database raised this; check its arguments."),
 }
+_UNSUPPORTED_BY_SERVER: dict[str, tuple[type[DragomanError], str]] = {
+    "data-modifying": (WriteDenied, "Only reading is allowed: send a SELECT."),
+    "cannot display a value": (QueryError, "Leave the column of this type out: the server cannot write its values."),
+}
 _OTHER = (QueryError, "Check the query; the message is the database's own.")
 _NAMED: dict[type[DragomanError], re.Pattern[str]] = {
     TableNotFound: re.compile(r'relation "(.+)" does not exist'),
@@ -99,6 +104,8 @@ _PARAMETER = re.compile(r"portal (?:\S+ )?(?:with )?parameter \$(\d+)")
 # The driver's own words for what it cannot send, whatever class of error it gives them.
 _ARGUMENT = re.compile(r"invalid input for query argument \$(\d+):.*\((.*)\)", re.DOTALL)
 _TEXT_ONLY = re.compile(r'cannot decode type "(.+)"\."(.+)": text encoding')
+# The driver's own errors that are about types; the others say that it does not understand its connection any more.
+_OF_TYPES = re.compile(r"codec|coder|types?\b")
 # What these say may hold an address, a user or a file: they are told in our own words.
 _UNREACHABLE: dict[str, str] = {
     "28P01": "the password is wrong",
@@ -167,8 +174,9 @@ def _server_error(error: Any, database: str, prefix: int, length: int | None) ->
         return unreachable(database, why, suggestion)
     if state == "57014" and "user request" in message:
         return QueryCancelled("The query was cancelled.")
-    if state == "0A000" and "data-modifying" in message:
-        kind, suggestion = WriteDenied, "Only reading is allowed: send a SELECT."
+    for phrase, told in _UNSUPPORTED_BY_SERVER.items():
+        if state == "0A000" and phrase in message:
+            kind, suggestion = told
     if state.startswith("22") and (found := _PARAMETER.search(error.context or "")):
         message = f"Parameter {found[1]}: {message}"
         kind, suggestion = (
@@ -205,7 +213,8 @@ def _driver_error(error: Exception, database: str) -> DragomanError:
         return unreachable(database, "its options cannot be used together", "Check its options in the configuration.")
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
         return unreachable(database, "none of its hosts is of the kind target_session_attrs asks for")
-    if isinstance(error, asyncpg.UnsupportedClientFeatureError | asyncpg.InternalClientError):
+    unknown = isinstance(error, asyncpg.InternalClientError) and _OF_TYPES.search(str(error))
+    if unknown or isinstance(error, asyncpg.UnsupportedClientFeatureError):
         found = _TEXT_ONLY.search(str(error))
         return (
             Unreadable(found[1], found[2])

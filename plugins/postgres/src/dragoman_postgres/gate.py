@@ -23,7 +23,7 @@ from dragoman import (
 )
 
 from dragoman_postgres.rules import allowed
-from dragoman_postgres.userland import Reader, Remembered, Userland
+from dragoman_postgres.userland import NOTHING, Reader, Remembered, Userland
 from dragoman_postgres.walk import Walk
 
 _WORD = re.compile(r"[a-zA-Z_]+")
@@ -70,27 +70,37 @@ class PostgresGate(Validator):
             Remembered(reader, database.catalog_ttl, foreign=database.allow_foreign_tables) if reader else None
         )
 
+    async def state(self) -> object:
+        """Return what the users of the database have made. Raises what the connection raises."""
+        return await self._userland.get() if self._userland else None
+
     async def check(self, statement: Statement, call: Call) -> None:
         """Raise `WriteDenied`, `UnsafeSql` or `InvalidSql` for anything but an allowed query."""
         walk = _walked(statement, self._database)
-        userland = await self._userland.get() if self._userland else None
-        if userland:
-            self._check_names(walk, userland)
-        if self._database.schemas or (walk.relations and userland and userland.relations):
+        made = await self._userland.get() if self._userland else NOTHING
+        relations: tuple[Relation, ...] = ()
+        if walk.relations and (self._database.schemas or made.relation or made.binding):
             relations = await call.relations()
-            self._check_active(relations, userland)
-            self._check_schemas(relations)
+        self._check_names(
+            walk, made, bound=not (made.binding.isdisjoint(relations) and walk.types.isdisjoint(made.binding_type))
+        )
+        self._check_active(relations, made)
+        self._check_schemas(relations)
 
-    def _check_names(self, walk: Walk, made: Userland) -> None:
+    def _check_names(self, walk: Walk, made: Userland, *, bound: bool) -> None:
+        more = made.bound if bound else frozenset[str]()
         singles = walk.singles | walk.attributes if walk.calls_in_from else walk.singles
         used = {
-            "function": (walk.plain & made.functions, "Write pg_catalog.name() for the system's own."),
-            "operator": (walk.operators & made.operators, "Write OPERATOR(pg_catalog.name) for the system's own."),
+            "function": (walk.plain & (made.function | more), "Write pg_catalog.name() for the system's own."),
+            "operator": (
+                walk.operators & (made.operator | more),
+                "Write OPERATOR(pg_catalog.name) for the system's own.",
+            ),
             "function, called as a column,": (
-                (singles & made.singles) | (walk.attributes & made.attributes),
+                (singles & made.single) | (walk.attributes & made.attribute),
                 "Name the columns of the table, or rename them in a subquery.",
             ),
-            "cast to the type": (walk.types & made.types, "Leave the cast out."),
+            "cast to the type": (walk.types & made.type, "Leave the cast out."),
         }
         for kind, (names, suggestion) in used.items():
             for name in sorted(names - self._functions):
@@ -99,11 +109,11 @@ class PostgresGate(Validator):
                     suggestion=f"{suggestion} Its operator can allow it with allow_functions.",
                 )
 
-    def _check_active(self, relations: Iterable[Relation], made: Userland | None) -> None:
+    def _check_active(self, relations: Iterable[Relation], made: Userland) -> None:
         for relation in relations:
-            if made and relation in made.relations and str(relation).lower() not in self._relations:
+            if relation in made.relation and str(relation).lower() not in self._relations:
                 raise UnsafeSql(
-                    f"Reading {relation} reaches a foreign table or a volatile function that users made.",
+                    f"Reading {relation} reaches a foreign table, or a volatile function or a cast that users made.",
                     suggestion="Query other tables. Its operator can allow it with allow_relations, or all foreign"
                     " tables with allow_foreign_tables.",
                 )

@@ -14,7 +14,7 @@ from dragoman_postgres import queries
 from dragoman_postgres.tables import Facts, build
 
 if TYPE_CHECKING:
-    from dragoman_postgres.connecting import Connection
+    from dragoman_postgres.driver import Connection
     from dragoman_postgres.pool import Connections
 
 ATTEMPTS = 3

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
+from dragoman import ConfigurationError
+
+_SIZE = re.compile(r"[1-9]\d{0,9}(kB|MB|GB|TB)")
 SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 
 
@@ -12,7 +16,9 @@ SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-
 class Options:
     """`connect_timeout`: seconds. `timezone`: of every timestamp with a time zone. `pgbouncer`: None finds out.
 
-    `embedded`: the folder of the demo's server, which is started when it is needed.
+    `work_mem`: of each step of a query; the server's own when left out. `temp_file_limit`: what a query may spill to
+    disk, where the role has no limit of its own and may set one. `embedded`: the folder of the demo's server, which is
+    started when it is needed.
     """
 
     sslmode: SslMode | None = None
@@ -36,7 +42,17 @@ class Options:
     connect_timeout: float = 10.0
     timezone: str = "UTC"
     pgbouncer: bool | None = None
+    work_mem: str | None = None
+    temp_file_limit: str = "1GB"
     embedded: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("work_mem", "temp_file_limit"):
+            value = getattr(self, name)
+            if value is not None and not _SIZE.fullmatch(value):
+                raise ConfigurationError(
+                    f"The option {name} must be a size.", suggestion="Write it as PostgreSQL does: 64MB, 1GB."
+                )
 
     def libpq(self) -> dict[str, str]:
         """Return what the driver takes as the query of a URL."""

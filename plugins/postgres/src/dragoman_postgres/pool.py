@@ -14,9 +14,12 @@ from typing import Any
 import asyncpg
 from dragoman import Busy, Database
 
-from dragoman_postgres.connecting import Connection, Connector
+from dragoman_postgres.connecting import Connector
+from dragoman_postgres.driver import Connection
 from dragoman_postgres.failures import LOST, translated
 
+GONE = (*LOST, asyncpg.InternalClientError)
+"""What a kept connection raises that the server has ended: the second, when its last words came and not yet its end."""
 GRACE = 2.0
 """Seconds a connection has to end its transaction before it is thrown away."""
 MOST_IDLE = 300.0
@@ -81,10 +84,18 @@ class Connections:
             raise
         try:
             yield session
-        finally:
-            await self._finish(session)
+            await self._end(session)
+        except BaseException:
+            ending = self._finish(session)
+            ending.add_done_callback(lambda _: self._free.release())
+            await asyncio.shield(ending)
+            raise
+        self._free.release()
 
     async def _place(self, seconds: float) -> None:
+        if not self._free.locked():
+            await self._free.acquire()
+            return
         try:
             async with asyncio.timeout(seconds):
                 await self._free.acquire()
@@ -101,11 +112,16 @@ class Connections:
             if not session.usable:
                 session.connection.terminate()
                 continue
-            with contextlib.suppress(*LOST):
-                await self._begin(session, seconds)
-                return session
-        session = Session(await self.connector.connect(seconds))
-        await self._begin(session, seconds)
+            with contextlib.suppress(*GONE):
+                return await self._first(session, seconds)
+        return await self._first(Session(await self.connector.connect(seconds)), seconds)
+
+    async def _first(self, session: Session, seconds: float) -> Session:
+        try:
+            await self._begin(session, seconds)
+        except BaseException:
+            await asyncio.shield(self._finish(session))
+            raise
         return session
 
     async def _begin(self, session: Session, seconds: float) -> None:
@@ -116,11 +132,8 @@ class Connections:
             f" SET LOCAL lock_timeout = {timeout * 9 // 10 or 1};"
             f" SET LOCAL idle_in_transaction_session_timeout = {timeout + 10_000}{self.connector.prelude}"
         )
-        try:
-            await session.connection.execute(prelude)
-        except BaseException:
-            await self._finish(session, release=False)
-            raise
+        session.connection.unbound()
+        await session.connection.execute(prelude)
 
     async def restart(self, session: Session, seconds: float) -> None:
         """Begin the transaction of a lent session anew, with nothing prepared and no type remembered."""
@@ -130,25 +143,29 @@ class Connections:
             await session.connection.reload_schema_state()
             await self._begin(session, seconds)
 
-    async def _finish(self, session: Session, *, release: bool = True) -> None:
+    async def renew(self, session: Session, seconds: float) -> None:
+        """Give a lent session whose connection is gone a new one, inside its transaction."""
+        session.prepared.clear()
+        with translated(self._name):
+            session.connection = await self.connector.connect(seconds)
+            await self._begin(session, seconds)
+
+    def _finish(self, session: Session) -> asyncio.Task[None]:
         """End the transaction in a task of its own: the caller's cancellation may strike at every await of ours."""
-        task = asyncio.get_running_loop().create_task(self._end(session, release=release))
+        task = asyncio.get_running_loop().create_task(self._end(session))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
-        await asyncio.shield(task)
+        return task
 
-    async def _end(self, session: Session, *, release: bool) -> None:
+    async def _end(self, session: Session) -> None:
         try:
             # The driver lets a cancellation that is on its way arrive before it sends this.
             async with asyncio.timeout(GRACE):
                 await session.connection.execute("ROLLBACK")
-        except (*LOST, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        except (*GONE, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
             session.connection.terminate()
         else:
             await self._keep(session)
-        finally:
-            if release:
-                self._free.release()
 
     async def _keep(self, session: Session) -> None:
         if session.spent:
@@ -167,5 +184,5 @@ class Connections:
 async def _close(connection: Connection) -> None:
     try:
         await connection.close(timeout=GRACE)
-    except (*LOST, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except (*GONE, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
         connection.terminate()

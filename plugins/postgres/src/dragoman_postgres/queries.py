@@ -73,7 +73,9 @@ JOIN pg_type AS element
 
 CONSTRAINTS = f"""
 SELECT con.conrelid, con.contype::text, con.conname::text, con.conkey::text[],
-  CASE WHEN con.contype IN ('c', 'x') THEN pg_get_constraintdef(con.oid, true) END,
+  CASE WHEN con.contype IN ('c', 'x') OR (con.conrelid NOT IN {_LOCKED}
+      AND (con.condeferrable OR con.confmatchtype = 'f' OR NOT con.convalidated))
+    THEN pg_get_constraintdef(con.oid, true) END,
   target_schema.nspname::text, target.relname::text, CASE WHEN con.contype = 'f' THEN array(
     SELECT a.attname::text FROM pg_catalog.unnest(con.confkey) WITH ORDINALITY AS key(number, place)
     JOIN pg_attribute AS a ON a.attrelid = con.confrelid AND a.attnum = key.number ORDER BY key.place) END,

@@ -162,7 +162,7 @@ def _checked(relation: Relation, names: dict[str, str], rows: Iterable[Row]) -> 
         except KeyError:
             continue  # of a column the role may not read
         if kind == "f":
-            checked.foreign_keys.append(_foreign_key(relation, name, columns, *reference))
+            checked.foreign_keys.append(_foreign_key(relation, name, columns, definition, *reference))
         elif kind == "n":
             checked.unproven.update(key)
         else:
@@ -178,6 +178,7 @@ def _foreign_key(
     relation: Relation,
     name: str,
     columns: tuple[str, ...],
+    definition: str | None,
     schema: str,
     target: str,
     referenced: Sequence[str],
@@ -192,6 +193,7 @@ def _foreign_key(
         name=name,
         on_update=_ACTIONS[on_update],
         on_delete=_ACTIONS[on_delete],
+        definition=definition,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import asyncpg
 from dragoman import Kind
 
-from dragoman_postgres.connecting import Connection
+from dragoman_postgres.driver import Connection
 from dragoman_postgres.spelling import short_type
 
 TEXT = Kind("text")
@@ -137,12 +137,22 @@ SELECT t.oid::int8 AS oid, pg_catalog.format_type(t.oid, NULL) AS name, t.typnam
   JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
   LEFT JOIN pg_catalog.pg_type e ON e.typarray = t.oid
   LEFT JOIN LATERAL (
-       SELECT array_agg(atttypid::int8 ORDER BY attnum) AS types, array_agg(attname::text ORDER BY attnum) AS names
+       SELECT pg_catalog.array_agg(atttypid::int8 ORDER BY attnum) AS types,
+              pg_catalog.array_agg(attname::text ORDER BY attnum) AS names
          FROM pg_catalog.pg_attribute
         WHERE attrelid = t.typrelid AND t.typtype = 'c' AND attnum > 0 AND NOT attisdropped
        ) a ON true
  WHERE t.oid = ANY($1::oid[])
 """
+
+
+_SPELLED = """
+SELECT used.type::int8, used.modifier::int8, pg_catalog.format_type(used.type, used.modifier::int4)
+  FROM ROWS FROM (pg_catalog.unnest($1::oid[]), pg_catalog.unnest($2::text[])) AS used(type, modifier)
+"""
+_LENGTHS = frozenset({1042, 1043, 1014, 1015})
+"""char, varchar and their arrays: results do not tell the length of texts."""
+NO_MODIFIER = -1
 
 
 class Types:
@@ -151,6 +161,7 @@ class Types:
     def __init__(self, lifetime: float) -> None:
         self._lifetime = lifetime
         self._known: dict[int, Type] = {}
+        self._spelled: dict[tuple[int, int], str] = {}
         self.until = 0.0
 
     def __getitem__(self, oid: int) -> Type:
@@ -168,6 +179,19 @@ class Types:
             parts = {oid for row in rows for oid in row["parts"] or ()}
             missing = [oid for oid in parts if oid not in self._known]
 
+    async def spell(self, connection: Connection, used: Iterable[tuple[int, int]]) -> None:
+        """Ask the server how it writes types with modifiers, such as numeric(12,2), where that is not known."""
+        missing = {
+            (oid, modifier)
+            for oid, modifier in used
+            if modifier != NO_MODIFIER and oid not in _LENGTHS and (oid, modifier) not in self._spelled
+        }
+        if missing:
+            rows = await connection.fetch(
+                _SPELLED, [oid for oid, _ in missing], [str(modifier) for _, modifier in missing]
+            )
+            self._spelled |= {(oid, modifier): short_type(name) for oid, modifier, name in rows}
+
     async def leaves(self, connection: Connection, name: str) -> list[tuple[str, str]]:
         """Return the scalar types a type consists of, by schema and name, but for those every driver knows."""
         oid: int = await connection.fetchval("SELECT $1::text::regtype::oid::int8", name)
@@ -183,6 +207,7 @@ class Types:
     def forget(self) -> None:
         """Ask again from now on: something was altered."""
         self._known = {}
+        self._spelled = {}
         self.until = time.monotonic() + self._lifetime
 
     def base(self, oid: int) -> int:
@@ -191,8 +216,10 @@ class Types:
             oid = self[oid].of[0]
         return oid
 
-    def called(self, oid: int, internal: str) -> str:
+    def called(self, oid: int, modifier: int, internal: str) -> str:
         """The name of a type in results; `internal` is what the driver calls it."""
+        if spelled := self._spelled.get((oid, modifier)):
+            return spelled
         return NAMES.get(internal, internal) if oid in SCALARS else self[oid].name
 
     def scalar(self, oid: int) -> Scalar:

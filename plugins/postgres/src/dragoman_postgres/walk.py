@@ -49,7 +49,7 @@ _SKIPPED = (
     " names typemod arrayBounds agg_star agg_distinct agg_within_group func_variadic funcformat absent_on_null unique"
     " unique_keys item_type btype coltype wrapper quotes column_name format_type encoding argnumber"
     " search_col_list search_breadth_first search_seq_column cycle_col_list cycle_mark_column cycle_path_column"
-    " withClause arg_names"
+    " arg_names"
 )
 _WORDS = {
     "InsertStmt": "INSERT",
@@ -63,15 +63,18 @@ _BY_OPERATORS = "Write OPERATOR(pg_catalog.name) or the plain operator. Its oper
 class Walk:
     """One walk over one query, and what it found, as written, in no particular order.
 
-    `plain` are the functions and operators without a schema, `attributes` the b of a.b, `singles` that of (a).b; with a
-    function in FROM, a.b counts as that too. `types`: what is cast to.
+    `plain` and `operators`: the functions and operators that may be others than pg_catalog's, by what is written;
+    `attributes`: the b of a.b; `singles`: that of (a).b; with a function in FROM, a.b counts as that too. `types`:
+    what is cast to.
     """
 
     def __init__(self, database: Database | None) -> None:
         self._rules = allowed()
         self._functions = _lower(database.allow_functions if database else ())
         self._open = _lower(database.allow_relations if database else ())
-        self._waiting: list[tuple[list[Any] | Node, Names]] = []
+        self._names: Names = frozenset()
+        self._scopes: list[tuple[Node, Names]] = []
+        self._waiting: list[Node] = []
         self.relations: dict[Relation, None] = {}
         self.functions: dict[str, None] = {}
         self.plain: set[str] = set()
@@ -83,38 +86,43 @@ class Walk:
 
     def run(self, query: Node) -> None:
         """Walk through a SELECT. Raises `WriteDenied` or `UnsafeSql`, with offsets in bytes."""
+        self._scopes.append((query, frozenset()))
+        while self._scopes:
+            node, self._names = self._scopes.pop()
+            self._enter(node)
+
+    def _enter(self, node: Node) -> None:
+        """Walk through what sees the same names."""
         waiting = self._waiting
-        waiting.append((query, frozenset()))
+        waiting.append(node)
         while waiting:
-            node, names = waiting.pop()
-            if isinstance(node, list):
-                waiting.extend((item, names) for item in node)
-            else:
-                self._enter(node, names)
-
-    def _enter(self, node: Node, names: Names) -> None:
-        if "withClause" in node:
-            names = self._with(node["withClause"], names)
-        for key, value in node.items():
-            step = _STEPS.get(key, _unknown)
-            if step is None:
+            node = waiting.pop()
+            if "withClause" in node:
+                self._with(node)
                 continue
-            if step is not _through:
-                step(self, node, key, names)
-            if type(value) in _CONTAINERS:
-                self._waiting.append((value, names))
+            for key, value in node.items():
+                step = _STEPS.get(key, _unknown)
+                if step is None:
+                    continue
+                if step is not _through:
+                    step(self, node, key)
+                if type(value) is _OBJECT:
+                    waiting.append(value)
+                elif type(value) is _ARRAY:
+                    waiting.extend(value)
 
-    def _with(self, clause: Node, names: Names) -> Names:
-        """Take in a WITH clause; return the names that are visible beside it."""
+    def _with(self, node: Node) -> None:
+        """Leave a query with a WITH clause, and that clause's members, for later: they see other names."""
+        clause, names = node["withClause"], self._names
         members = [item["CommonTableExpr"] for item in clause["ctes"]]
         every = names | {member["ctename"] for member in members}
+        self._scopes.append(({key: value for key, value in node.items() if key != "withClause"}, every))
         for member in members:
             self._check_member(member)
             inner = {key: value for key, value in member.items() if key not in _MEMBER_FACTS}
-            self._waiting.append((inner, every if clause.get("recursive") else names))
+            self._scopes.append((inner, every if clause.get("recursive") else names))
             # Without RECURSIVE a member sees those before it: its own name there means a relation of that name.
             names |= {member["ctename"]}
-        return every
 
     def _check_member(self, member: Node) -> None:
         (kind,) = member["ctequery"]
@@ -128,11 +136,11 @@ class Walk:
 
     # Steps: what is checked when a key is met.
 
-    def relation(self, node: Node, key: str, names: Names) -> None:
+    def relation(self, node: Node, key: str) -> None:
         """Check a relation and keep it, unless it is a name that WITH defines."""
         var = node[key]
         name, schema = var["relname"], var.get("schemaname")
-        if schema is None and name in names:
+        if schema is None and name in self._names:
             return
         if schema is None and (f"pg_catalog.{name}" in self._rules.relations or name.startswith("pg_")):
             # The system's schema is searched before any other.
@@ -152,14 +160,14 @@ class Walk:
                 offset=offset,
             )
 
-    def function(self, node: Node, key: str, names: Names) -> None:
+    def function(self, node: Node, key: str) -> None:
         """Check a call by name."""
         call = node[key]
         *qualifiers, name = _strings(call["funcname"])
         schema = qualifiers[-1] if qualifiers else None
         dotted = f"{schema}.{name}" if schema else name
         self.functions[dotted.removeprefix("pg_catalog.")] = None
-        if schema is None:
+        if schema != "pg_catalog" and dotted not in self._functions:
             self.plain.add(name)
         if not self._may_call(schema, name, dotted) and not self._is_harmless(name, call.get("args", ())):
             raise UnsafeSql(
@@ -192,20 +200,20 @@ class Walk:
         hint = f"Did you mean {', '.join(near)}? " if near else "Write the query without it. "
         return f"{hint}Its operator can allow it with allow_functions."
 
-    def column(self, node: Node, key: str, names: Names) -> None:
+    def column(self, node: Node, key: str) -> None:
         """Check a.b: where a has no column b, b is called as a function of a."""
         fields = node[key]["fields"]
         if len(fields) > 1:
             self.attributes.add(fields[-1].get("String", {}).get("sval", ""))
             self._check_projection(fields[-1], node[key].get("location"))
 
-    def indirection(self, node: Node, key: str, names: Names) -> None:
+    def indirection(self, node: Node, key: str) -> None:
         """Check (a).b, as in `column`."""
         for item in node[key]["indirection"]:
             self.singles.add(item.get("String", {}).get("sval", ""))
             self._check_projection(item, node[key]["arg"].get("location"))
             if "A_Indices" in item:
-                self._waiting.append((item, names))
+                self._waiting.append(item)
 
     def _check_projection(self, item: Node, offset: int | None) -> None:
         name = item.get("String", {}).get("sval")
@@ -216,12 +224,31 @@ class Walk:
                 offset=offset,
             )
 
-    def operator(self, node: Node, key: str, names: Names) -> None:
+    def operator(self, node: Node, key: str) -> None:
         """Check the operator of an expression."""
-        if not node[key].get("kind", "").startswith(("AEXPR_BETWEEN", "AEXPR_NOT_BETWEEN")):
-            self._check_operator(node[key].get("name", ()), node[key].get("location"))
+        expression = node[key]
+        kind = expression["kind"]
+        if kind in _BETWEEN:
+            self.operators.update(_BETWEEN[kind])
+        else:
+            self._check_operator(expression.get("name", ()), expression.get("location"))
 
-    def using(self, node: Node, key: str, names: Names) -> None:
+    def case(self, node: Node, key: str) -> None:
+        """Keep in mind that CASE a WHEN b compares."""
+        if "arg" in node[key]:
+            self.operators.add("=")
+
+    def join(self, node: Node, key: str) -> None:
+        """Keep in mind that USING and NATURAL compare."""
+        if "usingClause" in node[key] or "isNatural" in node[key]:
+            self.operators.add("=")
+
+    def membership(self, node: Node, key: str) -> None:
+        """Keep in mind that IN compares."""
+        if node[key]["subLinkType"] == "ANY_SUBLINK" and "operName" not in node[key]:
+            self.operators.add("=")
+
+    def using(self, node: Node, key: str) -> None:
         """Check the operator of ORDER BY x USING op, or of a comparison with a subquery."""
         self._check_operator(node[key], node.get("location"))
 
@@ -231,7 +258,7 @@ class Walk:
         *qualifiers, name = _strings(parts)
         schema = qualifiers[-1] if qualifiers else None
         rules, dotted = self._rules, f"{schema}.{name}" if schema else name
-        if schema is None:
+        if schema != "pg_catalog" and dotted not in self._functions:
             self.operators.add(name)
         if not (
             (schema in (None, "pg_catalog") and name in rules.operators)
@@ -244,15 +271,17 @@ class Walk:
                 offset=offset,
             )
 
-    def type(self, node: Node, key: str, names: Names) -> None:
+    def type(self, node: Node, key: str) -> None:
         """Keep the name of a type."""
-        self.types.add(list(_strings(node[key]["names"]))[-1])
+        *schema, name = _strings(node[key]["names"])
+        if schema != ["pg_catalog"]:
+            self.types.add(name)
 
-    def table_function(self, node: Node, key: str, names: Names) -> None:
+    def table_function(self, node: Node, key: str) -> None:
         """Keep in mind that a name in FROM may be a value of any type."""
         self.calls_in_from = True
 
-    def sample(self, node: Node, key: str, names: Names) -> None:
+    def sample(self, node: Node, key: str) -> None:
         """Check the method of TABLESAMPLE."""
         *schema, name = _strings(node[key])
         if name not in ("bernoulli", "system") or schema not in ([], ["pg_catalog"]):
@@ -262,7 +291,7 @@ class Walk:
                 offset=node.get("location"),
             )
 
-    def into(self, node: Node, key: str, names: Names) -> None:
+    def into(self, node: Node, key: str) -> None:
         """Refuse SELECT INTO."""
         raise WriteDenied(
             "SELECT INTO creates a table.",
@@ -270,21 +299,29 @@ class Walk:
             offset=node[key].get("rel", {}).get("location"),
         )
 
-    def lock(self, node: Node, key: str, names: Names) -> None:
+    def lock(self, node: Node, key: str) -> None:
         """Refuse FOR UPDATE and FOR SHARE."""
         raise WriteDenied("FOR UPDATE and FOR SHARE lock rows.", suggestion="Leave the locking clause out.")
 
 
-_Step = Callable[[Walk, Node, str, Names], None]
-_CONTAINERS = frozenset({dict, list})
+_OBJECT: type[Any] = dict
+_ARRAY: type[Any] = list
+_Step = Callable[[Walk, Node, str], None]
+# Read as two comparisons.
+_BETWEEN = {
+    "AEXPR_BETWEEN": (">=", "<="),
+    "AEXPR_BETWEEN_SYM": (">=", "<="),
+    "AEXPR_NOT_BETWEEN": ("<", ">"),
+    "AEXPR_NOT_BETWEEN_SYM": ("<", ">"),
+}
 _MEMBER_FACTS = frozenset({"ctename", "aliascolnames", "ctematerialized", "location", "cterecursive"})
 
 
-def _through(walk: Walk, node: Node, key: str, names: Names) -> None:
+def _through(walk: Walk, node: Node, key: str) -> None:
     """Nothing to check."""
 
 
-def _unknown(walk: Walk, node: Node, key: str, names: Names) -> None:
+def _unknown(walk: Walk, node: Node, key: str) -> None:
     raise UnsafeSql(
         f"The statement holds a construct that is not on the list of harmless ones ({key}).",
         suggestion="Write the query without it.",
@@ -300,6 +337,9 @@ _STEPS: dict[str, _Step | None] = {
     "ColumnRef": Walk.column,
     "A_Indirection": Walk.indirection,
     "A_Expr": Walk.operator,
+    "CaseExpr": Walk.case,
+    "JoinExpr": Walk.join,
+    "SubLink": Walk.membership,
     "typeName": Walk.type,
     "RangeFunction": Walk.table_function,
     "operName": Walk.using,

@@ -1,6 +1,7 @@
 """Bounding a statement by wrapping it, so that the server sends no more rows and bytes than an answer may have.
 
-A limit of the protocol (a portal's or a cursor's) would do without wrapping, but takes parallel plans away.
+A limit of the protocol (a portal's or a cursor's) would do without wrapping, but takes parallel plans away. Counting
+bytes costs the server up to half as much again, so that is only for statements whose answers have shown to be too wide.
 """
 
 from __future__ import annotations
@@ -56,9 +57,9 @@ def enough_rows(limits: Limits, columns: int) -> int:
 
 
 def wrap(
-    statement: str, limits: Limits, columns: Sequence[Picked] | None = None, *, count_bytes: bool = True
+    statement: str, limits: Limits, columns: Sequence[Picked] | None = None, *, count_bytes: bool = False
 ) -> Wrapped:
-    """Return `statement` bounded by `limits`; without `count_bytes`, by their rows only.
+    """Return `statement` bounded by `limits`: by their rows, with `count_bytes` by their bytes too.
 
     `columns` say how each column is picked; None when they are not known yet.
     """
@@ -67,9 +68,12 @@ def wrap(
     if columns is None:
         return Wrapped(f"{_WHOLE}{statement}\n) AS _q LIMIT {limits.max_rows + 1}", len(_WHOLE), None)
     rows = enough_rows(limits, len(columns))
-    head, tail = _picking(columns, rows)
     long = tuple(place for place, column in enumerate(columns) if not column.scalar.fixed)
-    if not count_bytes or not long:
+    counted = count_bytes and bool(long)
+    if not counted and all(column.scalar.pick == AS_IT_IS for column in columns):
+        return Wrapped(f"{_WHOLE}{statement}\n) AS _q LIMIT {rows}", len(_WHOLE), rows, long=long)
+    head, tail = _picking(columns, rows)
+    if not counted:
         return Wrapped(head + statement + tail, len(head), rows, long=long)
     return _counted(Wrapped(head + statement + tail, len(head), rows, limits.max_bytes * SLACK, long), columns)
 
@@ -83,8 +87,6 @@ def _picking(columns: Sequence[Picked], rows: int) -> tuple[str, str]:
     own = [column.name for column in columns]
     by_name = len(set(own)) == len(own)
     sources = [f"_q.{quoted(name)}" for name in own] if by_name else names
-    if all(column.scalar.pick == AS_IT_IS and column.scalar.fixed for column in columns):
-        return _WHOLE, f"\n) AS _q LIMIT {rows}"
     picked = (
         f"{column.scalar.pick.format(source)} AS {name}"
         for column, source, name in zip(columns, sources, names, strict=True)

@@ -17,6 +17,7 @@ from dragoman import (
     Encoded,
     Executor,
     ExplainOptions,
+    Finding,
     InternalError,
     Plan,
     Request,
@@ -24,6 +25,7 @@ from dragoman import (
     RowStream,
 )
 
+from dragoman_sqlite.doctor import examine
 from dragoman_sqlite.frames import Columns, Failed, Report, Rows, Run, Setup, Told
 from dragoman_sqlite.options import Options
 from dragoman_sqlite.pool import Pool, Worker, WorkerDied
@@ -51,7 +53,7 @@ class SQLiteExecutor(Executor):
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
         """Run a statement in a worker; leaving interrupts it, and kills the worker when that does not help."""
         order = _order(request)
-        async with self._worker() as worker:
+        async with self._worker(order) as worker:
             worker.send(order)
             columns = _columns(await self._next(worker))
             async with aclosing(self._batches(worker, columns)) as batches:
@@ -85,21 +87,26 @@ class SQLiteExecutor(Executor):
             notices=("SQLite does not count buffers.",) if options.buffers else (),
         )
 
+    async def doctor(self) -> Sequence[Finding]:
+        """Return what could happen to the file if every guard failed; nothing is opened for it but the file."""
+        check_file(self._path, self._database.name)
+        return examine(self._database, self._path)
+
     async def aclose(self) -> None:
         """End the workers."""
         await self._pool.aclose()
 
     async def _ask(self, order: Run) -> Report:
-        async with self._worker() as worker:
+        async with self._worker(order) as worker:
             worker.send(order)
             report = await self._next(worker)
             await self._next(worker)
             return report
 
     @asynccontextmanager
-    async def _worker(self) -> AsyncGenerator[Worker]:
+    async def _worker(self, order: Run) -> AsyncGenerator[Worker]:
         check_file(self._path, self._database.name)
-        async with self._pool.worker() as worker:
+        async with self._pool.worker(order.timeout) as worker:
             yield worker
 
     async def _next(self, worker: Worker) -> Report:

@@ -9,6 +9,7 @@ from typing import Any
 from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, hookimpl
 
 from dragoman_sqlite.executor import SQLiteExecutor
+from dragoman_sqlite.gate import judge
 from dragoman_sqlite.inspector import SQLiteInspector
 from dragoman_sqlite.options import Options
 from dragoman_sqlite.reserved import RESERVED
@@ -26,6 +27,7 @@ CAPABILITIES = frozenset(
         Capability.FOREIGN_KEYS,
         Capability.INDEXES,
         Capability.ROW_ESTIMATES,
+        Capability.GRAMMAR,
     }
 )
 
@@ -52,6 +54,7 @@ class SQLitePlugin(DialectPlugin):
         reserved=RESERVED,
         default_schema="main",
         rewrite=_rewrite,
+        judge=judge,
     )
 
     @hookimpl

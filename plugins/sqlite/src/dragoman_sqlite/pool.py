@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncGenerator
 
 import msgspec
+from dragoman import Busy
 
 from dragoman_sqlite.frames import HEADER, Cancel, Done, Order, Report, Run, Setup, pack
 
@@ -120,15 +121,19 @@ class Pool:
 
     def __init__(self, setup: Setup, size: int) -> None:
         self._setup = setup
+        self._size = size
         self._free = asyncio.Semaphore(size)
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._ending: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
-    async def worker(self) -> AsyncGenerator[Worker]:
-        """Lend a worker for one statement; on the way out the statement is ended and the worker is clean or gone."""
-        worker = await self._take()
+    async def worker(self, seconds: float) -> AsyncGenerator[Worker]:
+        """Lend a worker for one statement; on the way out the statement is ended and the worker is clean or gone.
+
+        Raises `Busy` when none comes free within `seconds`.
+        """
+        worker = await self._take(seconds)
         try:
             yield worker
         finally:
@@ -141,13 +146,26 @@ class Pool:
                 ending.add_done_callback(self._ending.discard)
                 await asyncio.shield(ending)
 
-    async def _take(self) -> Worker:
-        await self._free.acquire()
+    async def _take(self, seconds: float) -> Worker:
+        await self._place(seconds)
         try:
             return await self._idle_or_new()
         except BaseException:
             self._free.release()
             raise
+
+    async def _place(self, seconds: float) -> None:
+        if not self._free.locked():
+            await self._free.acquire()
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._free.acquire()
+        except TimeoutError:
+            raise Busy(
+                f"All {self._size} processes for queries of this database are busy.",
+                suggestion="Try again in a moment, or run fewer queries at once.",
+            ) from None
 
     async def _idle_or_new(self) -> Worker:
         while self._idle:

@@ -1,7 +1,8 @@
 """Statements that must pass and statements that must not, by class, as data other servers can use too.
 
 `any.jsonl` holds for every dialect, the others for one. A line is an object: `dialect`, `sql`, `allow`, `reason` (the
-class) and, for what is refused, `code`. `sqlite.sql` builds what the allowed queries read.
+class) and, for what is refused, `code`; `since` is the first version of the database that runs it, where that matters.
+`sqlite.sql` builds what the allowed queries read.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from importlib.resources import files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A statement and its verdict; `code` is the error's when it is refused."""
+    """A statement and its verdict; `code` is the error's when it is refused, `since` a version of the database."""
 
     dialect: str
     sql: str
     allow: bool
     reason: str
     code: str = ""
+    since: int = 0
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.sql[:60]!r}"

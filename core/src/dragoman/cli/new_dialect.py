@@ -1,0 +1,150 @@
+"""`dragoman new-dialect`: a third-party plugin to begin with, which works before its first line is changed."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import re
+import string
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from dragoman.cli.common import add_source_arguments
+from dragoman.errors import ConfigurationError
+
+EXAMPLES = """\
+examples:
+  dragoman new-dialect acme
+  dragoman new-dialect acme --sqlalchemy
+  dragoman new-dialect duckdb --sqlalchemy --driver duckdb-engine
+  dragoman new-dialect mariadb --sqlalchemy --driver asyncmy --scheme mysql+asyncmy --sqlglot mysql --into ~/src
+"""
+LICENCES: Final = {"mit": "MIT", "apache-2.0": "Apache-2.0", "bsd-3-clause": "BSD-3-Clause", "none": ""}
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+_ONLY_FOR = re.compile(r"  #\? (?P<flavours>[a-z ]+)$")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("name", metavar="NAME", help="the dialect's name: what will stand before :// in a URL")
+    parser.add_argument("--into", metavar="FOLDER", default=".", help="where to put the folder dragoman-NAME")
+    parser.add_argument("--licence", "--license", choices=LICENCES, default="mit", help="mit unless given")
+    parser.add_argument(
+        "--sqlalchemy", action="store_true", help="build on a SQLAlchemy driver; else executor and inspector are yours"
+    )
+    parser.add_argument("--driver", metavar="DIST", help="with --sqlalchemy: the distribution of the driver")
+    parser.add_argument("--scheme", metavar="S", help="SQLAlchemy's name of that driver, if not NAME")
+    parser.add_argument("--sqlglot", metavar="D", help="sqlglot's name of the SQL, if not NAME; '' is standard SQL")
+    add_source_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the package."""
+    check_name(arguments.name)
+    if arguments.driver is None and (arguments.scheme is not None or arguments.sqlglot is not None):
+        raise ConfigurationError(
+            "--scheme and --sqlglot describe a driver, and none is named.", suggestion="Add --sqlalchemy and --driver."
+        )
+    if arguments.driver is not None and not arguments.sqlalchemy:
+        raise ConfigurationError(
+            "--driver needs --sqlalchemy: without it the package stands on Python's sqlite3, which you replace.",
+            suggestion="Add --sqlalchemy, or leave --driver out.",
+        )
+    folder = Path(arguments.into).expanduser() / f"dragoman-{arguments.name}"
+    write(folder, package(arguments))
+    print(f"wrote {folder}; next: cd {folder} && pip install -e '.[testing]' && pytest")
+    return 0
+
+
+def check_name(name: str) -> None:
+    """Raise `ConfigurationError` for a name no dialect can have, or that another distribution has already."""
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"A dialect cannot be called {name!r}: its name stands before :// in URLs and in a module's name.",
+            suggestion="Use lower-case letters and digits, a letter first; - and _ between them.",
+        )
+    if name.startswith("dragoman"):
+        raise ConfigurationError(
+            "The distribution is called dragoman-NAME already.", suggestion=f"Give {name[8:].lstrip('-_') or 'NAME'!r}."
+        )
+    from dragoman.plugins import Plugins
+
+    taken = next((each.distribution for each in Plugins.discover().installed() if each.name == name), None)
+    if taken is not None and taken != f"dragoman-{name}":
+        raise ConfigurationError(
+            f"The dialect {name!r} is already provided by {taken}; two that claim one name stop each other.",
+            suggestion="Choose another name, or uninstall that distribution.",
+        )
+
+
+def package(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the files of the package: what is to stand where."""
+    flavour = "driver" if arguments.driver else "sqlite" if arguments.sqlalchemy else "full"
+    values = _values(arguments)
+    kept = {flavour, *(("licence",) if values["licence"] else ())}
+    module = f"src/{values['package']}"
+    templates = {
+        "pyproject.toml": "pyproject.toml.tmpl",
+        "README.md": "README.md.tmpl",
+        ".gitignore": "gitignore.tmpl",
+        ".github/workflows/test.yml": "workflow.yml.tmpl",
+        f"{module}/__init__.py": "full.py.tmpl" if flavour == "full" else "sqlalchemy.py.tmpl",
+        "tests/test_conformance.py": "test_driver.py.tmpl" if flavour == "driver" else "test_sqlite.py.tmpl",
+    }
+    if values["licence"]:
+        templates["LICENSE"] = f"licences/{arguments.licence}.txt"
+    return {f"{module}/py.typed": "", **{path: _filled(name, kept, values) for path, name in templates.items()}}
+
+
+def _values(arguments: argparse.Namespace) -> dict[str, str]:
+    from dragoman.dialect import CONTRACT
+
+    name: str = arguments.name
+    module = re.sub(r"\W", "_", name)
+    return {
+        "name": name,
+        "Name": "".join(part.capitalize() for part in module.split("_")),
+        "package": f"dragoman_{module}",
+        "variable": f"{module.upper()}_TEST_URL",
+        "contract": str(CONTRACT),
+        "version": importlib.metadata.version("dragoman"),
+        "licence": LICENCES[arguments.licence],
+        "year": str(datetime.datetime.now(tz=datetime.UTC).year),
+        "driver": arguments.driver or "sqlalchemy",
+        "scheme": (arguments.scheme or name) if arguments.driver else "sqlite",
+        "sqlglot": (name if arguments.sqlglot is None else arguments.sqlglot) if arguments.driver else "sqlite",
+        "url": f"{name}://user@host/database" if arguments.driver else f"{name}:///file.db",
+    }
+
+
+def _filled(template: str, kept: set[str], values: Mapping[str, str]) -> str:
+    """Return a template with its values, without the lines that are marked as another flavour's (`#? flavour`)."""
+    text = (files("dragoman.cli") / "templates" / template).read_text(encoding="utf-8")
+    lines: list[str] = []
+    for line in text.splitlines():
+        marked = _ONLY_FOR.search(line)
+        if marked is None:
+            lines.append(line)
+        elif kept & set(marked["flavours"].split()):
+            lines.append(line[: marked.start()])
+    return string.Template("\n".join(lines) + "\n").substitute(values)
+
+
+def write(folder: Path, contents: Mapping[str, str]) -> None:
+    """Write the files below `folder`, which must not be there. Raises `ConfigurationError`."""
+    try:
+        folder.mkdir(parents=True)
+        for path, text in contents.items():
+            file = folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+    except FileExistsError:
+        raise ConfigurationError(
+            f"{folder} is already there, and nothing is overwritten.", suggestion="Choose another folder with --into."
+        ) from None
+    except OSError as error:
+        raise ConfigurationError(f"{folder} cannot be written: {error.strerror}.") from None

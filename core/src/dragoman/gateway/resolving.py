@@ -1,0 +1,115 @@
+"""What a statement touches, resolved against the catalog: for validators, which ask for it when they need it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from dragoman.catalog import Catalog
+from dragoman.dialect import Dialect, Resolution
+from dragoman.errors import DragomanError, NotFound, UnsafeSql
+from dragoman.model import Database, Relation, Table
+from dragoman.sql import Statement
+from dragoman.validators import inner_query
+
+VIEWS = frozenset({"view", "materialized view"})
+Columns = tuple[tuple[Relation, str], ...]
+_Tables = dict[Relation, Table | None]
+
+
+class Resolver:
+    """Resolves the statements of one database. Raises `InvalidSql` for what cannot be followed."""
+
+    def __init__(self, dialect: Dialect, database: Database, catalog: Catalog) -> None:
+        self._dialect = dialect
+        self._database = database
+        self._catalog = catalog
+
+    async def resolution(self, statement: Statement) -> Resolution:
+        """Relations and columns; what the catalog does not know stays as written."""
+        from dragoman.sql.columns import touched_columns  # sqlglot is slow to import
+
+        statement = inner_query(statement, self._dialect.rules)
+        tables = await self._tables(statement.relations())
+        if self._dialect.judge:
+            # What only the dialect's own grammar sees is read wholly.
+            seen = set(_named(tables))
+            more = (await self._tables(self._judged(statement))).items()
+            tables |= {written: table for written, table in more if _name(written, table) not in seen}
+        return Resolution(
+            relations=_named(tables),
+            columns=touched_columns(statement.tree, tables),
+            views=await self._views(tables),
+            unlisted=tuple(_name(written, table) for written, table in tables.items() if not table or table.system),
+        )
+
+    async def relations(self, statement: Statement) -> tuple[Relation, ...]:
+        """The relations alone, by the dialect's own grammar where it has one: no other parser is asked."""
+        return _named(await self._tables(self._judged(statement)))
+
+    def _judged(self, statement: Statement) -> Sequence[Relation]:
+        judge = self._dialect.judge
+        if judge:
+            return judge(statement, self._database).relations
+        return inner_query(statement, self._dialect.rules).relations()
+
+    # From names to what the catalog knows
+
+    async def _tables(self, written: Sequence[Relation]) -> _Tables:
+        return {each: await self._known(each) for each in written}
+
+    async def _known(self, written: Relation) -> Table | None:
+        """What the catalog knows under a name of which only the dialect's own grammar can say whether it was quoted."""
+        schema = ".".join(self._dialect.quote(part) for part in (written.catalog, written.schema) if part) or None
+        quoted = self._dialect.quote(written.name)
+        names = (quoted,) if self._dialect.judge else dict.fromkeys((quoted, written.name))
+        found = {table.relation: table for name in names if (table := await self._find(name, schema))}
+        if len(found) > 1:
+            raise UnsafeSql(
+                f"Which relation {written.name} names depends on its case.",
+                suggestion="Query it through a view, or have one of them renamed.",
+            )
+        return next(iter(found.values()), None)
+
+    async def _find(self, name: str, schema: str | None) -> Table | None:
+        try:
+            return await self._catalog.find(name, schema)
+        except NotFound:
+            return None
+
+    # Behind views
+
+    async def _views(self, tables: _Tables) -> Mapping[Relation, Columns | None]:
+        return MappingProxyType({view.relation: await self._behind(view) for view in _user_views(tables)})
+
+    async def _behind(self, view: Table, around: frozenset[Relation] = frozenset()) -> Columns | None:
+        """The columns a view's definition touches, those of the views it uses included; None: that cannot be told."""
+        from dragoman.sql.columns import touched_columns
+        from dragoman.sql.views import defining_query
+
+        try:
+            query = defining_query(view.definition or "", self._dialect.sqlglot, self._dialect.lexicon)
+            tables = await self._tables(query.relations())
+            touched = dict.fromkeys(touched_columns(query.tree, tables))
+        except DragomanError:
+            return None
+        around |= {view.relation}
+        for inner in _user_views(tables):
+            below = () if inner.relation in around else await self._behind(inner, around)
+            if below is None:
+                return None
+            touched |= dict.fromkeys(below)
+        return tuple(touched)
+
+
+def _user_views(tables: _Tables) -> list[Table]:
+    return [table for table in tables.values() if table and table.type in VIEWS and not table.system]
+
+
+def _name(written: Relation, table: Table | None) -> Relation:
+    return table.relation if table else written
+
+
+def _named(tables: _Tables) -> tuple[Relation, ...]:
+    """The relations as the catalog knows them; one it does not know stays as written."""
+    return tuple(dict.fromkeys(_name(written, table) for written, table in tables.items()))

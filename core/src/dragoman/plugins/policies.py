@@ -1,0 +1,113 @@
+"""A policy as the hooks see it, held to its word: what it must not do is an error that names it, and nobody else."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeVar
+
+from dragoman.dialect import Executor, Inspector, Validator
+from dragoman.errors import DialectError, DragomanError
+from dragoman.hookspecs import PolicyPlugin, hookimpl
+from dragoman.model import Database
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+
+class Enforced:
+    """Wraps what the owner of a database returns. `origin`: the policy and its distribution, in words."""
+
+    def __init__(self, policy: PolicyPlugin, origin: str) -> None:
+        self._policy = policy
+        self.origin = origin
+
+    @hookimpl(wrapper=True)
+    def executor(self, database: Database) -> Generator[None, Executor, Executor]:
+        """The owner's executor, wrapped."""
+        inner = yield
+        return self._wrapped("wrap_executor", self._policy.wrap_executor, inner, Executor, database)
+
+    @hookimpl(wrapper=True)
+    def inspector(self, database: Database) -> Generator[None, Inspector, Inspector]:
+        """The owner's inspector, wrapped."""
+        inner = yield
+        return self._wrapped("wrap_inspector", self._policy.wrap_inspector, inner, Inspector, database)
+
+    @hookimpl
+    def validators(self, database: Database) -> Sequence[Validator]:
+        """The policy's own validators."""
+        method = "further_validators"
+        answer = asked(lambda: self._policy.further_validators(database), method, self.origin)
+        return checked_validators(answer, method, self.origin)
+
+    def _wrapped(
+        self, method: str, wrap: Callable[[T, Database], T], inner: T, kind: type[Any], database: Database
+    ) -> T:
+        if not isinstance(inner, kind):
+            return inner  # the owner's fault, which is told as such
+        answer = asked(lambda: wrap(inner, database), method, self.origin)
+        checked(answer, kind, method, self.origin)
+        return answer
+
+
+def configured_policy(policy: PolicyPlugin, options: Any, origin: str) -> Enforced:
+    """Return the policy as it is configured for one gateway. Raises `DialectError` for one that cannot take it."""
+    method = "configured"
+    return Enforced(
+        checked(asked(lambda: policy.configured(options), method, origin), PolicyPlugin, method, origin), origin
+    )
+
+
+def asked(ask: Callable[[], T], hook: str, origin: str) -> T:
+    """Return what a hook answers. Raises `DialectError`, naming `origin`, for any exception that is not ours."""
+    try:
+        return ask()
+    except DragomanError:
+        raise
+    except (Exception, SystemExit) as error:
+        _log.error("the hook %s of %s failed", hook, origin, exc_info=error)
+        raise fault(hook, origin, f"raised {type(error).__name__}") from None
+
+
+def checked(answer: Any, kind: type[T], hook: str, origin: str) -> T:
+    """Return `answer`, which must be a `kind`. Raises `DialectError`."""
+    if isinstance(answer, kind):
+        return answer
+    raise fault(hook, origin, f"returned {_called(answer)}, not {_with_article(kind.__name__)}{_hint(answer)}")
+
+
+def checked_validators(answer: Any, hook: str, origin: str) -> list[Validator]:
+    """Return `answer` as a list, which must be a sequence of validators. Raises `DialectError`."""
+    given: Sequence[Any] = answer if isinstance(answer, Sequence) else (answer,)  # pyright: ignore[reportUnknownVariableType]
+    for validator in given:
+        if not isinstance(validator, Validator):
+            raise fault(hook, origin, f"gave {_with_article(_called(validator))}, not a Validator{_hint(validator)}")
+    return list(given)
+
+
+def fault(hook: str, origin: str, what: str) -> DialectError:
+    """Return the error of a hook, or a `Class.method`, that misbehaves; `origin` ends with distribution and version."""
+    return DialectError(
+        f"{hook if '.' in hook else f'The hook {hook}'} of {origin} {what}.",
+        suggestion=f"Upgrade {origin.rpartition(' of ')[2].partition(' ')[0]} or report it to its authors;"
+        " the log has the details.",
+    )
+
+
+def _called(answer: Any) -> str:
+    return f"the class {answer.__name__}" if isinstance(answer, type) else type(answer).__name__
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[0].upper() in 'AEIOU' else 'a'} {name}"
+
+
+def _hint(answer: Any) -> str:
+    if isinstance(answer, type):
+        return ": return an instance"
+    if inspect.iscoroutine(answer):
+        answer.close()  # nobody will await it
+        return ": a hook is not async, what it returns is"
+    return ""

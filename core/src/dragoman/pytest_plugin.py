@@ -1,0 +1,213 @@
+"""What pytest loads when dragoman is installed: the kit's marks, and a report at the end of a run that used the kit.
+
+It imports nothing of dragoman before a case of the kit has run, so that other test suites pay nothing for it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+MARKS = (
+    "kit_required: a case without which a dialect is wrong",
+    "kit_recommended(*capabilities): a case without which agents or operators miss something",
+    "kit_capability(*capabilities): a case that holds what is declared, and what is not, to its word",
+)
+TIERS = {mark.partition(":")[0].partition("(")[0]: mark.partition(":")[0].partition("(")[0][4:] for mark in MARKS}
+FACTS = "dragoman_kit"
+SHOWN = 6
+"""Cases named per failure; the rest are counted."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marks and the report."""
+    for mark in MARKS:
+        config.addinivalue_line("markers", mark)
+    config.pluginmanager.register(Report(), "dragoman-kit-report")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add what the report needs to know of a case; it travels between processes as JSON does."""
+    report = yield
+    mark = next((mark for mark in item.iter_markers() if mark.name in TIERS), None)
+    if mark is not None:
+        dialect = getattr(item, "funcargs", {}).get("dialect")
+        facts = {
+            "suite": item.parent.name if item.parent else "",
+            "case": item.name.removeprefix("test_"),
+            "tier": TIERS[mark.name],
+            "capabilities": [capability.name for capability in mark.args],
+            "declared": None if dialect is None else sorted(each.name for each in dialect.capabilities),
+            "lacking": sorted(each.name for each in getattr(getattr(item, "cls", None), "engine_lacks", ())),
+            "message": "" if call.excinfo is None else _said(call.excinfo.value),
+        }
+        setattr(report, FACTS, facts)
+    return report
+
+
+def _said(error: BaseException) -> str:
+    """An assertion's own words, without what pytest adds below them; another error with its type."""
+    text = str(error).partition("\nassert ")[0].strip()
+    return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How one case ended. `state`: holds, gap, soon (a failure that does not count yet), fails, or skipped."""
+
+    tier: str
+    capabilities: Sequence[str]
+    state: str = "holds"
+    message: str = ""
+
+
+class Suite:
+    """The cases of one class, what its dialect declares, and what the engine lacks."""
+
+    def __init__(self) -> None:
+        self.cases: dict[str, Outcome] = {}
+        self.declared: set[str] | None = None
+        self.lacking: set[str] = set()
+
+    def take(self, facts: Mapping[str, Any], report: pytest.TestReport) -> None:
+        """Take note of one phase of one case."""
+        outcome = self.cases.setdefault(facts["case"], Outcome(facts["tier"], facts["capabilities"]))
+        if facts["declared"] is not None:
+            self.declared = set(facts["declared"])
+        self.lacking = set(facts["lacking"])
+        state, reason = _state(report), getattr(report, "wasxfail", "")
+        if state != "holds" and outcome.state != "fails":
+            told = {"gap": reason, "soon": f"{reason}: {facts['message']}"}.get(state, facts["message"])
+            outcome.state, outcome.message = state, told or str(report.longrepr)
+
+    def in_state(self, state: str, tier: str | None = None) -> dict[str, Outcome]:
+        """Return the cases that ended so, by name."""
+        return {
+            name: outcome
+            for name, outcome in self.cases.items()
+            if outcome.state == state and tier in (None, outcome.tier)
+        }
+
+
+def _state(report: pytest.TestReport) -> str:
+    if report.failed:
+        return "fails"
+    if report.skipped:
+        reason = getattr(report, "wasxfail", None)
+        return "skipped" if reason is None else "soon" if reason.startswith("counts from") else "gap"
+    return "holds"
+
+
+class Report:
+    """Gathers outcomes, in the process that talks to the terminal, and prints them suite by suite."""
+
+    def __init__(self) -> None:
+        self._suites: defaultdict[str, Suite] = defaultdict(Suite)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take note of one phase of one test."""
+        facts = getattr(report, FACTS, None)
+        if facts is not None:
+            self._suites[facts["suite"]].take(facts, report)
+
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
+        """Print the report when the kit was used."""
+        if not self._suites:
+            return
+        from dragoman.dialect import CONTRACT
+        from dragoman.testing.tiers import KIT
+
+        terminalreporter.section(f"dragoman conformance kit {KIT}, contract {CONTRACT}")
+        for name, suite in self._suites.items():
+            for line in lines(name, suite):
+                terminalreporter.write_line(line)
+
+
+def lines(name: str, suite: Suite) -> Iterator[str]:
+    """Yield the report of one suite, line by line."""
+    yield f"{name}: {_verdict(suite)}"
+    for tier in TIERS.values():
+        counts = {state: len(suite.in_state(state, tier)) for state in ("holds", "gap", "soon", "fails")}
+        if any(counts.values()):
+            words = {"holds": "hold", "gap": "declared as gaps", "soon": "fail and do not count yet", "fails": "fail"}
+            yield f"  {tier:<14}" + ", ".join(f"{count} {words[state]}" for state, count in counts.items() if count)
+    yield from _capabilities(suite)
+    for state, title in (("fails", "fails"), ("soon", "does not count yet"), ("gap", "declared as a gap")):
+        for message, cases in _by_message(suite.in_state(state)).items():
+            yield f"  {title}: {_named(cases)}"
+            yield from (f"      {line}" for line in message.splitlines())
+    yield from (f"  next: {step}" for step in _next(suite))
+
+
+def _verdict(suite: Suite) -> str:
+    if failing := len(suite.in_state("fails", "required")):
+        return f"does not conform: {_cases(failing)} of the required tier"
+    unfinished = [one for one in suite.in_state("gap", "required").values() if not one.message.startswith("never")]
+    if unfinished:
+        return f"does not conform yet: {_cases(len(unfinished))} of the required tier could pass and are gaps"
+    if not suite.in_state("holds", "required"):
+        return "no case of the required tier ran"
+    others = len(suite.in_state("fails"))
+    return "conforms" + (f"; {_cases(others)} beyond the required tier" if others else "")
+
+
+def _cases(count: int) -> str:
+    return f"{count} case{'s' if count > 1 else ''}"
+
+
+def _capabilities(suite: Suite) -> Iterator[str]:
+    """What is declared and holds, what fails, and what is not declared although it is recommended."""
+    if suite.declared is None:
+        return
+    of_tier: dict[str, set[str]] = {tier: set() for tier in TIERS.values()}
+    failing: set[str] = set()
+    for outcome in suite.cases.values():
+        of_tier[outcome.tier] |= set(outcome.capabilities)
+        failing |= set(outcome.capabilities) if outcome.state == "fails" else set()
+    known = set[str]().union(*of_tier.values())
+    for title, names in (
+        ("can", (suite.declared & known) - failing),
+        ("cannot", known - suite.declared - failing),
+        ("wrongly told", failing),
+        ("worth adding", of_tier["recommended"] - suite.declared - suite.lacking),
+    ):
+        if names:
+            yield f"  {title:<14}" + ", ".join(sorted(names))
+
+
+def _by_message(outcomes: Mapping[str, Outcome]) -> dict[str, list[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name, outcome in outcomes.items():
+        found[outcome.message].append(name)
+    return found
+
+
+def _named(cases: Sequence[str]) -> str:
+    return ", ".join(cases[:SHOWN]) + (f" and {len(cases) - SHOWN} more" if len(cases) > SHOWN else "")
+
+
+def _next(suite: Suite) -> Iterator[str]:
+    """What the author does now."""
+    if failing := suite.in_state("fails"):
+        first = next(iter(suite.in_state("fails", "required") or failing))
+        yield (
+            f"mend it: `pytest -k {first.partition('[')[0]}` runs the first alone. What the engine cannot do by its"
+            f' nature is a gap: gaps = {{"{first}": never("why")}}.'
+        )
+    gaps = suite.in_state("gap")
+    if open_ends := [name for name, gap in gaps.items() if gap.message.startswith("not implemented")]:
+        yield f"implement what the plugin could do: {_named(open_ends)}."
+    if watched := [name for name, gap in gaps.items() if gap.message.startswith("not yet")]:
+        yield f"look again at the next release of engine or driver: {_named(watched)}."
+    if soon := suite.in_state("soon"):
+        yield f"mend {_named(list(soon))} before the release named above."

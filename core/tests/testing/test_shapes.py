@@ -1,0 +1,86 @@
+"""The kit over small, good dialects of odd shapes: each passes, declaring only what its engine is like."""
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SHAPES = ("unenforced", "unlimited", "folding", "namespaced")
+SUITE = """
+import sqlite3
+from typing import ClassVar
+
+import pytest
+import small
+from dragoman import Capability, Database
+from dragoman.testing import DialectConformance, never
+
+NO_DECIMALS = never("SQLite has no decimals")
+NO_BOOLEANS = never("SQLite has no booleans")
+
+class Shape(DialectConformance):
+    failing_query = "SELECT abs(-9223372036854775807 - 1) AS overflow"
+    literals: ClassVar = {
+        "infinity": "9e999",
+        "negative_infinity": "-9e999",
+        "date": "'2024-02-29'",
+        "timestamp": "'2024-02-29 13:14:15.123456'",
+    }
+    gaps: ClassVar = {
+        "a_value_is_exact[decimal]": NO_DECIMALS,
+        "a_value_is_exact[long_decimal]": NO_DECIMALS,
+        "a_value_is_exact[true]": NO_BOOLEANS,
+        "a_value_is_exact[false]": NO_BOOLEANS,
+        "a_value_is_exact[nan]": never("SQLite makes NULL of NaN"),
+        "a_month_is_not_thirty_days": never("SQLite has no intervals"),
+    }
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def database(cls, folder):
+        plugin = small.PLUGINS[cls.dialect_name]
+        cls.fill(plugin.dialect.name, plugin.driver.create(folder / "lake.db"))
+        return Database(
+            name="sample", dialect=plugin.dialect.name, database="lake", folder=folder,
+            accept_unenforced=not plugin.driver.read_only,
+        )
+"""
+OVERRIDES = {"unlimited": 'first_two = "SELECT id FROM kit_track ORDER BY id FETCH FIRST 2 ROWS ONLY"'}
+
+
+@pytest.fixture
+def kit(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    """Run the kit over a shape, installed as a distribution of its own."""
+    info = pytester.path / "dragoman_small-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dragoman-small\nVersion: 1.0\n")
+    lines = [f"{name} = small:{name}" for name in SHAPES]
+    (info / "entry_points.txt").write_text("\n".join(["[dragoman.dialects]", *lines]))
+    monkeypatch.setenv("PYTHONPATH", f"{pytester.path}:{HERE}")
+
+    def run(name: str, *options: str) -> pytest.RunResult:
+        body = OVERRIDES.get(name, "")
+        source = f"class Test{name.title()}(Shape):\n    dialect_name = {name!r}\n    {body}\n"
+        pytester.makepyfile(SUITE + "\n\n" + source)
+        return pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", *options)
+
+    return run
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_good_dialect_of_this_shape_conforms(name: str, kit):
+    result = kit(name)
+    result.stdout.fnmatch_lines([f"Test{name.title()}: conforms"])
+    assert result.ret == 0
+    assert result.parseoutcomes()["passed"] > 100
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "said"),
+    [("unlimited", "a_statement_s_own_limit_holds", "override first_two")],
+)
+def test_what_a_shape_needs_is_said_when_it_is_missing(name: str, case: str, said: str, kit, monkeypatch):
+    monkeypatch.delitem(OVERRIDES, name)
+    result = kit(name, "-k", case)
+    assert result.ret == 1
+    assert said in result.stdout.str()

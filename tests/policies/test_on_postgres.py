@@ -1,0 +1,191 @@
+"""The policies over PostgreSQL, whose own column privileges say what a statement reads."""
+
+import asyncpg
+import pytest
+from dragoman import DragomanError, Gateway, Refused, TableNotFound
+from dragoman.config import Configuration
+
+SHOP = """
+CREATE TABLE person (id int PRIMARY KEY, secret text, name text, born date);
+CREATE TABLE visit (id int PRIMARY KEY, person_id int REFERENCES person, secret text, note text);
+CREATE TABLE place (id int, title text);
+INSERT INTO person VALUES (1, 's', 'Ada', '1815-12-10');
+CREATE SCHEMA hr;
+CREATE TABLE hr.payroll (id int PRIMARY KEY, amount numeric);
+CREATE VIEW revealed AS SELECT id, secret AS plain FROM person;
+CREATE VIEW twice AS SELECT plain AS x FROM revealed;
+CREATE VIEW whole AS SELECT p AS row FROM person p;
+CREATE MATERIALIZED VIEW kept AS SELECT id, upper(secret) AS loud FROM person;
+CREATE VIEW harmless AS SELECT id, name FROM person;
+CREATE ROLE policy_reader LOGIN;
+GRANT SELECT (id, name, born) ON person TO policy_reader;
+GRANT SELECT (id, person_id, note) ON visit TO policy_reader;
+GRANT SELECT ON place TO policy_reader;
+"""
+TOUCHING = [
+    "SELECT secret FROM person",
+    "SELECT p.secret FROM person p",
+    "SELECT person.secret FROM public.person",
+    'SELECT "secret" FROM ONLY person',
+    "SELECT * FROM person",
+    "TABLE person",
+    "SELECT p FROM person p",
+    "SELECT person FROM person",
+    "SELECT p.* FROM person p",
+    "SELECT (p).secret FROM person p",
+    "SELECT (p).* FROM person p",
+    "SELECT row(p.*) FROM person p",
+    "SELECT to_json(p) FROM person p",
+    "SELECT row_to_json(p) FROM person p",
+    "SELECT to_jsonb(person.*) FROM person",
+    "SELECT json_agg(p) FROM person p",
+    "SELECT p::text FROM person p",
+    "SELECT count(p) FROM person p",
+    "SELECT array_agg(p ORDER BY id) FROM person p",
+    "SELECT p IS NULL FROM person p",
+    "SELECT p = q FROM person p, person q",
+    "SELECT x.b FROM person AS x (a, b, c, d)",
+    "SELECT x.name FROM person AS x (id, name, secret, d)",
+    "SELECT x.id FROM person AS x (other, id)",
+    "SELECT id FROM person WHERE secret = 's'",
+    "SELECT id FROM person ORDER BY secret",
+    "SELECT count(*) FROM person GROUP BY secret",
+    "SELECT count(*) FILTER (WHERE secret IS NULL) FROM person",
+    "SELECT DISTINCT ON (secret) id FROM person",
+    "SELECT rank() OVER (ORDER BY secret) FROM person",
+    "SELECT rank() OVER w FROM person WINDOW w AS (PARTITION BY secret)",
+    "SELECT note FROM visit JOIN person USING (secret)",
+    "SELECT note FROM visit NATURAL JOIN person",
+    "SELECT j.a FROM (visit v JOIN person p ON p.secret = v.note) AS j (a)",
+    "SELECT j.y FROM (person p CROSS JOIN place) AS j (x, y)",
+    "SELECT x.y FROM (SELECT secret AS y FROM person) x",
+    "SELECT x.y FROM person p, LATERAL (SELECT p.secret AS y) x",
+    "SELECT x.y FROM person p CROSS JOIN LATERAL (VALUES (p.secret)) AS x (y)",
+    "SELECT u FROM person p, unnest(ARRAY[p.secret]) AS u",
+    "SELECT v FROM person p, jsonb_each_text(to_jsonb(p)) AS e (k, v)",
+    "WITH x AS (SELECT * FROM person) SELECT id FROM x",
+    "WITH x AS MATERIALIZED (TABLE person) SELECT id FROM x",
+    "WITH person AS (SELECT * FROM person) SELECT id FROM person",
+    "WITH RECURSIVE r AS (SELECT id, secret FROM person UNION SELECT id, secret FROM r) SELECT id FROM r",
+    "SELECT (SELECT secret FROM person LIMIT 1)",
+    "SELECT (SELECT p FROM person p LIMIT 1) IS NULL",
+    "SELECT id FROM place WHERE EXISTS (SELECT 1 FROM person WHERE secret = title)",
+    "SELECT ARRAY(SELECT secret FROM person)",
+    "SELECT id IN (SELECT id FROM person WHERE secret > 'a') FROM place",
+    "SELECT name FROM person UNION ALL SELECT secret FROM visit",
+    "SELECT title FROM place EXCEPT (SELECT secret FROM person)",
+    "SELECT CASE WHEN secret = 's' THEN 1 END FROM person",
+    "SELECT coalesce(secret, name) FROM person",
+    "SELECT string_agg(secret, ',') FROM person",
+    "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY secret) FROM person",
+    "SELECT id FROM person LIMIT (SELECT length(secret) FROM person LIMIT 1)",
+    "SELECT GROUPING(secret) FROM person GROUP BY ROLLUP (secret)",
+    "SELECT s.* FROM person p TABLESAMPLE SYSTEM (100), LATERAL (SELECT p.secret) s",
+    "VALUES ((SELECT secret FROM person LIMIT 1))",
+    'SELECT U&"s\\0065cret" FROM person',
+    'SELECT secret::text COLLATE "C" FROM person',
+    "SELECT name, id FROM person ORDER BY row(person.*)",
+    "SELECT public.person.secret FROM public.person",
+]
+BEHIND_VIEWS = [
+    "SELECT plain FROM revealed",
+    "SELECT x FROM twice",
+    "SELECT r.id FROM place JOIN revealed r USING (id)",
+    "SELECT * FROM whole",
+    "SELECT loud FROM kept",
+]
+OF_THE_ENGINE = [
+    "SELECT most_common_vals FROM pg_stats",
+    "SELECT * FROM pg_catalog.pg_class",
+    "SELECT column_name FROM information_schema.columns",
+]
+ANSWERED = [
+    "SELECT id, name, born FROM person",
+    "SELECT p.name FROM person AS p JOIN visit v ON v.person_id = p.id",
+    "SELECT count(*) FROM person WHERE name = 'Ada'",
+    "WITH x AS (SELECT id, name FROM person) SELECT * FROM x",
+    "SELECT 'secret' AS secret",
+    "SELECT name AS secret FROM person",
+    "SELECT to_json(x) FROM (SELECT id, name FROM person) x",
+    "SELECT title FROM place",
+    "SELECT * FROM place NATURAL JOIN (SELECT id FROM person) p",
+    "SELECT name FROM harmless",
+]
+
+
+@pytest.fixture(scope="module")
+async def shop(server, anyio_backend):
+    await server.run("DROP ROLE IF EXISTS policy_reader")
+    name = await server.create(SHOP)
+    yield server.configured(name)
+    await server.drop(name)
+    await server.run("DROP ROLE IF EXISTS policy_reader")
+
+
+@pytest.fixture
+async def guarded(shop, install):
+    install("dragoman-column-policy")
+    configuration = Configuration(databases={shop.name: shop}, policies={"columns": {"refuse": ["secret"]}})
+    async with Gateway.open(configuration) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+async def reader(server, shop, anyio_backend):
+    """A connection whose role may read everything but the secrets."""
+    connection = await asyncpg.connect(server.address(shop.database, user="policy_reader"))
+    yield connection
+    await connection.close()
+
+
+async def test_what_the_database_would_deny_is_refused(guarded: Gateway, reader):
+    let_through, harmless = [], []
+    for sql in TOUCHING:
+        try:
+            await reader.fetch(sql)
+        except asyncpg.PostgresError as error:
+            harmless += [] if isinstance(error, asyncpg.InsufficientPrivilegeError) else [(sql, str(error))]
+        else:
+            harmless.append((sql, "answered"))
+        try:
+            await guarded.query(None, sql)
+        except DragomanError:
+            continue
+        let_through.append(sql)
+    assert (let_through, harmless) == ([], [])
+
+
+@pytest.mark.parametrize("sql", [*BEHIND_VIEWS, *OF_THE_ENGINE])
+async def test_nothing_leads_to_the_column(sql: str, guarded: Gateway):
+    with pytest.raises(Refused):
+        await guarded.query(None, sql)
+
+
+@pytest.mark.parametrize("sql", ANSWERED)
+async def test_what_does_not_touch_the_column_is_answered(sql: str, guarded: Gateway):
+    await guarded.query(None, sql)
+
+
+@pytest.fixture
+async def hiding(shop, install):
+    install("dragoman-tagging-policy")
+    options = {"hide": ["hr.*", "visit"], "tags": {"team": "growth"}}
+    configuration = Configuration(databases={shop.name: shop}, policies={"tagging": options})
+    async with Gateway.open(configuration) as gateway:
+        yield gateway
+
+
+async def test_hidden_relations_are_neither_told_nor_queried(hiding: Gateway):
+    catalog = hiding.database().catalog
+    names = {table.relation.name for table in (await catalog.snapshot()).tables if not table.system}
+    assert names == {"person", "place", "revealed", "twice", "whole", "kept", "harmless"}
+    for sql in (
+        "SELECT * FROM hr.payroll",
+        "SELECT 1 FROM visit",
+        'TABLE "hr"."payroll"',
+        "SELECT relname FROM pg_class",
+        "SELECT table_name FROM information_schema.tables",
+    ):
+        with pytest.raises(TableNotFound):
+            await hiding.query(None, sql)
+    assert (await hiding.query(None, "SELECT name FROM person")).rows == [["Ada"]]
