@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
@@ -19,7 +20,8 @@ from tpch import TABLES
 
 __all__ = ["trino_server"]
 
-CATALOG = "tpch_matrix"
+# Its own for every run: several may share one server.
+CATALOG = f"tpch_matrix_{os.getpid()}"
 _CREATE = f"""CREATE CATALOG {CATALOG} USING tpch WITH ("tpch.column-naming" = 'STANDARD',
 "tpch.double-type-mapping" = 'DECIMAL', "tpch.splits-per-node" = '2')"""
 
