@@ -156,7 +156,7 @@ class TrinoInspector(Inspector):
             return relations
         optional = () if catalog.connector in PLAIN_CONNECTORS else _OPTIONAL
         asked = (self._optional(query(name, scope)) for query in optional)
-        columns, *rest = await together(self._alternatives(*queries.columns(name, scope)), *asked)
+        columns, rest = await together(self._alternatives(*queries.columns(name, scope)), together(*asked))
         if isinstance(columns, DragomanError):
             return columns
         tables = await asyncio.to_thread(build, Facts(name, relations, columns, *rest))

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from dragoman import Relation, Table, TableColumn
@@ -55,7 +56,7 @@ def _columns(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[TableColumn, ..
     made: dict[tuple[Any, ...], TableColumn] = {}
     types: dict[str, str] = {}
     groups: dict[tuple[str, str], list[TableColumn]] = {}
-    for schema, table, _, *told in sorted(rows, key=lambda row: row[:3]):
+    for schema, table, _, *told in sorted(rows, key=itemgetter(0, 1, 2)):
         key = tuple(told)
         column = made.get(key)
         if column is None:
