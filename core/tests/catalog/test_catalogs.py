@@ -92,12 +92,20 @@ async def test_names_are_found_below_catalogs(lake, name, schema, settings, foun
         ("logs", "wed", SchemaNotFound, "lake.web"),
         ("logs", "lake", SchemaNotFound, "lake.sales"),
         ("lakes.web.logs", None, SchemaNotFound, "lake.web"),
+        ("lake.sales.order", None, TableNotFound, 'Did you mean "lake.sales.orders" or "crm.sales.orders"?'),
+        ("crm.sales.order", None, TableNotFound, 'Did you mean "crm.sales.orders" or "lake.sales.orders"?'),
     ],
 )
 async def test_a_miss_names_what_is_near_with_its_catalog(lake, name, schema, kind, near):
     with pytest.raises(kind) as caught:
         await lake().find(name, schema)
     assert near in caught.value.suggestion
+
+
+async def test_of_what_fits_alike_that_of_the_default_schema_comes_first(lake):
+    for home in ("crm", "lake"):
+        matches, _ = await lake(database=home, schema="sales").search("orders")
+        assert next(match.table.relation.catalog for match in matches if match.kind == "table") == home
 
 
 async def test_names_are_written_with_their_catalog_only_where_it_is_not_the_default(lake):

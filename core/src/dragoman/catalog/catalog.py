@@ -267,9 +267,10 @@ def _schema_parts(text: str, dialect: Dialect) -> tuple[Part, ...]:
 
 def _spellings(part: Part, dialect: Dialect) -> set[str]:
     """How a configured schema may be stored: as written, or as the dialect folds it."""
-    if part.quoted:
+    if part.quoted and dialect.folding != "insensitive":
         return {part.text}
-    folded = {"lower": part.text.lower(), "upper": part.text.upper()}.get(dialect.folding, part.text)
+    lower = part.text.lower()
+    folded = {"lower": lower, "insensitive": lower, "upper": part.text.upper()}.get(dialect.folding, part.text)
     return {part.text, folded}
 
 

@@ -41,7 +41,7 @@ class TrinoPlugin(DialectPlugin):
         lexicon=LEXICON,
         options=Options,
         placeholder="?",
-        folding="lower",
+        folding="insensitive",
         reserved=RESERVED,
         judge=judge,
     )
