@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dragoman import ConfigurationError, Database
 
+from dragoman_trino import embedded
 from dragoman_trino.options import Options
 from dragoman_trino.signing_in import method_of, sign_in, way_of
 
@@ -66,11 +67,14 @@ class Connector:
         """
         import requests
 
+        if self.options.embedded:
+            embedded.wake(self.database.name, self.port)
         session = requests.Session()
         self._connect(session)
         sign_in(session, self._method)
         session.headers.update(self._headers(seconds, tags))
-        session.headers.update(headers)
+        # Packing takes the server longer than a network that is worth a gateway takes for its small pages.
+        session.headers.update({"Accept-Encoding": "identity", **headers})
         return session
 
     def _headers(self, seconds: float, tags: tuple[str, ...]) -> dict[str, str]:

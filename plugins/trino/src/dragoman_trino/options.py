@@ -20,7 +20,7 @@ class Options:
     certificate's files. `session_user`: whom statements run as, when that is not who signs in. `session_properties`: in
     a URL name:value;name:value. `timezone`: of every timestamp with a time zone that the server makes.
     `connect_timeout`: seconds. `transactions`: whether statements run in read-only ones; a balancer before several
-    servers would tear them apart.
+    servers would tear them apart. `embedded`: the demo's server, which is started on its port when it is needed.
     """
 
     http_scheme: Literal["http", "https"] | None = None
@@ -43,6 +43,7 @@ class Options:
     timezone: str = "UTC"
     connect_timeout: float = 10.0
     transactions: bool = True
+    embedded: bool = False
 
     def __post_init__(self) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
 
@@ -32,6 +33,7 @@ class CatalogReader(TrinoInspector):
 class TrinoPlugin(DialectPlugin):
     """Trino 476 and later, read only."""
 
+    demo_on_request = True
     dialect = Dialect(
         name="trino",
         contract=1,
@@ -60,6 +62,12 @@ class TrinoPlugin(DialectPlugin):
     def validators(self, database: Database) -> Sequence[Validator]:
         """Return what keeps a database to its schemas."""
         return (TrinoGate(database),)
+
+    def demo(self, folder: Path) -> Sequence[Database]:
+        """Start the embedded server over the data of TPC-H."""
+        from dragoman_trino.demo import build
+
+        return build()
 
 
 plugin = TrinoPlugin()

@@ -86,14 +86,15 @@ class Server:
         catalogs: Mapping[str, Mapping[str, str]] = CATALOGS,
         settings: Mapping[str, str] | None = None,
         files: Mapping[str, str] | None = None,
+        port: int = 0,
     ) -> Self:
-        """Start a server on a free port of the loopback interface; it stops when this process ends.
+        """Start a server on a port of the loopback interface, a free one for 0; it stops when this process ends.
 
         `catalogs`: by name, their properties. `settings`: of config.properties, beside ours. `files`: further files of
         its `etc` folder, which `{etc}` in any value stands for. Raises `RuntimeError` when it cannot be had.
         """
         folder = Path(tempfile.mkdtemp(prefix="dragoman-trino-"))
-        port = free_port()
+        port = port or free_port()
         given = {**_settings(folder, port), **(settings or {})}
         contents = {"config.properties": _properties(given), "log.properties": "io.trino=WARN\n", **(files or {})}
         contents |= {f"catalog/{name}.properties": _properties(catalog) for name, catalog in catalogs.items()}
