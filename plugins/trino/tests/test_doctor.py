@@ -6,7 +6,7 @@ One of its catalogs does not work, which must keep nobody from the others.
 import json
 
 import pytest
-from dragoman import ConnectionFailed, PermissionDenied, Scope, Secret
+from dragoman import ConnectionFailed, PermissionDenied, Scope
 from dragoman_trino import doctor
 from dragoman_trino.client import Client
 from dragoman_trino.doctor import examine
@@ -129,11 +129,6 @@ async def test_a_user_the_server_does_not_know_is_an_error(ruled_server):
 async def test_a_server_that_is_down_is_an_error(ruled_server):
     with pytest.raises(ConnectionFailed):
         await findings(ruled_server, "admin", port=free_port())
-
-
-async def test_no_finding_shows_a_secret(ruled_server):
-    settings = {"options": {"extra_credentials": {"key": Secret("hunter2")}}}
-    assert "hunter2" not in repr(await findings(ruled_server, "admin", **settings))
 
 
 async def inspected(server, user, **settings):
