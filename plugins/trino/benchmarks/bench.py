@@ -1,4 +1,4 @@
-"""What the plugin costs over the `trino` client doing the same, as ratios: `uv run python plugins/trino/benchmarks/bench.py`.
+"""What the plugin costs over the `trino` client: `uv run python plugins/trino/benchmarks/bench.py`.
 
 Both sides of a comparison take turns in one run, so that a busy machine slows both. The baseline is a cursor of the
 `trino` client in a thread, with the server's own texts as values (the faster of its two ways), one pass of encoding,

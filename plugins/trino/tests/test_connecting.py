@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 import trustme
-from dragoman import ConfigurationError, ConnectionFailed, Database, Principal, QueryTimeout, Request, Secret
+from dragoman import ConfigurationError, ConnectionFailed, Database, Gateway, Principal, QueryTimeout, Request, Secret
 from dragoman_trino.connecting import Connector
 from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.testing.asking import ask, failure_of, value_of
@@ -189,6 +189,24 @@ def test_a_secret_is_never_sent_in_the_clear():
     ):
         with pytest.raises(ConfigurationError):
             Connector(configured(host="h", **fields))
+
+
+def test_to_do_without_transactions_must_be_said_twice():
+    with pytest.raises(ConfigurationError, match="transactions"):
+        Connector(configured(options={"transactions": False}))
+    assert Connector(configured(options={"transactions": False}, accept_unenforced=True))
+
+
+async def test_what_cannot_go_together_is_told_through_the_gateway(trino_server):
+    for options, words in (({"token": "x", "http_scheme": "http"}, "plain http"), ({"tokn": "x"}, "tokn")):
+        with pytest.raises(ConfigurationError, match=words):
+            async with Gateway.open([trino_server.configured(options=options)]) as gateway:
+                await gateway.query(None, "SELECT 1")
+
+
+async def test_statements_run_without_transactions_when_that_is_accepted(trino_server):
+    database = trino_server.configured(options={"transactions": False}, accept_unenforced=True)
+    assert await asked(database) == "admin"
 
 
 @pytest.mark.parametrize("way", ["password", "jwt", "certificate"])

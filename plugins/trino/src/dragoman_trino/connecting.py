@@ -35,6 +35,11 @@ class Connector:
         self.options = Options(**database.options)
         self.way = way_of(database, self.options)
         self.secure = self._secure()
+        if not (self.options.transactions or database.accept_unenforced):
+            raise ConfigurationError(
+                f"databases.{database.name}: without transactions nothing but the gate keeps the server from writing.",
+                suggestion=f"Set databases.{database.name}.accept_unenforced = true, with a user who may only read.",
+            )
         self.host = database.host or "localhost"
         self.port = database.port or (443 if self.secure else 8080)
         self.enforced = True
@@ -95,11 +100,11 @@ class Connector:
             roles=options.roles,
             timezone=options.timezone,
         )
-        told = TrinoRequest(host=self.host, port=self.port, client_session=session).http_headers
+        told: Mapping[str, str | None] = TrinoRequest(self.host, self.port, session).http_headers
         # Results come in the answers themselves, never through a storage of the server's; and who signs in without a
         # name of ours is called what the server calls him.
-        left_out = {HEADER_ENCODING} | (set() if user or self.way == "none" else {HEADER_USER})
-        return {name: value for name, value in told.items() if value is not None and name not in left_out}
+        left_out = {HEADER_ENCODING, "" if user or self.way == "none" else HEADER_USER}
+        return {name: value for name, value in told.items() if value and name not in left_out}
 
     def learned(self, error: Mapping[str, Any]) -> bool:
         """Whether a failure tells that the server does not let us set its deadline; we stop trying."""

@@ -58,7 +58,7 @@ def method_of(database: Database, options: Options) -> Method | None:
             )
         case "oauth2":
             # Standard output belongs to the protocol: the driver's default would write there.
-            return methods.OAuth2Authentication(redirect_auth_url_handler=_show)
+            return methods.OAuth2Authentication(redirect_auth_url_handler=methods.CompositeRedirectHandler([_show]))
         case _:
             return None
 
