@@ -27,6 +27,7 @@ from dragoman.model import (
     Relation,
     Schema,
     Scope,
+    Table,
 )
 from dragoman.sql.lexicon import Lexicon
 
@@ -212,6 +213,13 @@ class Inspector(abc.ABC):
     async def tables(self, scope: Scope) -> Inspection:
         """Return everything about the relations in `scope`, in a handful of queries whatever their number."""
 
+    async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
+        """Return the few `tables` that a caller looks at, with what would be too costly to tell of all of them.
+
+        As they are unless overridden; what cannot be told is left out. Never adds, drops or renames one.
+        """
+        return tables
+
     async def aclose(self) -> None:
         """Release what the inspector holds of its own. Called once, before the executor's."""
         return
@@ -265,6 +273,10 @@ class WrappedInspector(Inspector):
     async def tables(self, scope: Scope) -> Inspection:
         """As `Inspector.tables`."""
         return await self.inner.tables(scope)
+
+    async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
+        """As `Inspector.details`."""
+        return await self.inner.details(tables)
 
     async def aclose(self) -> None:
         """As `Inspector.aclose`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pluggy
 
@@ -29,6 +29,8 @@ class DialectPlugin(abc.ABC):
     """
 
     dialect: Dialect
+    demo_on_request: ClassVar[bool] = False
+    """Whether the demo costs a download or much memory, so that it is built only when it is asked for by name."""
 
     @hookspec(firstresult=True)
     @abc.abstractmethod

@@ -224,7 +224,10 @@ class Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Everything an inspector tells of one relation. `row_estimate` and `size_bytes`: None when unknown."""
+    """Everything an inspector tells of one relation. `row_estimate` and `size_bytes`: None when unknown.
+
+    `partitioned_by`: the columns or expressions, as SQL text, whose values say where rows are stored.
+    """
 
     relation: Relation
     type: RelationType = "table"
@@ -238,6 +241,7 @@ class Table:
     size_bytes: int | None = None
     definition: str | None = None
     system: bool = False
+    partitioned_by: tuple[str, ...] = ()
 
     @property
     def primary_key(self) -> tuple[str, ...]:

@@ -151,13 +151,26 @@ class ReadOnly(Validator):
 
     def _check_schemas(self, relations: Iterable[Relation], database: Database) -> None:
         for relation in relations:
-            schema = relation.schema or database.schema or self._dialect.default_schema or ""
-            allowed = any(schema == name or self._dialect.same(schema, name) for name in database.schemas)
+            places = self._places(relation, database)
+            allowed = any(
+                place == name or self._dialect.same(place, name) for name in database.schemas for place in places
+            )
             if not allowed and str(relation).lower() not in self._relations:
                 raise UnsafeSql(
                     f"The schema of {relation} is not open to queries.",
                     suggestion=f"Query relations of {', '.join(database.schemas)}.",
                 )
+
+    def _places(self, relation: Relation, database: Database) -> list[str]:
+        """How the configuration may write a relation's schema; alone it is the default catalog's, if there is one."""
+        dialect = self._dialect
+        schema = relation.schema or database.schema or dialect.default_schema or ""
+        home = database.database if Capability.CATALOGS in dialect.capabilities else None
+        catalog = relation.catalog or home
+        if catalog is None:
+            return [schema]
+        alone = [schema] if home is None or dialect.same(catalog, home) else []
+        return [*alone, f"{catalog}.{schema}", f"{dialect.quote(catalog)}.{dialect.quote(schema)}"]
 
 
 def _lower(names: Iterable[str]) -> frozenset[str]:

@@ -163,6 +163,15 @@ def test_full_tells_every_fact_and_leaves_out_what_says_nothing(namespace):
     }
 
 
+def test_what_a_table_is_partitioned_by_and_a_view_s_query_are_told(namespace):
+    logs = Table(relation=Relation("logs", "public"), partitioned_by=("day(at)", "region"), row_estimate=20_000)
+    assert compact(logs, namespace) == ["-- ~20000 rows; partitioned by day(at), region"]
+    assert full(logs, namespace)["partitioned_by"] == ["day(at)", "region"]
+    view = Table(relation=Relation("v", "public"), type="view", definition="SELECT 1")
+    assert compact(view, namespace) == []
+    assert full(view, namespace)["definition"] == "SELECT 1"
+
+
 def test_full_constraints_hold_foreign_keys_whole(namespace):
     by_name = {constraint.get("name"): constraint for constraint in full(ORDERS, namespace)["constraints"]}
     assert by_name["orders_branch"] == {

@@ -10,7 +10,7 @@ SQLITE = Lexicon(identifier_quotes='"[`', unclosed_comment_ends=True, dollar_nam
 POSTGRES = Lexicon(escape_strings=True, dollar_quotes=True, nested_comments=True, dollar_names=True, parameters="$")
 SPACED = Lexicon(spaced_comments=True)
 MYSQL = Lexicon(identifier_quotes="`", backslash_escapes=True, hash_comments=True)
-TRINO = Lexicon()
+TRINO = Lexicon(marks="{}$:")
 
 CLEANED = [
     (SQLITE, "select 1 -- one", "select 1"),
@@ -34,6 +34,8 @@ CLEANED = [
     (MYSQL, '"\\"#" # one', '"\\"#"'),
     (MYSQL, "a /*! b */ c", "a          c"),
     (TRINO, "a /* /* b */ c", "a            c"),
+    (TRINO, "pattern (a{1,2} {- b -} $) -- c", "pattern (a{1,2} {- b -} $)"),
+    (TRINO, "json_object('a':b, 'c' : d)", "json_object('a':b, 'c' : d)"),
 ]
 
 
@@ -51,6 +53,8 @@ REFUSED = [
     (TRINO, "select 1 /* a", InvalidSql, 9),
     (TRINO, "select `a`", InvalidSql, 7),
     (SQLITE, "select :a", InvalidSql, 7),
+    (SQLITE, "select a $", InvalidSql, 9),
+    (SQLITE, "select {a", InvalidSql, 7),
     (SQLITE, "select 12ab", InvalidSql, 7),
     (SQLITE, "select [a", InvalidSql, 7),
     (SQLITE, "select 1 -- a\rb", InvalidSql, 9),

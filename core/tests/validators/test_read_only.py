@@ -2,6 +2,7 @@ import contextlib
 import dataclasses
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from dragoman import (
@@ -52,7 +53,7 @@ def statement(text: str) -> Statement:
     return Statement.parse(text, sqlglot="", lexicon=DIALECT.lexicon)
 
 
-async def check(text: str, target: Database, known: tuple[Relation, ...] = ()) -> None:
+async def check(text: str, target: Database, known: tuple[Relation, ...] = (), dialect: Dialect = DIALECT) -> None:
     async def resolve() -> Resolution:
         return Resolution(known)
 
@@ -60,7 +61,7 @@ async def check(text: str, target: Database, known: tuple[Relation, ...] = ()) -
         return known
 
     call = Call(principal=Principal(), tool="execute_query", database=target, resolve=resolve, relations=relations)
-    await ReadOnly(DIALECT, target).check(statement(text), call)
+    await ReadOnly(dialect, target).check(statement(text), call)
 
 
 REFUSED = [
@@ -117,6 +118,29 @@ async def test_only_the_configured_schemas_may_be_queried():
     await check("select * from a, sales.b", target, (Relation("a"), Relation("b", "sales")))
     with pytest.raises(UnsafeSql, match=r"hr\.b.*not open"):
         await check("select * from b", target, (Relation("b", "hr"),))
+
+
+@pytest.mark.parametrize(
+    ("relation", "home", "allowed"),
+    [
+        (Relation("a"), "lake", True),
+        (Relation("a", "main", "lake"), "lake", True),
+        (Relation("a", "main", "other"), "lake", False),
+        (Relation("a", "sales", "other"), "lake", True),
+        (Relation("a", "sales"), "lake", False),
+        (Relation("a", "sales"), "other", True),
+        (Relation("a", "main", "other"), None, True),
+        (Relation("a", "sales", "third"), None, False),
+    ],
+)
+async def test_a_configured_schema_is_the_default_catalog_s_unless_it_names_one(relation, home, allowed):
+    layered = replace(DIALECT, capabilities=frozenset({Capability.CATALOGS}))
+    target = database(schemas=("main", "other.sales"), database=home, schema="main")
+    if allowed:
+        await check("select * from a", target, (relation,), layered)
+        return
+    with pytest.raises(UnsafeSql, match="not open"):
+        await check("select * from a", target, (relation,), layered)
 
 
 async def test_a_name_that_resolves_to_nothing_counts_as_one_of_the_default_schema():

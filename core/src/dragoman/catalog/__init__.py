@@ -5,6 +5,7 @@ from dragoman.catalog.compact import compact
 from dragoman.catalog.full import full, said, summary
 from dragoman.catalog.joins import Step
 from dragoman.catalog.names import Namespace, near
+from dragoman.catalog.places import placed
 from dragoman.catalog.search import Match, MatchKind, kind_of
 from dragoman.catalog.snapshot import SchemaKey, Snapshot
 
@@ -21,6 +22,7 @@ __all__ = [
     "full",
     "kind_of",
     "near",
+    "placed",
     "said",
     "summary",
 ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from dragoman.catalog.declared import merge
@@ -16,7 +16,7 @@ from dragoman.catalog.names import Namespace, Part, parse_name
 from dragoman.catalog.search import Match, MatchKind
 from dragoman.catalog.snapshot import SchemaKey, Snapshot
 from dragoman.dialect import Capability, Dialect, Inspector
-from dragoman.errors import NotFound, PathNotFound, QueryTimeout, SchemaNotFound
+from dragoman.errors import DragomanError, NotFound, PathNotFound, QueryTimeout, SchemaNotFound
 from dragoman.model import Database, ForeignKey, Relation, Schema, Scope, Table
 
 Direction = Literal["outgoing", "incoming", "both"]
@@ -29,6 +29,15 @@ _CHEAP = 0.05
 """Seconds. A look at the database that takes less may be repeated at any time."""
 _PATIENCE = 10
 """A longer one is repeated for the same missed name only after this many times its own duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Detailed:
+    """What a look at one relation told, when, and as what the catalog knew it then."""
+
+    table: Table
+    told: Table
+    born: float
 
 
 class Catalog:
@@ -49,6 +58,7 @@ class Catalog:
         self._snapshot: Snapshot | None = None
         self._born = self._cost = 0.0
         self._misses: dict[tuple[str, str | None], float] = {}
+        self._details: dict[Relation, _Detailed] = {}
 
     @property
     def namespace(self) -> Namespace:
@@ -83,6 +93,21 @@ class Catalog:
         Raises `ParameterError`, listing the candidates, when several fit.
         """
         return await self._sure(name, schema, lambda snapshot: snapshot.find(name, schema))
+
+    async def detailed(self, tables: Sequence[Table]) -> list[Table]:
+        """Return relations with what is told only of those looked at; as they are where it cannot be told."""
+        now = self._clock()
+        wanted = [table for table in tables if not self._is_detailed(table, now)]
+        try:
+            told = await self._inspector.details(wanted) if wanted else ()
+        except DragomanError:
+            return list(tables)
+        self._details |= {table.relation: _Detailed(table, more, now) for table, more in zip(wanted, told, strict=True)}
+        return [self._details[table.relation].told for table in tables]
+
+    def _is_detailed(self, table: Table, now: float) -> bool:
+        known = self._details.get(table.relation)
+        return known is not None and known.table is table and now - known.born < self._database.catalog_ttl
 
     async def find_schema(self, written: str) -> SchemaKey:
         """Return the schema that a plain or dotted name names, looking again once; raises `SchemaNotFound`."""
@@ -242,9 +267,10 @@ def _schema_parts(text: str, dialect: Dialect) -> tuple[Part, ...]:
 
 def _spellings(part: Part, dialect: Dialect) -> set[str]:
     """How a configured schema may be stored: as written, or as the dialect folds it."""
-    if part.quoted:
+    if part.quoted and dialect.folding != "insensitive":
         return {part.text}
-    folded = {"lower": part.text.lower(), "upper": part.text.upper()}.get(dialect.folding, part.text)
+    lower = part.text.lower()
+    folded = {"lower": lower, "insensitive": lower, "upper": part.text.upper()}.get(dialect.folding, part.text)
     return {part.text, folded}
 
 

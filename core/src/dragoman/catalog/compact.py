@@ -65,6 +65,8 @@ def _header(table: Table) -> list[str]:
     said = [one_line(table.comment)] if table.comment else []
     if table.row_estimate is not None and table.row_estimate >= ESTIMATE_FROM:
         said.append(f"~{table.row_estimate} rows")
+    if table.partitioned_by:
+        said.append(f"partitioned by {', '.join(one_line(part) for part in table.partitioned_by)}")
     return [f"-- {'; '.join(said)}"] if said else []
 
 

@@ -39,6 +39,8 @@ def full(table: Table, namespace: Namespace, *, indexes: bool = True, constraint
     return said(
         {
             **_heading(table, namespace),
+            "partitioned_by": list(table.partitioned_by),
+            "definition": table.definition,
             "columns": [_column(table, column, namespace) for column in table.columns],
             "constraints": list(_constraints(table, namespace)) if constraints else [],
             "indexes": [_index(table, index, namespace) for index in table.indexes] if indexes else [],

@@ -18,7 +18,7 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _NAME, _COMMENT, _OWNER = 1.0, 0.5, 0.3
 
 
-Rank = tuple[float, bool, int, str, str]
+Rank = tuple[float, bool, int, str, bool, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Match:
     table: Table
     kind: MatchKind
     column: TableColumn | None = None
-    rank: Rank = (0.0, False, 0, "", "")
+    rank: Rank = (0.0, False, 0, "", False, "")
 
     @property
     def comment(self) -> str | None:
@@ -65,9 +65,13 @@ def kind_of(table: Table) -> MatchKind:
 
 
 class Index:
-    """The words of a snapshot's names and comments, and what bears them."""
+    """The words of a snapshot's names and comments, and what bears them.
 
-    def __init__(self, tables: Iterable[Table]) -> None:
+    `home`: the schema and catalog whose relations come first among those that fit alike.
+    """
+
+    def __init__(self, tables: Iterable[Table], home: tuple[str | None, str | None] = (None, None)) -> None:
+        self._home = home
         self._entries: list[tuple[Table, TableColumn | None]] = []
         self._owners: list[int] = []
         self._words: dict[str, dict[int, float]] = {}
@@ -96,7 +100,9 @@ class Index:
         per_word = [self._weights(word) for word in wanted]
         scores = {number: self._score(number, per_word) for weights in per_word for number in weights}
         fitting = ((score, self._match(number)) for number, score in scores.items())
-        ranked = [replace(match, rank=_rank(score, match, wanted)) for score, match in fitting if match.kind in kinds]
+        ranked = [
+            replace(match, rank=self._rank(score, match, wanted)) for score, match in fitting if match.kind in kinds
+        ]
         return heapq.nsmallest(limit, ranked, key=lambda match: match.rank)
 
     def _score(self, number: int, per_word: Sequence[dict[int, float]]) -> float:
@@ -119,12 +125,13 @@ class Index:
                 _merge(found, self._words[known], 0.4)
         return found
 
-
-def _rank(score: float, match: Match, wanted: tuple[str, ...]) -> Rank:
-    """Order by score, the exact name first; then relations before columns, shorter names before longer ones."""
-    own = _name_words(match.name)
-    exact = 1.0 if own == wanted else 0.0
-    return (-score - exact, match.kind == "column", len(own), match.name, str(match.table.relation))
+    def _rank(self, score: float, match: Match, wanted: tuple[str, ...]) -> Rank:
+        """Order by score, the exact name first; then relations before columns, shorter names, those at home."""
+        own = _name_words(match.name)
+        exact = 1.0 if own == wanted else 0.0
+        relation = match.table.relation
+        away = (relation.schema, relation.catalog) != self._home
+        return (-score - exact, match.kind == "column", len(own), match.name, away, str(relation))
 
 
 def _merge(found: dict[int, float], entries: dict[int, float], factor: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -73,7 +74,7 @@ class Snapshot:
     @cached_property
     def index(self) -> Index:
         """The words of names and comments."""
-        return Index(self.visible)
+        return Index(self.visible, (self.namespace.schema, self.namespace.catalog))
 
     @cached_property
     def _by_name(self) -> dict[str, list[Table]]:
@@ -109,10 +110,24 @@ class Snapshot:
     def near_relations(self, name: str, count: int = 3) -> list[str]:
         """Return relations `name` may have meant, as in SQL, best first."""
         parts = parse_name(name, self.dialect.lexicon) or (Part(name),)
-        by_name: dict[str, list[str]] = {}
+        by_name: dict[str, list[Relation]] = {}
         for table in self.visible:
-            by_name.setdefault(table.relation.name, []).append(self.namespace.name(table.relation))
-        return [full for stored in near(parts[-1].text, by_name, count) for full in by_name[stored]][:count]
+            by_name.setdefault(table.relation.name, []).append(table.relation)
+        found = (
+            each for stored in near(parts[-1].text, by_name, count) for each in self._nearest(parts, by_name[stored])
+        )
+        return [self.namespace.name(relation) for relation in itertools.islice(found, count)]
+
+    def _nearest(self, parts: Sequence[Part], relations: Iterable[Relation]) -> list[Relation]:
+        """Relations of one name: those where the written name has them first, then those at home."""
+        written, home = tuple(reversed(parts[:-1])), (self.namespace.schema, self.namespace.catalog)
+
+        def distance(relation: Relation) -> tuple[int, int]:
+            places = (relation.schema, relation.catalog)
+            wrong = [part for part, place in zip(written, places, strict=False) if not part.names(place, self.dialect)]
+            return len(wrong), sum(place != own for place, own in zip(places, home, strict=True))
+
+        return sorted(relations, key=distance)
 
     def near_columns(self, name: str, relations: Iterable[Relation] = ()) -> list[str]:
         """Return columns of `relations`, or of every relation when there are none, that `name` may have meant."""

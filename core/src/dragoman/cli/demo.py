@@ -7,7 +7,7 @@ import asyncio
 import dataclasses
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ EXAMPLES = """\
 examples:
   dragoman demo
   dragoman demo --serve
+  dragoman demo --trino
   dragoman demo --config dragoman.toml
 """
 
@@ -35,6 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
     parser.add_argument("--serve", action="store_true", help="keep the server up on HTTP instead of showing the tour")
+    parser.add_argument(
+        "--trino",
+        dest="also",
+        action="append_const",
+        const="trino",
+        default=[],
+        help="a Trino server too: the first time 220 MB are fetched, and it takes some 500 MB of memory",
+    )
     parser.add_argument("--port", help="where HTTP listens (8080)")
     add_source_arguments(parser)
 
@@ -82,7 +91,9 @@ def _own_scene(arguments: argparse.Namespace) -> Scene:
 def _demo_scene(arguments: argparse.Namespace) -> Scene:
     """Build the demo where nothing of the user's own configuration reaches it."""
     folder = Path(tempfile.mkdtemp(prefix="dragoman-demo-")).resolve()
-    return Scene(write_configuration(folder, build(folder)), tuple(map(absolute, arguments.urls)), folder, {})
+    return Scene(
+        write_configuration(folder, build(folder, arguments.also)), tuple(map(absolute, arguments.urls)), folder, {}
+    )
 
 
 def _serve(stage: Stage, configuration: Configuration) -> None:
@@ -105,20 +116,25 @@ async def _show_tour(stage: Stage, scene: Scene) -> None:
             stage.step(step)
 
 
-def build(folder: Path) -> list[Database]:
-    """Have every installed dialect build its demo databases. Raises `DialectError` when there are none."""
+def build(folder: Path, also: Sequence[str] = ()) -> list[Database]:
+    """Have every installed dialect build its demo databases, costly ones only when they are among `also`.
+
+    Raises `DialectError` when there are none, or when what is asked for cannot be had.
+    """
     from dragoman.plugins import Plugins
 
     plugins = Plugins.discover()
     databases: dict[str, Database] = {}
     asked: list[Any] = []
+    for name in also:
+        plugins.load(name)
     for name in plugins.names:
         try:
             plugin = plugins.load(name)
         except DialectError as error:
             warn(error.message)
             continue
-        if plugin not in asked:
+        if plugin not in asked and (name in also or not plugin.demo_on_request):
             asked.append(plugin)
             databases |= {database.name: database for database in plugin.demo(folder)}
     if not databases:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from dragoman.dialect import Inspector, WrappedInspector
 from dragoman.gateway.failures import Source
 from dragoman.gateway.tasks import Work
-from dragoman.model import Database, Inspection, Schema, Scope
+from dragoman.model import Database, Inspection, Schema, Scope, Table
 
 T = TypeVar("T")
 
@@ -33,6 +33,10 @@ class GuardedInspector(WrappedInspector):
     async def tables(self, scope: Scope) -> Inspection:
         """As `Inspector.tables`."""
         return await self._asked("tables", Inspection, lambda: self.inner.tables(scope))
+
+    async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
+        """As `Inspector.details`."""
+        return await self._asked("details", Sequence, lambda: self.inner.details(tables))
 
     async def _asked(self, method: str, kind: type[Any], ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
         with self._source.ours(f"Inspector.{method}"):

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.catalog import Catalog
+from dragoman.catalog import Catalog, placed
 from dragoman.dialect import Dialect, Executor, Inspector
 from dragoman.errors import ParameterError
 from dragoman.gateway.doctor import Watch, configured_openings, worst_first
@@ -40,9 +40,9 @@ class OpenDatabase:
     turns: Turns
 
     def __init__(self, plugins: Plugins, database: Database, waiting: int) -> None:
-        self.config = plugins.prepare(database)
-        self.turns = Turns(f"{database.name} runs statements", self.config.pool_size, waiting)
         self.dialect = plugins.load(database.dialect).dialect
+        self.config = placed(plugins.prepare(database), self.dialect)
+        self.turns = Turns(f"{database.name} runs statements", self.config.pool_size, waiting)
         self.work = Work()
         self.executor = plugins.executor(self.config)
         self.source = Source(plugins, self.config)

@@ -17,7 +17,8 @@ class Lexicon:
     `unclosed_comment_ends`: an unclosed /* runs to the end of the text instead of being an error, as in SQLite.
     `dollar_names`: names may hold $ after their first character. `parameters`: `?`, or `$` for $1 and on.
     `colon_casts`: `a::b` is a cast. `table_functions`: what a call in FROM may be besides a table that is searched, as
-    SQLite's virtual tables are: `t('a')`; None where every call is a function.
+    SQLite's virtual tables are: `t('a')`; None where every call is a function. `marks`: of `{}$:`, those that are
+    marks of the grammar here; elsewhere they are refused, or mean something of their own.
     """
 
     identifier_quotes: str = '"'
@@ -32,3 +33,4 @@ class Lexicon:
     parameters: str = "?"
     colon_casts: bool = False
     table_functions: frozenset[str] | None = None
+    marks: str = ""

@@ -132,11 +132,13 @@ def _pieces(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
     if lexicon.parameters == "?":
         if lexicon.colon_casts:
             yield "mark_cast", "::"
-        yield "named", rf":(?={_NAME_START}|:)|\$(?=[\w:(])|@(?=\w)|\#(?=\w)"
+        colon = "" if ":" in lexicon.marks else f":(?={_NAME_START}|:)|"
+        yield "named", rf"{colon}\$(?=[\w:(])|@(?=\w)|\#(?=\w)"
         yield "at", "@"
     else:
         yield "at", r"(?<![-+*/<>=~!@#%^&|?])@(?![-+*/<>=~!@#%^&|?])"
-    yield "mark", r"[,.=<>+\-*/%&|~!:^?]" if lexicon.parameters == "?" else r"[,.=<>+\-*/%&|~!:^?@#]"
+    plain = r",.=<>+\-*/%&|~!:^?" if lexicon.parameters == "?" else r",.=<>+\-*/%&|~!:^?@#"
+    yield "mark", f"[{plain}{re.escape(lexicon.marks)}]"
     yield "invisible", f"[{INVISIBLE}]"
     yield "lookalike", f"[{LOOKALIKES}]"
     yield "backslash", r"\\"

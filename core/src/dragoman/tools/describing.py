@@ -103,6 +103,7 @@ def _like(pattern: str) -> re.Pattern[str]:
 async def describe_table(call: ToolCall) -> Body:
     """Answer one table or several; of several, those found, with `not_found` and what they may have meant."""
     found, missing = await _found(call)
+    found = await call.database.catalog.detailed(found)
     budget = call.budget()
     facts: dict[str, Any] = _compact(call, found, budget) if call["detail"] == "compact" else _full(call, found, budget)
     if missing:
@@ -162,7 +163,7 @@ def _full(call: ToolCall, tables: Sequence[Table], budget: Budget) -> dict[str, 
     if shown:
         return {"tables": shown, **_cut(len(tables) - len(shown), 0, "omitted_columns")}
     first = full(tables[0], namespace, indexes=False, constraints=False)
-    columns = first.pop("columns", [])
+    columns, _ = first.pop("columns", []), first.pop("definition", "")
     if not budget.take(first):
         raise ResultTooLarge("Not even the table's name fits max_bytes.", suggestion="Raise max_bytes.")
     first["columns"] = budget.fitting(columns)

@@ -1,0 +1,1 @@
+"""Trino for dragoman. `plugin.py` is where to begin."""

@@ -1,0 +1,194 @@
+"""Statements to one server, without blocking the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from dragoman import Busy, Database, QueryTimeout
+
+from dragoman_trino.connecting import Connector
+from dragoman_trino.failures import translated
+from dragoman_trino.protocol import Exchange, Page, ServerError
+from dragoman_trino.workers import Workers
+
+T = TypeVar("T")
+
+GRACE: Final = 2.0
+"""Seconds that ending a statement may take before it is left to itself."""
+LATE: Final = 1.0
+"""Seconds the server has to enforce the deadline, which it looks at once a second, before we do."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Of one answer to a statement of ours."""
+CATALOG_STATEMENTS: Final = 4
+"""Of ours at once: many catalogs may be read, of which some do not answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A statement and how it is sent. `most`: bytes that are read of one answer. `headers` go beside the usual ones.
+
+    What goes wrong is told in terms of `about`, the caller's part of `statement`, where that is not `sql` itself.
+    """
+
+    sql: str
+    timeout: float
+    most: int = MOST_BYTES
+    headers: Mapping[str, str] | None = None
+    tags: tuple[str, ...] = ()
+    statement: str = ""
+    about: str = ""
+
+
+class Running:
+    """A statement under way; `page` asks for its answers one after another."""
+
+    def __init__(self, workers: Workers, connector: Connector, sent: Sent) -> None:
+        self._workers = workers
+        self._connector = connector
+        self._exchange = _exchange(connector, sent)
+        self._sent = sent
+        self._until = asyncio.get_running_loop().time() + sent.timeout + LATE
+        self._asked: asyncio.Future[Any] | None = None
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Those of the answers so far."""
+        return self._exchange.headers
+
+    async def page(self, handle: Callable[[Page], T]) -> T | None:
+        """Return what `handle` makes of the next page, in a thread; None at the end. Raises `DragomanError`s."""
+
+        def ask() -> T | None:
+            with translated(self._connector.database.name, self._sent.statement, self._sent.about):
+                page = self._next()
+                return None if page is None else handle(page)
+
+        self._asked = asked = self._workers.start(ask)
+        try:
+            async with asyncio.timeout_at(self._until):
+                return await asyncio.shield(asked)
+        except TimeoutError:
+            raise QueryTimeout(
+                f"The server did not answer within {self._sent.timeout:g} seconds and was told to stop."
+            ) from None
+
+    def _next(self) -> Page | None:
+        try:
+            return self._exchange.page()
+        except ServerError as error:
+            if not self._connector.learned(error.error):
+                raise
+        self._exchange = _exchange(self._connector, self._sent)
+        return self._exchange.page()
+
+    async def end(self) -> None:
+        """End it in the server unless it has ended there, within `GRACE` seconds."""
+        if self._exchange.over and (self._asked is None or self._asked.done()):
+            return
+        jobs: set[asyncio.Future[Any]] = {self._workers.start(self._exchange.cancel)}
+        if self._asked is not None:
+            jobs.add(self._asked)
+        await asyncio.wait(jobs, timeout=GRACE)
+        for job in jobs:
+            job.add_done_callback(_seen)
+
+
+def _exchange(connector: Connector, sent: Sent) -> Exchange:
+    return Exchange(
+        connect=lambda: connector.session(sent.timeout, sent.headers or {}, sent.tags),
+        url=f"{connector.origin}/v1/statement",
+        sql=sent.sql,
+        most=sent.most,
+        connect_timeout=min(connector.options.connect_timeout, sent.timeout),
+    )
+
+
+def _rows(page: Page) -> list[list[Any]]:
+    return page.rows()
+
+
+def _seen(job: asyncio.Future[Any]) -> None:
+    """Fetch the outcome of what nobody waits for any more: asyncio would report it."""
+    if not job.cancelled():
+        job.exception()
+
+
+class Client:
+    """Sends statements to one server, at most `size` at once. It is created without I/O."""
+
+    def __init__(self, database: Database, size: int = CATALOG_STATEMENTS) -> None:
+        self._name = database.name
+        self._size = size
+        self._free = asyncio.Semaphore(size)
+        self._workers = Workers()
+        self._ending: set[asyncio.Task[None]] = set()
+        self.connector = Connector(database)
+
+    async def rows(self, sql: str, *, timeout: float = 30.0) -> list[list[Any]]:
+        """Run a statement of ours and return its rows: raw values of the protocol, text, bool, int, float or lists.
+
+        Raises `DragomanError`s; whatever ends it early ends it in the server too.
+        """
+        async with self.place(timeout):
+            return await self.all_rows(Sent(sql=sql, timeout=timeout))
+
+    async def all_rows(self, sent: Sent) -> list[list[Any]]:
+        """Run a statement and return its rows, whoever waits for a place."""
+        rows: list[list[Any]] = []
+        async with self.run(sent) as running:
+            while (more := await running.page(_rows)) is not None:
+                rows += more
+        return rows
+
+    async def headers(self, sql: str, timeout: float, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """Run a statement that answers in headers, and return those."""
+        async with self.run(Sent(sql=sql, timeout=timeout, headers=headers)) as running:
+            while await running.page(_rows) is not None:
+                pass
+            return running.headers
+
+    @asynccontextmanager
+    async def place(self, seconds: float) -> AsyncGenerator[None]:
+        """Hold one of the places for statements. Raises `Busy` when none comes free in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._free.acquire()
+        except TimeoutError:
+            raise Busy(
+                f"{self._size} queries run on the database {self._name!r} already.",
+                suggestion="Try again in a moment, or run fewer queries at once.",
+            ) from None
+        try:
+            yield
+        finally:
+            self._free.release()
+
+    @asynccontextmanager
+    async def run(self, sent: Sent) -> AsyncGenerator[Running]:
+        """Send a statement; leaving ends it in the server, whatever strikes the caller meanwhile."""
+        running = Running(self._workers, self.connector, sent)
+        try:
+            yield running
+        finally:
+            await self.finish(running.end())
+
+    async def finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await what ends something, in a task of its own: a cancellation may strike at every await of ours."""
+        await asyncio.shield(self.later(work))
+
+    def later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Let some work end by itself; `aclose` waits for it."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return task
+
+    async def aclose(self) -> None:
+        """Close the connections, once what is ending has ended."""
+        await asyncio.gather(*self._ending, return_exceptions=True)
+        self.connector.close()
+        self._workers.stop()

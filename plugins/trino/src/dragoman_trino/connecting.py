@@ -1,0 +1,152 @@
+"""Where a server is, and as whom and with which settings a statement is sent to it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from dragoman import ConfigurationError, Database
+
+from dragoman_trino import embedded
+from dragoman_trino.options import Options
+from dragoman_trino.signing_in import method_of, sign_in, way_of
+
+if TYPE_CHECKING:
+    import requests
+    from requests.adapters import HTTPAdapter
+    from trino.auth import Authentication
+
+IDLE_CONNECTIONS: Final = 10
+NOBODY: Final = "dragoman"
+"""The user where nobody signs in and none is configured: the server wants some name."""
+DEADLINE: Final = "query_max_run_time"
+_REFUSALS = frozenset({"PERMISSION_DENIED", "INVALID_SESSION_PROPERTY"})
+
+
+class Connector:
+    """Makes sessions of one server; they share its connections and nothing else. Safe in threads.
+
+    Raises `ConfigurationError` for settings that cannot go together.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.options = Options(**database.options)
+        self.way = way_of(database, self.options)
+        self.secure = self._secure()
+        if not (self.options.transactions or database.accept_unenforced):
+            raise ConfigurationError(
+                f"databases.{database.name}: without transactions nothing but the gate keeps the server from writing.",
+                suggestion=f"Set databases.{database.name}.accept_unenforced = true, with a user who may only read.",
+            )
+        self.host = database.host or "localhost"
+        self.port = database.port or (443 if self.secure else 8080)
+        self.enforced = True
+        """Whether the server lets us set its deadline."""
+        self._lock = threading.Lock()
+        self._adapter: HTTPAdapter | None = None
+        self._method: Authentication | None = None
+        self._environment: Mapping[str, Any] = {}
+
+    def _secure(self) -> bool:
+        secret = self.way != "none" or bool(self.options.extra_credentials)
+        scheme = self.options.http_scheme or ("https" if secret or self.database.port == 443 else "http")
+        if scheme == "http" and secret:
+            raise ConfigurationError(
+                f"databases.{self.database.name}: a password, token or credential is not sent over plain http.",
+                suggestion="Set options.http_scheme = 'https' and the port of https.",
+            )
+        return scheme == "https"
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.secure else 'http'}://{host}:{self.port}"
+
+    def session(self, seconds: float, headers: Mapping[str, str], tags: tuple[str, ...] = ()) -> requests.Session:
+        """Return a session for one statement: whatever the server answers, the next statement has another one.
+
+        The engine ends the statement after `seconds`; `headers` and `tags` go with it, beside the configured ones.
+        """
+        import requests
+
+        if self.options.embedded:
+            embedded.wake(self.database.name, self.port)
+        session = requests.Session()
+        self._connect(session)
+        sign_in(session, self._method)
+        session.headers.update(self._headers(seconds, tags))
+        # Packing takes the server longer than a network that is worth a gateway takes for its small pages.
+        session.headers.update({"Accept-Encoding": "identity", **headers})
+        return session
+
+    def _headers(self, seconds: float, tags: tuple[str, ...]) -> dict[str, str]:
+        """The headers that say who asks and with which settings."""
+        from trino.client import ClientSession, TrinoRequest
+        from trino.constants import HEADER_ENCODING, HEADER_USER
+
+        options, database = self.options, self.database
+        user = options.session_user or database.user
+        session = ClientSession(
+            user=user or NOBODY,
+            catalog=_part(database.database, 0),
+            schema=database.schema or _part(database.database, 1),
+            source=options.source,
+            client_tags=[*options.client_tags, *tags],
+            properties={**options.properties(), **self._deadline(seconds)},
+            extra_credential=[(name, secret.reveal()) for name, secret in options.extra_credentials.items()],
+            roles=options.roles,
+            timezone=options.timezone,
+        )
+        told: Mapping[str, str | None] = TrinoRequest(self.host, self.port, session).http_headers
+        # Results come in the answers themselves, never through a storage of the server's; and who signs in without a
+        # name of ours is called what the server calls him.
+        left_out = {HEADER_ENCODING, "" if user or self.way == "none" else HEADER_USER}
+        return {name: value for name, value in told.items() if value and name not in left_out}
+
+    def learned(self, error: Mapping[str, Any]) -> bool:
+        """Whether a failure tells that the server does not let us set its deadline; we stop trying."""
+        refused = self.enforced and error.get("errorName") in _REFUSALS and DEADLINE in error.get("message", "")
+        self.enforced = self.enforced and not refused
+        return refused
+
+    def _deadline(self, seconds: float) -> dict[str, str]:
+        return {DEADLINE: f"{max(1, round(seconds * 1000))}ms"} if self.enforced else {}
+
+    def _connect(self, session: requests.Session) -> None:
+        """Give a session the connections all share, and what the environment says about the way there."""
+        from requests.adapters import HTTPAdapter
+
+        with self._lock:
+            if self._adapter is None:
+                self._adapter = HTTPAdapter(pool_connections=1, pool_maxsize=IDLE_CONNECTIONS)
+                self._method = method_of(self.database, self.options)
+                self._environment = session.merge_environment_settings(self.origin, {}, None, self._verify(), None)
+        session.trust_env = False
+        session.mount(f"{self.origin}/", self._adapter)
+        session.proxies = dict(self._environment["proxies"])
+        session.verify = self._environment["verify"]
+        if self.options.cert:
+            session.cert = (self._path(self.options.cert), self._path(self.options.key or self.options.cert))
+
+    def _verify(self) -> bool | str:
+        verify = self.options.verify
+        return self._path(verify) if isinstance(verify, str) else verify
+
+    def _path(self, given: str) -> str:
+        return str(self.database.folder / given)
+
+    def close(self) -> None:
+        """Close the connections."""
+        with self._lock:
+            adapter, self._adapter = self._adapter, None
+        if adapter is not None:
+            adapter.close()
+
+
+def _part(path: str | None, place: int) -> str | None:
+    """A part of `catalog/schema`, as a URL has it."""
+    parts = path.split("/") if path else []
+    return parts[place] if place < len(parts) else None

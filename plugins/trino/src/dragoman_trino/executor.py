@@ -1,0 +1,156 @@
+"""Runs callers' SQL: each statement in a read-only transaction of its own, read until a limit and then ended."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import quote
+
+from dragoman import (
+    Column,
+    Database,
+    Encoded,
+    Executor,
+    ExplainOptions,
+    Finding,
+    InvalidSql,
+    Limits,
+    Plan,
+    Request,
+    RowStream,
+)
+
+from dragoman_trino import parameters, plans
+from dragoman_trino.client import MOST_BYTES, Client, Sent
+from dragoman_trino.failures import UnknownTransaction
+from dragoman_trino.reading import Reader
+from dragoman_trino.transactions import HEADER, Transactions
+from dragoman_trino.types import type_text
+
+REMEMBERED: Final = 200
+"""Statements whose parameters' types are remembered, the least recently used forgotten first."""
+SLACK: Final = 4 * 1024 * 1024
+"""Bytes of one answer that are read beyond what the caller may get; the server's answers are usually smaller."""
+MOST_ROWS: Final = 100_000
+"""Of a plan."""
+_TAG = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) not in ',%"')
+
+
+class TrinoExecutor(Executor):
+    """Reads one database; connects at the first statement."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._client = Client(database, database.pool_size)
+        self._transactions = Transactions(self._client, database.pool_size)
+        self._inputs: OrderedDict[str, Sequence[str] | None] = OrderedDict()
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[RowStream]:
+        """Run a statement; leaving ends it in the server."""
+        return self._open(request, request.statement)
+
+    @asynccontextmanager
+    async def _open(self, request: Request, about: str) -> AsyncGenerator[RowStream]:
+        """Run a statement of which `about` is the part that is the caller's."""
+        async with self._client.place(request.limits.timeout), AsyncExitStack() as opened:
+            sent = await self._sent(request, about)
+            try:
+                reader = await self._begun(opened, sent, request.limits)
+            except UnknownTransaction:
+                # The server was started anew since it was begun.
+                self._transactions.forget()
+                await opened.aclose()
+                reader = await self._begun(opened, sent, request.limits)
+            yield RowStream(reader.columns, reader.batches())
+
+    async def _begun(self, opened: AsyncExitStack, sent: Sent, limits: Limits) -> Reader:
+        headers = dict(sent.headers or {})
+        if self._client.connector.options.transactions:
+            headers[HEADER] = await opened.enter_async_context(self._transactions.begun(sent.timeout))
+        running = await opened.enter_async_context(self._client.run(replace(sent, headers=headers)))
+        reader = Reader(running, limits)
+        await reader.start()
+        return reader
+
+    async def _sent(self, request: Request, about: str) -> Sent:
+        """The statement of a request as it is sent: as it is, or prepared and run with its parameters."""
+        limits = request.limits
+        sent = Sent(
+            sql=request.statement,
+            statement=request.statement,
+            about=about,
+            timeout=limits.timeout,
+            most=2 * limits.max_bytes + SLACK,
+            tags=_tags(request),
+        )
+        if not request.parameters:
+            return sent
+        before, statement = plans.parted(request.statement, about)
+        sent = replace(sent, statement=statement, headers=parameters.prepared(statement))
+        types = await self._input(replace(sent, sql=parameters.DESCRIBE_INPUT))
+        return replace(sent, sql=before + parameters.execution(statement, request.parameters, types))
+
+    async def _input(self, sent: Sent) -> Sequence[str] | None:
+        """The types of a statement's parameters; None where the server cannot tell them without values."""
+        statement = sent.statement
+        if statement in self._inputs:
+            self._inputs.move_to_end(statement)
+            return self._inputs[statement]
+        try:
+            types = [row[1] for row in await self._client.all_rows(sent)]
+        except InvalidSql:
+            types = None
+        self._inputs[statement] = types
+        if len(self._inputs) > REMEMBERED:
+            self._inputs.popitem(last=False)
+        return types
+
+    async def describe(self, request: Request) -> Sequence[Column]:
+        """Return a query's columns: the server analyses it and does not run it."""
+        sent = Sent(
+            sql=parameters.DESCRIBE_OUTPUT,
+            statement=request.statement,
+            about=request.statement,
+            timeout=request.limits.timeout,
+            headers=parameters.prepared(request.statement),
+            tags=_tags(request),
+        )
+        async with self._client.place(request.limits.timeout):
+            rows = await self._client.all_rows(sent)
+        return [Column(row[0], type_text(row[4])) for row in rows]
+
+    async def explain(self, request: Request, options: ExplainOptions) -> Plan:
+        """Return the plan of a judged query."""
+        return await plans.explain(self, request, options)
+
+    async def run(self, statement: str, request: Request) -> list[list[Any]]:
+        """Run a statement of ours around the caller's, with the request's parameters and deadline; return its rows.
+
+        Inside the read-only transaction, as everything is. Values are JSON values.
+        """
+        limits = Limits(max_rows=MOST_ROWS, max_bytes=MOST_BYTES, timeout=request.limits.timeout)
+        around = replace(request, statement=statement, limits=limits)
+        async with self._open(around, request.statement) as stream:
+            return [row async for batch in stream.batches if isinstance(batch, Encoded) for row in batch.values]
+
+    async def doctor(self) -> Sequence[Finding]:
+        """Return what the configured user could do if every guard of ours failed."""
+        from dragoman_trino import doctor
+
+        return await doctor.examine(self._client, self._database)
+
+    async def aclose(self) -> None:
+        """End what was begun ahead and close the connections."""
+        await self._transactions.aclose()
+        await self._client.aclose()
+
+
+def _tags(request: Request) -> tuple[str, ...]:
+    """Who asks for what, for the server's own log of queries."""
+    tags: Mapping[str, str] = {"principal": request.principal.name, **request.tags}
+    if request.call_id:
+        tags = {**tags, "call": request.call_id}
+    return tuple(quote(f"{name}={value}", safe=_TAG) for name, value in tags.items())

@@ -1,0 +1,161 @@
+"""Queries."""
+
+from __future__ import annotations
+
+from dragoman import UnsafeSql
+
+from dragoman_trino.grammar.calls import ATOMS
+from dragoman_trino.grammar.relations import Relations
+from dragoman_trino.grammar.tokens import END, NUMBER
+
+_SETS = frozenset({"UNION", "INTERSECT", "EXCEPT"})
+_QUANTIFIERS = frozenset({"DISTINCT", "ALL"})
+_ROWS = frozenset({"ROW", "ROWS"})
+_GROUPINGS = frozenset({"ROLLUP", "CUBE"})
+# Behind an ALL that is a column of that name.
+_AFTER_GROUPS = _SETS | {END, ",", ".", ")", "HAVING", "WINDOW", "ORDER", "OFFSET", "LIMIT", "FETCH"}
+
+
+class Queries(Relations):
+    """Reads queries."""
+
+    def read_query(self) -> None:
+        """Read a query, WITH and all."""
+        self.enter()
+        around = self.visible
+        if self.symbol == "WITH":
+            self._with()
+        self._term()
+        while self.accept_any(_SETS):
+            self.accept_any(_QUANTIFIERS)
+            if self.accept("CORRESPONDING") and self.accept("BY"):
+                self.read_columns()
+            self._term()
+        if self.accept("ORDER", "BY"):
+            self.read_sort()
+        self._limits()
+        self.visible = around
+        self.leave()
+
+    def _with(self) -> None:
+        self.expect("WITH")
+        if self.symbol in {"FUNCTION", "SESSION"} and self.ahead().name:
+            raise UnsafeSql(
+                f"WITH {self.symbol} is not accepted: it brings code or settings of its own along.",
+                suggestion="Write the query without it.",
+                offset=self.offset,
+            )
+        recursive = self.accept("RECURSIVE")
+        self._member(recursive)
+        while self.accept(","):
+            self._member(recursive)
+
+    def _member(self, recursive: bool) -> None:
+        """One query with a name, which those after it see, and it sees itself when WITH is recursive."""
+        name = frozenset({self.read_name()})
+        self.read_columns()
+        self.expect("AS")
+        before = self.visible
+        if recursive:
+            self.visible |= name
+        self.read_query_in_parentheses()
+        self.visible = before | name
+
+    def _term(self) -> None:
+        if self.symbol == "SELECT":
+            self._select()
+        elif self.symbol == "(":
+            self.read_query_in_parentheses()
+        elif self.accept("VALUES"):
+            self.read_expressions()
+        else:
+            self.expect("TABLE")
+            self.read_relation_name()
+
+    def _limits(self) -> None:
+        """OFFSET and LIMIT or FETCH; in which order is left to the server."""
+        while True:
+            if self.accept("OFFSET"):
+                self.read_expression()
+                self.accept_any(_ROWS)
+            elif self.accept("LIMIT"):
+                if not self.accept("ALL"):
+                    self.read_expression()
+            elif self.accept("FETCH"):
+                self._fetch()
+            else:
+                return
+
+    def _fetch(self) -> None:
+        self.expect_any(frozenset({"FIRST", "NEXT"}))
+        self.accept_any(frozenset({NUMBER, "?"}))
+        self.expect_any(_ROWS)
+        if not self.accept("ONLY"):
+            self.expect("WITH", "TIES")
+
+    def _select(self) -> None:
+        self.expect("SELECT")
+        self._quantifier_of_select()
+        self._item()
+        while self.accept(","):
+            self._item()
+        if self.accept("FROM"):
+            self.read_relations()
+        if self.accept("WHERE"):
+            self.read_expression()
+        if self.accept("GROUP", "BY"):
+            self._groups()
+        if self.accept("HAVING"):
+            self.read_expression()
+        if self.symbol == "WINDOW":
+            self._windows()
+
+    def _quantifier_of_select(self) -> None:
+        following = self.ahead()
+        if self.symbol == "ALL" and (following.name or following.symbol in ATOMS | {"*", "(", "CASE", "CAST"}):
+            self.advance()
+        else:
+            self.accept("DISTINCT")
+
+    def _item(self) -> None:
+        if not self.accept("*"):
+            self.read_expression()
+            self.read_alias()
+
+    def _groups(self) -> None:
+        if self.ahead().symbol not in _AFTER_GROUPS:
+            self.accept_any(_QUANTIFIERS)
+        while True:
+            if self.symbol in _GROUPINGS:
+                self.advance()
+                self._sets()
+            elif self.accept("GROUPING", "SETS"):
+                self._sets()
+            elif not self.accept("AUTO"):
+                self._set()
+            if not self.accept(","):
+                return
+
+    def _sets(self) -> None:
+        """Sets of expressions, which may be grouping sets themselves, in parentheses."""
+        self.expect("(")
+        if self.accept(")"):
+            return
+        self._set()
+        while self.accept(","):
+            self._set()
+        self.expect(")")
+
+    def _set(self) -> None:
+        if not self.accept("(", ")"):
+            self.read_expression()
+
+    def _windows(self) -> None:
+        self.expect("WINDOW")
+        while True:
+            self.read_name()
+            self.expect("AS", "(")
+            self.read_window()
+            self.expect(")")
+            if not self.accept(","):
+                return

@@ -1,0 +1,256 @@
+"""The catalogs of a Trino server: five queries for each, whatever the number of its relations."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dragoman import (
+    ConnectionFailed,
+    Database,
+    DragomanError,
+    Inspection,
+    Inspector,
+    PermissionDenied,
+    QueryTimeout,
+    Relation,
+    Schema,
+    SchemaNotFound,
+    Scope,
+    Table,
+)
+
+from dragoman_trino import queries
+from dragoman_trino.concurrency import together
+from dragoman_trino.partitions import partitioning
+from dragoman_trino.tables import (
+    SYSTEM_CATALOG,
+    SYSTEM_SCHEMA,
+    Facts,
+    Row,
+    build,
+    row_estimates,
+    without_columns,
+)
+
+if TYPE_CHECKING:
+    from dragoman_trino.client import Client
+
+_OPTIONAL = (queries.comments, queries.views, queries.materialized_views)
+PLAIN_CONNECTORS = frozenset({"system", "tpch", "tpcds", "jmx"})
+"""Their tables have no comments, and they have no views."""
+AT_ONCE = 4
+"""Statements asked at once: the server has other work, and each of them may ask a metastore."""
+PATIENCE = 3
+"""A statement may take the third part of the database's timeout: a catalog that hangs must not spoil the others."""
+SILENCE = 60.0
+"""Seconds for which a catalog that kept us waiting is not asked again."""
+MOST_SCHEMAS = 50
+"""Of a catalog that cannot be read as a whole, so many schemas are asked one by one."""
+MOST_ESTIMATED = 50
+"""Tables whose rows are estimated in bulk. Of more, only those of the default schema, if they are as few."""
+IN_ONE_PLAN = 25
+MOST_DETAILED = 20
+ESTIMATING = 3.0
+"""Seconds for estimates: they are worth no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A catalog of the server; `connector` is None where the user may not know."""
+
+    name: str
+    connector: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.connector})" if self.connector else self.name
+
+
+class TrinoInspector(Inspector):
+    """Tells what the user may see: catalogs, their schemas and relations. A catalog that fails is a notice."""
+
+    def __init__(self, database: Database, client: Client) -> None:
+        self._database = database
+        self._client = client
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._timeout = database.timeout / PATIENCE
+        self._wanted = _catalogs_of(database)
+        self._silent: dict[str, tuple[float, DragomanError]] = {}
+
+    async def version(self) -> str:
+        """Return the server's version."""
+        rows = await self._client.rows(queries.VERSION)
+        return str(rows[0][0])
+
+    async def schemas(self) -> Sequence[Schema]:
+        """Return the schemas of every catalog that answers."""
+        found = await together(*(self._schemas(catalog) for catalog in await self._catalogs()))
+        return [schema for schemas in found if not isinstance(schemas, DragomanError) for schema in schemas]
+
+    async def tables(self, scope: Scope) -> Inspection:
+        """Return relations with their columns, comments and views' queries; rows are estimated of few only."""
+        catalogs = [known for known in await self._catalogs() if not scope.catalogs or known.name in scope.catalogs]
+        seen = _together(await together(*(self._inspect(known, scope) for known in catalogs)))
+        return replace(seen, tables=tuple(await self._estimated(seen.tables)))
+
+    async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
+        """Return tables with their rows estimated and what they are partitioned by, where the user may know."""
+        few = [table.relation for table in tables if _is_stored(table)][:MOST_DETAILED]
+        rows, parts = await together(self._estimates(few), partitioning(few, self._optional))
+        return [_with_partitions(_with_rows(table, rows), parts) for table in tables]
+
+    # Catalogs
+
+    async def _catalogs(self) -> list[Known]:
+        """Those that the configuration lets see."""
+        rows = await self._rows(*queries.CATALOGS)
+        return [Known(*row) for row in rows if not self._wanted or row[0] in self._wanted]
+
+    async def _schemas(self, catalog: Known) -> list[Schema] | DragomanError:
+        rows = await self._heard(catalog, queries.schemas(catalog.name))
+        if isinstance(rows, DragomanError):
+            return rows
+        system = catalog.name == SYSTEM_CATALOG
+        return [Schema(name=name, catalog=catalog.name, system=system or name == SYSTEM_SCHEMA) for (name,) in rows]
+
+    async def _heard(self, catalog: Known, sql: str) -> list[Row] | DragomanError:
+        """The rows of a statement about a catalog; one that kept us waiting is left alone for a while."""
+        silent = self._silent.get(catalog.name)
+        if silent is not None and time.monotonic() < silent[0]:
+            return silent[1]
+        rows = await self._attempt(sql)
+        if isinstance(rows, QueryTimeout):
+            self._silent[catalog.name] = (time.monotonic() + SILENCE, rows)
+        return rows
+
+    async def _inspect(self, catalog: Known, scope: Scope) -> Inspection:
+        """Read a catalog; of one that cannot be read as a whole, the schemas that can."""
+        found = await self._read(catalog, scope)
+        if not isinstance(found, DragomanError):
+            return found
+        if len(scope.schemas) == 1:
+            return Inspection((), (f"Schema {catalog.name}.{min(scope.schemas)} could not be read: {found.message}",))
+        schemas = found if isinstance(found, QueryTimeout) else await self._schemas(catalog)
+        told = [] if isinstance(schemas, DragomanError) else schemas
+        names = [schema.name for schema in told if not scope.schemas or schema.name in scope.schemas]
+        if not 0 < len(names) <= MOST_SCHEMAS:
+            return Inspection((), (f"Catalog {catalog} could not be read: {found.message}",))
+        alone = (replace(scope, schemas=frozenset({name})) for name in names)
+        return _together(await together(*(self._inspect(catalog, each) for each in alone)))
+
+    async def _read(self, catalog: Known, scope: Scope) -> Inspection | DragomanError:
+        found = await together(*(self._portion(catalog, each) for each in queries.portions(scope)))
+        return next((each for each in found if isinstance(each, DragomanError)), None) or _together(
+            each for each in found if isinstance(each, Inspection)
+        )
+
+    async def _portion(self, catalog: Known, scope: Scope) -> Inspection | DragomanError:
+        name = catalog.name
+        # First one question alone: of a catalog that does not answer, the others would only keep us longer.
+        relations = await self._heard(catalog, queries.relations(name, scope))
+        if isinstance(relations, DragomanError):
+            return relations
+        optional = () if catalog.connector in PLAIN_CONNECTORS else _OPTIONAL
+        asked = (self._optional(query(name, scope)) for query in optional)
+        columns, rest = await together(self._alternatives(*queries.columns(name, scope)), together(*asked))
+        if isinstance(columns, DragomanError):
+            return columns
+        tables = await asyncio.to_thread(build, Facts(name, relations, columns, *rest))
+        return Inspection(tuple(tables), tuple(without_columns(tables)))
+
+    # What only a few are asked about
+
+    async def _estimated(self, tables: Sequence[Table]) -> Iterable[Table]:
+        """Estimate the rows of all, or of those in the default schema, when they are few."""
+        own = [table for table in tables if _is_stored(table)]
+        if len(own) > MOST_ESTIMATED:
+            home = (self._database.database, self._database.schema)
+            own = [table for table in own if (table.relation.catalog, table.relation.schema) == home]
+        if not 0 < len(own) <= MOST_ESTIMATED:
+            return tables
+        rows = await self._estimates([table.relation for table in own])
+        return [_with_rows(table, rows) for table in tables]
+
+    async def _estimates(self, relations: Sequence[Relation]) -> Mapping[Relation, int]:
+        """The rows of relations; what is not known in time is left out."""
+        found: dict[Relation, int] = {}
+        groups = [relations[start : start + IN_ONE_PLAN] for start in range(0, len(relations), IN_ONE_PLAN)]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ESTIMATING):
+                await together(*(self._estimate(group, found) for group in groups))
+        return found
+
+    async def _estimate(self, relations: Sequence[Relation], found: dict[Relation, int]) -> None:
+        """Add the rows of relations to what is found; when one of them spoils the plan, the others still count."""
+        rows = await self._attempt(queries.estimates(relations))
+        if not isinstance(rows, DragomanError):
+            found |= row_estimates(rows[0][0])
+        elif len(relations) > 1:
+            middle = len(relations) // 2
+            await together(*(self._estimate(half, found) for half in (relations[:middle], relations[middle:])))
+
+    # Statements
+
+    async def _rows(self, *alternatives: str) -> list[Row]:
+        """Return the rows of the first statement that does not fail. Raises what the last one raises."""
+        rows = await self._alternatives(*alternatives)
+        if isinstance(rows, DragomanError):
+            raise rows
+        return rows
+
+    async def _alternatives(self, *alternatives: str) -> list[Row] | DragomanError:
+        """Return the rows of the first statement that does not fail, else the last one's error."""
+        rows: list[Row] | DragomanError = []
+        for sql in alternatives:
+            rows = await self._attempt(sql)
+            if not isinstance(rows, (PermissionDenied, SchemaNotFound)):
+                break
+        return rows
+
+    async def _optional(self, sql: str) -> list[Row]:
+        """Rows that say more about relations; none where the connector or the user's rights do not allow it."""
+        rows = await self._attempt(sql)
+        return [] if isinstance(rows, DragomanError) else rows
+
+    async def _attempt(self, sql: str) -> list[Row] | DragomanError:
+        """Return the rows or why there are none. Raises `ConnectionFailed`: nothing else would be answered either."""
+        try:
+            return await self._ask(sql)
+        except ConnectionFailed:
+            raise
+        except DragomanError as error:
+            return error
+
+    async def _ask(self, sql: str) -> list[Row]:
+        async with self._turns:
+            return list(await self._client.rows(sql, timeout=self._timeout))
+
+
+def _catalogs_of(database: Database) -> frozenset[str]:
+    """The catalogs that the configuration lets see; empty: all."""
+    named = {schema.rpartition(".")[0].strip('"').lower() or database.database for schema in database.schemas}
+    return frozenset() if None in named else frozenset(name for name in named if name)
+
+
+def _is_stored(table: Table) -> bool:
+    return not table.system and table.type == "table"
+
+
+def _with_rows(table: Table, rows: Mapping[Relation, int]) -> Table:
+    found = rows.get(table.relation)
+    return table if found is None else replace(table, row_estimate=found)
+
+
+def _with_partitions(table: Table, parts: Mapping[Relation, tuple[str, ...]]) -> Table:
+    found = parts.get(table.relation)
+    return table if found is None else replace(table, type="partitioned table", partitioned_by=found)
+
+
+def _together(parts: Iterable[Inspection]) -> Inspection:
+    parts = list(parts)
+    tables = tuple(table for part in parts for table in part.tables)
+    return Inspection(tables, tuple(notice for part in parts for notice in part.notices))

@@ -1,0 +1,37 @@
+"""Plans as trees, from the JSON form of the logical plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dragoman_trino.tables import finite
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A step of a plan. `rows`: as many as it is expected to give; None when unknown, and maybe huge."""
+
+    name: str
+    rows: float | None
+    children: tuple[Node, ...] = ()
+
+    def walk(self, limited: bool = False) -> Iterator[tuple[Node, bool]]:
+        """Yield every step, and whether one above it may stop it early."""
+        yield self, limited
+        stopped = self.name in _STOPS or (limited and self.name in _PASSES)
+        for child in self.children:
+            yield from child.walk(stopped)
+
+
+_STOPS = frozenset({"Limit", "LimitPartial"})
+_PASSES = frozenset({"LocalExchange", "RemoteExchange", "Project", "Filter", "FilterProject", "CrossJoin", "InnerJoin"})
+
+
+def from_json(told: Mapping[str, Any]) -> Node:
+    """Return the tree of a plan. What an exchange or a projection does not say about its rows, its input does."""
+    children = tuple(from_json(child) for child in told["children"])
+    estimates: Sequence[Mapping[str, Any]] = told["estimates"]
+    rows = finite(estimates[-1]["outputRowCount"]) if estimates else None
+    return Node(told["name"], rows, children)

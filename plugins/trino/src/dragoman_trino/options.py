@@ -1,0 +1,62 @@
+"""What an operator may set for a Trino server beside what every database has; named as in Trino's own clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from dragoman import ConfigurationError, Secret
+
+Authentication = Literal["password", "jwt", "certificate", "kerberos", "gssapi", "oauth2", "none"]
+Value = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`http_scheme`: https wherever something secret is sent, unless it is said. `verify`: or a file of authorities.
+
+    `auth`: how to sign in, when what is given does not tell. `token`: a JSON web token. `cert` and `key`: a client
+    certificate's files. `session_user`: whom statements run as, when that is not who signs in. `session_properties`: in
+    a URL name:value;name:value. `timezone`: of every timestamp with a time zone that the server makes.
+    `connect_timeout`: seconds. `transactions`: whether statements run in read-only ones; a balancer before several
+    servers would tear them apart. `embedded`: the demo's server, which is started on its port when it is needed.
+    """
+
+    http_scheme: Literal["http", "https"] | None = None
+    verify: bool | str = True
+    auth: Authentication | None = None
+    token: Secret | None = None
+    cert: str | None = None
+    key: str | None = None
+    kerberos_config: str | None = None
+    kerberos_service_name: str | None = None
+    kerberos_hostname: str | None = None
+    kerberos_principal: str | None = None
+    kerberos_delegate: bool = False
+    session_user: str | None = None
+    roles: dict[str, str] = field(default_factory=dict[str, str])
+    source: str = "dragoman"
+    client_tags: tuple[str, ...] = ()
+    session_properties: dict[str, Value] | str = field(default_factory=dict[str, Value])
+    extra_credentials: dict[str, Secret] = field(default_factory=dict[str, Secret])
+    timezone: str = "UTC"
+    connect_timeout: float = 10.0
+    transactions: bool = True
+    embedded: bool = False
+
+    def __post_init__(self) -> None:
+        try:
+            ZoneInfo(self.timezone)
+        except (ValueError, OSError, KeyError):
+            raise ConfigurationError(
+                "options: timezone is not the name of a time zone.", suggestion="Write it as in Europe/Berlin or UTC."
+            ) from None
+
+    def properties(self) -> dict[str, str]:
+        """Return the session properties as the server takes them."""
+        given = self.session_properties
+        if isinstance(given, str):
+            pairs = (pair.partition(":") for pair in given.split(";") if pair)
+            return {name.strip(): value.strip() for name, _, value in pairs}
+        return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}

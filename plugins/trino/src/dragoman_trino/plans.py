@@ -1,0 +1,102 @@
+"""EXPLAIN: built around the judged query, told with what it reads and what to watch out for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from dragoman import DragomanError, ExplainOptions, Plan, Request
+
+from dragoman_trino.advice import Partitioned, reads, warnings
+from dragoman_trino.nodes import from_json
+from dragoman_trino.partitions import partitioning
+from dragoman_trino.tables import Row, Scan, finite, scans
+
+MOST_LOOKED_AT = 10
+"""Scanned tables of which is asked what they are partitioned by."""
+ONLY_TEXT = "Trino tells what a run took as text only."
+
+_ANALYZE = "EXPLAIN ANALYZE"
+_LOGICAL = "EXPLAIN (TYPE LOGICAL, FORMAT JSON)"
+_IO = "EXPLAIN (TYPE IO, FORMAT JSON)"
+_LAYOUT = re.compile(r"^[ │]*Layout: \[.*\]\n", re.MULTILINE)
+_EXECUTION = re.compile(r"Queued: .*, Execution: (?P<amount>[\d.]+)(?P<unit>ns|us|ms|s|m|h|d)")
+_MILLISECONDS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "m": 60e3, "h": 3600e3, "d": 86_400e3}
+
+
+class Runner(Protocol):
+    """Runs statements of ours in the read-only envelope."""
+
+    async def run(self, statement: str, request: Request) -> Sequence[Row]:
+        """Return a statement's rows; the request gives parameters and limits."""
+        ...
+
+
+async def explain(runner: Runner, request: Request, options: ExplainOptions) -> Plan:
+    """Return the plan of a judged query; with `analyze` the query runs to its end and its rows are thrown away.
+
+    `plan` is text, or for any other format the server's JSON. `estimated_cost` is what the server calls CPU cost: about
+    the bytes that its operators handle.
+    """
+    logical = json.loads(await _one(runner, _LOGICAL, request))
+    io = await _one(runner, _IO, request)
+    read = scans(io)
+    text = await _one(runner, _form(options), request) if options.analyze or options.format == "text" else ""
+    total = json.loads(io)["estimate"]
+    rows = finite(total["outputRowCount"])
+    return Plan(
+        plan=_shown(text, options) if text else logical,
+        format="text" if text else options.format,
+        estimated_cost=finite(total["cpuCost"]),
+        estimated_rows=None if rows is None else round(rows),
+        actual_time_ms=_elapsed(text) if options.analyze else None,
+        warnings=warnings(from_json(logical), read, await _partitioned(runner, request, read)),
+        notices=(*reads(read), *([ONLY_TEXT] if text and options.format != "text" else [])),
+    )
+
+
+def _form(options: ExplainOptions) -> str:
+    """The EXPLAIN that answers in text; with `verbose` the plan is the one in fragments, as it is spread over nodes."""
+    if options.analyze:
+        return f"{_ANALYZE}{' VERBOSE' if options.verbose else ''}"
+    return f"EXPLAIN (TYPE {'DISTRIBUTED' if options.verbose else 'LOGICAL'}, FORMAT TEXT)"
+
+
+def parted(statement: str, about: str) -> tuple[str, str]:
+    """Return what stands before EXECUTE and what is prepared, of a statement of ours around the caller's.
+
+    EXPLAIN takes no parameters when it is prepared itself; EXPLAIN ANALYZE takes them only then.
+    """
+    before = statement.removesuffix(about)
+    return ("", statement) if before.startswith(_ANALYZE) else (before.replace("\n", " "), about)
+
+
+async def _one(runner: Runner, form: str, request: Request) -> str:
+    rows = await runner.run(f"{form}\n{request.statement}", request)
+    return str(rows[0][0])
+
+
+def _shown(text: str, options: ExplainOptions) -> str:
+    """The plan without what says little and takes half of it."""
+    return text if options.verbose else _LAYOUT.sub("", text)
+
+
+def _elapsed(text: str) -> float | None:
+    """Milliseconds; the server says them in the first lines, before anything of the query's."""
+    head = "\n".join(text.split("\n", 2)[:2])
+    found = _EXECUTION.search(head)
+    return float(found["amount"]) * _MILLISECONDS[found["unit"]] if found else None
+
+
+async def _partitioned(runner: Runner, request: Request, read: Sequence[Scan]) -> Partitioned:
+    async def ask(sql: str) -> Sequence[Row]:
+        try:
+            return await runner.run(sql, replace(request, statement=sql, parameters=()))
+        except DragomanError:
+            return ()
+
+    relations = list(dict.fromkeys(scan.relation for scan in read))[:MOST_LOOKED_AT]
+    return await partitioning(relations, ask)

@@ -1,0 +1,73 @@
+"""The plugin: what Trino is, and who does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
+
+from dragoman_trino.client import Client
+from dragoman_trino.executor import TrinoExecutor
+from dragoman_trino.gate import TrinoGate, judge
+from dragoman_trino.inspector import TrinoInspector
+from dragoman_trino.lexicon import LEXICON
+from dragoman_trino.options import Options
+from dragoman_trino.reserved import RESERVED
+
+CAPABILITIES = frozenset(Capability) - {Capability.PRIMARY_KEYS, Capability.FOREIGN_KEYS, Capability.INDEXES}
+
+
+class CatalogReader(TrinoInspector):
+    """The inspector, with connections of its own: callers' slow queries must not keep others from looking around."""
+
+    def __init__(self, database: Database) -> None:
+        self.client = Client(database)
+        super().__init__(database, self.client)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self.client.aclose()
+
+
+class TrinoPlugin(DialectPlugin):
+    """Trino 476 and later, read only."""
+
+    demo_on_request = True
+    dialect = Dialect(
+        name="trino",
+        contract=1,
+        sqlglot="trino",
+        driver="trino",
+        capabilities=CAPABILITIES,
+        lexicon=LEXICON,
+        options=Options,
+        placeholder="?",
+        folding="insensitive",
+        reserved=RESERVED,
+        judge=judge,
+    )
+
+    @hookimpl
+    def executor(self, database: Database) -> Executor:
+        """Return the executor."""
+        return TrinoExecutor(database)
+
+    @hookimpl
+    def inspector(self, database: Database, executor: Executor) -> Inspector:
+        """Return the inspector, with connections of its own."""
+        return CatalogReader(database)
+
+    @hookimpl
+    def validators(self, database: Database) -> Sequence[Validator]:
+        """Return what keeps a database to its schemas."""
+        return (TrinoGate(database),)
+
+    def demo(self, folder: Path) -> Sequence[Database]:
+        """Start the embedded server over the data of TPC-H."""
+        from dragoman_trino.demo import build
+
+        return build()
+
+
+plugin = TrinoPlugin()

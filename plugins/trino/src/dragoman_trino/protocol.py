@@ -1,0 +1,230 @@
+"""One statement's exchange with the server: sent, asked for page by page, ended early or read to its end. Blocking."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from dragoman import ConnectionFailed
+
+if TYPE_CHECKING:
+    import requests
+
+ATTEMPTS: Final = 4
+RETRIED: Final = frozenset({429, 502, 503, 504})
+"""Statuses of a server, or of what stands before it, after which a client asks again."""
+
+_READ_TIMEOUT: Final = 30.0
+_DELETE_TIMEOUT: Final = 5.0
+_LONGEST_PAUSE: Final = 10.0
+_CHUNK: Final = 256 * 1024
+_TOLD: Final = 4096
+
+Columns = list[dict[str, Any]]
+Rows = list[list[Any]]
+
+
+class ServerError(Exception):
+    """The server failed the statement; `error` is its own report."""
+
+    def __init__(self, error: Mapping[str, Any]) -> None:
+        super().__init__(error.get("errorName"))
+        self.error = error
+
+
+class HttpStatus(Exception):
+    """The server, or what stands before it, answered with an HTTP status that is no answer."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(status)
+        self.status = status
+        self.text = text
+
+
+class Cancelled(Exception):
+    """The exchange was ended by us."""
+
+
+class Answer(msgspec.Struct, rename="camel"):
+    """What is read of an answer: where to go on, the columns as the protocol has them, rows of raw values."""
+
+    next_uri: str | None = None
+    columns: Columns | None = None
+    data: msgspec.Raw = msgspec.Raw(b"")
+    error: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Columns and rows of one answer. `cut`: it had more rows, which were not read."""
+
+    columns: Columns | None
+    data: bytes | msgspec.Raw
+    cut: bool = False
+
+    @property
+    def size(self) -> int:
+        """The bytes its rows take."""
+        return len(memoryview(self.data))
+
+    def rows(self, *, pairs: bool = False) -> Rows:
+        """Return rows of raw values; `pairs`: objects as pairs, of which several may have one key."""
+        if self.cut:
+            return list(_whole_rows(bytes(self.data).decode(errors="ignore"), pairs=pairs))
+        if not self.data:
+            return []
+        return json.loads(bytes(self.data), object_pairs_hook=list) if pairs else _decode_rows(self.data)
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """One statement, sent by the first `page`. `most`: bytes that are read of one answer.
+
+    `cancel` may be called from another thread at any time.
+    """
+
+    connect: Callable[[], requests.Session]
+    url: str
+    sql: str
+    most: int
+    connect_timeout: float
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    """Of all answers; for statements of ours, since nobody else's have a say in what comes next."""
+    _session: requests.Session | None = None
+    _next: str | None = None
+    _over: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _cancelled: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def over(self) -> bool:
+        """Whether the server has nothing more to do for it."""
+        return self._over
+
+    def page(self) -> Page | None:
+        """Return the next answer that has rows or tells the columns; None at the end.
+
+        Raises `ServerError`, `HttpStatus`, `Cancelled`, `ConnectionFailed` and what requests raises.
+        """
+        while not self._over:
+            body, cut = self._retried(self._post if self._session is None else self._get)
+            head, data = _split(body) if cut else (body, None)
+            answer = _decode(head)
+            self._arrived(answer)
+            if cut or answer.data or answer.columns is not None:
+                return Page(answer.columns, answer.data if data is None else data, cut)
+        return None
+
+    def _arrived(self, answer: Answer) -> None:
+        """Remember where to go on; when we gave up meanwhile tell the server, since nobody else could yet."""
+        with self._lock:
+            self._next = answer.next_uri
+            self._over = answer.next_uri is None
+        if answer.error is not None:
+            raise ServerError(answer.error)
+        if self._cancelled.is_set():
+            self.cancel()
+            raise Cancelled
+        if answer.next_uri and self.url.startswith("https:") and not answer.next_uri.startswith("https:"):
+            self._over = True
+            raise ConnectionFailed(
+                "The server goes on at an address that is not encrypted.",
+                suggestion="The operator must tell it that it is reached by https: http-server.process-forwarded.",
+            )
+
+    def cancel(self) -> None:
+        """End the statement in the server unless it has ended. Raises nothing."""
+        import requests
+
+        self._cancelled.set()
+        with self._lock:
+            uri, self._next, self._over = self._next, None, self._over or self._next is not None
+        if uri is None or self._session is None:
+            return
+        try:
+            self._session.delete(uri, timeout=(self.connect_timeout, _DELETE_TIMEOUT))
+        except requests.RequestException:
+            return  # nobody asks for its rows any more: after a while the server ends it by itself
+
+    def _post(self) -> requests.Response:
+        self._session = self._session or self.connect()
+        kind = {"Content-Type": "text/plain; charset=utf-8"}
+        timeouts = (self.connect_timeout, _READ_TIMEOUT)
+        return self._session.post(self.url, data=self.sql.encode(), headers=kind, stream=True, timeout=timeouts)
+
+    def _get(self) -> requests.Response:
+        uri = self._next
+        if uri is None or self._session is None:
+            raise Cancelled
+        return self._session.get(uri, stream=True, timeout=(self.connect_timeout, _READ_TIMEOUT))
+
+    def _retried(self, send: Callable[[], requests.Response]) -> tuple[bytes, bool]:
+        """Return an answer's first `most` bytes and whether there are more; asked for again as the protocol says."""
+        for attempt in range(1, ATTEMPTS + 1):
+            if self._cancelled.is_set():
+                raise Cancelled
+            read = self._tried(send, last=attempt == ATTEMPTS)
+            if isinstance(read, tuple):
+                return read
+            self._cancelled.wait(read if read is not None else 0.05 * 2**attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _tried(self, send: Callable[[], requests.Response], *, last: bool) -> tuple[bytes, bool] | float | None:
+        """One attempt: an answer; else the seconds to wait before the next one, if the server says how many."""
+        import requests
+
+        try:
+            with send() as response:
+                body, cut = _read(response, self.most)
+        except requests.ConnectTimeout:
+            raise
+        except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError):
+            if last:
+                raise
+            return None
+        self.headers |= response.headers
+        status = response.status_code
+        if status == requests.codes.ok and body:
+            return body, cut
+        if last or status not in (*RETRIED, requests.codes.ok):
+            raise HttpStatus(status, body[:_TOLD].decode(errors="replace"))
+        told = response.headers.get("Retry-After", "")
+        return min(float(told), _LONGEST_PAUSE) if told.isdigit() else None
+
+
+def _read(response: requests.Response, most: int) -> tuple[bytes, bool]:
+    body = bytearray()
+    for chunk in response.iter_content(_CHUNK):
+        body += chunk
+        if len(body) > most:
+            return bytes(body[:most]), True
+    return bytes(body), False
+
+
+_decode = msgspec.json.Decoder(Answer).decode
+_decode_rows = msgspec.json.Decoder(Rows).decode
+_DATA: Final = b'"data":['
+
+
+def _split(body: bytes) -> tuple[bytes, bytes]:
+    """Return an answer whose end is missing as an answer without rows, and what there is of its rows."""
+    # The quotes inside a name or a value are escaped, so nothing but the key itself looks like this.
+    before, _, rows = body.partition(_DATA)
+    return before + b'"data":[]}', rows
+
+
+def _whole_rows(text: str, *, pairs: bool) -> Iterator[list[Any]]:
+    """The rows of a list whose end, and perhaps that of its last row, is missing."""
+    next_value = json.JSONDecoder(object_pairs_hook=list if pairs else None).raw_decode
+    place = 0
+    while text[place : place + 1] == "[":
+        try:
+            row, place = next_value(text, place)
+        except ValueError:
+            return
+        yield row
+        place += 1

@@ -1,0 +1,123 @@
+"""The catalog queries: a handful per catalog, whatever the number of its relations.
+
+All of them restrict the catalog: without that, `system.jdbc` and `system.metadata` ask every catalog of the server.
+Those tables take one schema down to the connector and no more; several are therefore asked for one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from dragoman import Relation, Scope
+
+VERSION = "SELECT version()"
+CATALOGS = ("SELECT catalog_name, connector_name FROM system.metadata.catalogs ORDER BY 1", "SHOW CATALOGS")
+"""The second where the user may not read the `system` catalog."""
+
+PARTITIONS = "$partitions"
+PARTS = ("", PARTITIONS)
+FEW_SCHEMAS = 8
+"""Up to so many schemas are asked for one by one."""
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL, always in quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return a text as SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def qualified(relation: Relation) -> str:
+    """Return a relation's whole name as SQL."""
+    return ".".join(quoted(part) for part in (relation.catalog, relation.schema, relation.name) if part is not None)
+
+
+def portions(scope: Scope) -> Iterator[Scope]:
+    """Yield the scopes to ask for instead of one: every schema of a few by itself."""
+    if 1 < len(scope.schemas) <= FEW_SCHEMAS:
+        yield from (replace(scope, schemas=frozenset({schema})) for schema in sorted(scope.schemas))
+    else:
+        yield scope
+
+
+def schemas(catalog: str) -> str:
+    """schema_name."""
+    return f"SELECT schema_name FROM {quoted(catalog)}.information_schema.schemata ORDER BY 1"
+
+
+def relations(catalog: str, scope: Scope) -> str:
+    """schema, name, kind."""
+    return (
+        f"SELECT table_schema, table_name, table_type FROM {quoted(catalog)}.information_schema.tables"
+        f"{_where(scope, 'table_schema', 'table_name')}"
+    )
+
+
+def columns(catalog: str, scope: Scope) -> tuple[str, str]:
+    """schema, table, position, name, type, nullable (YES or NO), default, comment.
+
+    The second, without comments, where the user may not read the `system` catalog.
+    """
+    return (
+        "SELECT table_schem, table_name, ordinal_position, column_name, type_name, is_nullable, column_def, remarks"
+        f" FROM system.jdbc.columns{_where(scope, 'table_schem', 'table_name', table_cat=catalog)}",
+        "SELECT table_schema, table_name, ordinal_position, column_name, data_type, is_nullable, column_default, NULL"
+        f" FROM {quoted(catalog)}.information_schema.columns{_where(scope, 'table_schema', 'table_name')}",
+    )
+
+
+def comments(catalog: str, scope: Scope) -> str:
+    """schema, name, comment of the relations that have one."""
+    return (
+        "SELECT schema_name, table_name, comment FROM system.metadata.table_comments"
+        f"{_where(scope, 'schema_name', 'table_name', catalog_name=catalog)} AND comment <> ''"
+    )
+
+
+def views(catalog: str, scope: Scope) -> str:
+    """schema, name, query."""
+    return (
+        f"SELECT table_schema, table_name, view_definition FROM {quoted(catalog)}.information_schema.views"
+        f"{_where(scope, 'table_schema', 'table_name')}"
+    )
+
+
+def materialized_views(catalog: str, scope: Scope) -> str:
+    """schema, name, query. How fresh they are is not asked for: it takes a look at every table behind them."""
+    return (
+        "SELECT schema_name, name, definition FROM system.metadata.materialized_views"
+        f"{_where(scope, 'schema_name', 'name', catalog_name=catalog)}"
+    )
+
+
+def estimates(tables: Iterable[Relation]) -> str:
+    """One JSON text with the rows of every table, from statistics: planned, and not run."""
+    scans = " UNION ALL ".join(f"SELECT 1 FROM {qualified(table)}" for table in tables)
+    return f"EXPLAIN (TYPE IO, FORMAT JSON) {scans}"
+
+
+def partition_columns(catalog: str, schema: str, names: Iterable[str]) -> str:
+    """table, column, type: of tables, and of what tells their partitions, a hidden table beside each of them."""
+    wanted = Scope(schemas=frozenset({schema}), names=frozenset(f"{name}{part}" for name in names for part in PARTS))
+    return (
+        f"SELECT table_name, column_name, data_type FROM {quoted(catalog)}.information_schema.columns"
+        f"{_where(wanted, 'table_schema', 'table_name')} ORDER BY ordinal_position"
+    )
+
+
+def _where(scope: Scope, schema: str, name: str, **fixed: str) -> str:
+    conditions: Sequence[str] = (
+        *(f"{column} = {literal(value)}" for column, value in fixed.items()),
+        *_among(schema, scope.schemas),
+        *_among(name, scope.names),
+    )
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _among(column: str, names: Collection[str]) -> Iterator[str]:
+    if names:
+        yield f"{column} IN ({', '.join(literal(name) for name in sorted(names))})"

@@ -1,0 +1,113 @@
+"""From the rows of the catalog queries to `Table` values. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from dragoman import Relation, Table, TableColumn
+
+from dragoman_trino.spelling import short_type
+
+Row = Sequence[Any]
+SYSTEM_CATALOG = "system"
+SYSTEM_SCHEMA = "information_schema"
+"""Every catalog has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Rows about one catalog, as the queries of the same names return them."""
+
+    catalog: str
+    relations: Sequence[Row]
+    columns: Sequence[Row] = ()
+    comments: Sequence[Row] = ()
+    views: Sequence[Row] = ()
+    materialized_views: Sequence[Row] = ()
+
+
+def build(facts: Facts) -> list[Table]:
+    """Return the relations of a catalog."""
+    columns = _columns(facts.columns)
+    comments = {(schema, name): comment for schema, name, comment in facts.comments}
+    definitions = {(schema, name): text for schema, name, text in (*facts.views, *facts.materialized_views)}
+    materialized = {(schema, name) for schema, name, _ in facts.materialized_views}
+    return [
+        Table(
+            relation=Relation(name, schema, facts.catalog),
+            type="materialized view" if key in materialized else "view" if kind == "VIEW" else "table",
+            columns=columns.get(key, ()),
+            comment=comments.get(key),
+            definition=definitions.get(key),
+            system=facts.catalog == SYSTEM_CATALOG or schema == SYSTEM_SCHEMA,
+        )
+        for schema, name, kind in facts.relations
+        for key in [(schema, name)]
+    ]
+
+
+def _columns(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[TableColumn, ...]]:
+    """Columns by schema and name; those of different tables that say the same are one value, as many are."""
+    made: dict[tuple[Any, ...], TableColumn] = {}
+    types: dict[str, str] = {}
+    groups: dict[tuple[str, str], list[TableColumn]] = {}
+    for schema, table, _, *told in sorted(rows, key=itemgetter(0, 1, 2)):
+        key = tuple(told)
+        column = made.get(key)
+        if column is None:
+            name, type_, nullable, default, comment = told
+            spelled = types.get(type_) or types.setdefault(type_, short_type(type_))
+            column = made[key] = TableColumn(
+                name=name, type=spelled, nullable=nullable != "NO", default=default, comment=comment or None
+            )
+        groups.setdefault((schema, table), []).append(column)
+    return {key: tuple(group) for key, group in groups.items()}
+
+
+def without_columns(tables: Iterable[Table]) -> Iterator[str]:
+    """Yield notices of relations that are listed and cannot be read."""
+    unread = [str(table.relation) for table in tables if not table.columns]
+    if unread:
+        more = f" and {len(unread) - 5} more" if len(unread) > 5 else ""
+        yield f"The columns of {', '.join(unread[:5])}{more} could not be read."
+
+
+def row_estimates(answer: str) -> dict[Relation, int]:
+    """Return the rows of the scanned tables that an IO plan tells; those without statistics are left out."""
+    return {scan.relation: round(scan.rows) for scan in scans(answer) if scan.rows is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a query reads of a table: rows and bytes before filters, None when unknown, and the columns it limits."""
+
+    relation: Relation
+    rows: float | None
+    size: float | None
+    constrained: frozenset[str]
+
+
+def scans(answer: str) -> list[Scan]:
+    """Return the tables that an IO plan reads, as it orders them."""
+    return [_scan(told) for told in json.loads(answer)["inputTableColumnInfos"]]
+
+
+def _scan(told: Mapping[str, Any]) -> Scan:
+    place, estimate = told["table"], told["estimate"]
+    return Scan(
+        Relation(place["schemaTable"]["table"], place["schemaTable"]["schema"], place["catalog"]),
+        finite(estimate["outputRowCount"]),
+        finite(estimate["outputSizeInBytes"]),
+        frozenset(each["columnName"] for each in told["constraint"]["columnConstraints"]),
+    )
+
+
+def finite(told: Any) -> float | None:
+    """Return an estimate of the server; None for NaN and the infinities: it is unknown, and may be huge."""
+    number = float(told)
+    return number if math.isfinite(number) else None

@@ -1,0 +1,39 @@
+"""Asking an executor, without the gateway."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman import Column, DragomanError, Encoded, Executor, Limits, Request, RowStream, encode
+
+
+async def rows_of(stream: RowStream) -> list[list[Any]]:
+    """Return the rows of a stream as JSON values."""
+    rows: list[list[Any]] = []
+    async for batch in stream.batches:
+        encoded = batch if isinstance(batch, Encoded) else encode(stream.columns, batch)
+        rows += encoded.values
+    return rows
+
+
+async def ask(executor: Executor, sql: str, *parameters: Any, **limits: Any) -> tuple[list[Column], list[list[Any]]]:
+    """Return the columns and the rows of a statement; `limits` as `Limits` has them."""
+    request = Request(statement=sql, parameters=parameters, limits=Limits(**limits))
+    async with executor.open(request) as stream:
+        return list(stream.columns), await rows_of(stream)
+
+
+async def value_of(executor: Executor, sql: str, *parameters: Any, **limits: Any) -> Any:
+    """Return the first value of the one row of a statement."""
+    _, rows = await ask(executor, sql, *parameters, **limits)
+    assert len(rows) == 1
+    return rows[0][0]
+
+
+async def failure_of(executor: Executor, sql: str, *parameters: Any, **limits: Any) -> DragomanError:
+    """Return the error of a statement that must fail."""
+    try:
+        await ask(executor, sql, *parameters, **limits)
+    except DragomanError as error:
+        return error
+    raise AssertionError(f"{sql!r} must fail")

@@ -1,0 +1,31 @@
+"""pytest fixtures: one server per run, shared by every test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from dragoman_trino.testing.server import ENVIRONMENT, Server
+
+
+@pytest.fixture(scope="session")
+def trino_server() -> Iterator[Server]:
+    """A server with the catalogs tpch and memory; tests keep to schemas of their own in the latter."""
+    if os.environ.get(ENVIRONMENT):
+        yield Server.at(os.environ[ENVIRONMENT])
+        return
+    running = started()
+    yield running
+    running.stop()
+
+
+def started(**given: object) -> Server:
+    """Start a server for tests: where none can be had, CI fails and everybody else skips, with the reason."""
+    try:
+        return Server.start(**given)  # type: ignore[arg-type]
+    except (RuntimeError, OSError) as error:
+        if "CI" in os.environ:
+            raise
+        pytest.skip(f"no Trino server: {error}")

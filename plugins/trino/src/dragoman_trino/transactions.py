@@ -1,0 +1,81 @@
+"""Read-only transactions: the server itself refuses to write in them.
+
+Each statement has one of its own, so that what a catalog remembers during a transaction never grows old. Beginning one
+takes three requests: it is done ahead, while nobody waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from dragoman import DragomanError, InternalError
+
+if TYPE_CHECKING:
+    from dragoman_trino.client import Client
+
+HEADER: Final = "X-Trino-Transaction-Id"
+MOST_IDLE: Final = 60.0
+"""Seconds after which a transaction begun ahead is left to the server, which forgets it."""
+
+_BEGIN: Final = "START TRANSACTION ISOLATION LEVEL READ UNCOMMITTED, READ ONLY"
+_STARTED: Final = "X-Trino-Started-Transaction-Id"
+_TIMEOUT: Final = 10.0
+
+
+class Transactions:
+    """Begins and ends transactions; keeps as many ready as were in use at once, at most `size`."""
+
+    def __init__(self, client: Client, size: int) -> None:
+        self._client = client
+        self._size = size
+        self._ready: deque[tuple[str, float]] = deque()
+
+    @asynccontextmanager
+    async def begun(self, seconds: float) -> AsyncGenerator[str]:
+        """Lend a transaction that nothing has run in; afterwards it is rolled back, which nobody waits for."""
+        identifier = self._take() or await self._begin(seconds)
+        try:
+            yield identifier
+        finally:
+            self._client.later(self._renew(identifier))
+
+    def forget(self) -> None:
+        """Trust none of those begun ahead: the server does not know one of them."""
+        self._ready.clear()
+
+    def _take(self) -> str | None:
+        while self._ready:
+            identifier, since = self._ready.pop()
+            if time.monotonic() - since < MOST_IDLE:
+                return identifier
+        return None
+
+    async def _begin(self, seconds: float) -> str:
+        headers = await self._client.headers(_BEGIN, seconds, {HEADER: "NONE"})
+        if _STARTED not in headers:
+            raise InternalError("The server began no transaction.")
+        return headers[_STARTED]
+
+    async def _renew(self, identifier: str) -> None:
+        """End a transaction and begin the next one."""
+        try:
+            await self._end(identifier)
+            if len(self._ready) < self._size:
+                self._ready.append((await self._begin(_TIMEOUT), time.monotonic()))
+        except DragomanError:
+            return  # who needs one next will be told why there is none
+
+    async def _end(self, identifier: str) -> None:
+        await self._client.headers("ROLLBACK", _TIMEOUT, {HEADER: identifier})
+
+    async def aclose(self) -> None:
+        """End those that were begun ahead."""
+        while (identifier := self._take()) is not None:
+            try:
+                await self._end(identifier)
+            except DragomanError:
+                return

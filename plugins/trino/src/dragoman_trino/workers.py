@@ -1,0 +1,63 @@
+"""Threads for the driver's blocking calls: daemons, so that one that never returns holds up neither us nor our end."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_Job = tuple[concurrent.futures.Future[Any], Callable[[], Any]]
+
+
+class Workers:
+    """As many threads as there are calls at once; idle ones are used again."""
+
+    def __init__(self) -> None:
+        self._jobs = queue.SimpleQueue[_Job | None]()
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._pending = 0
+
+    def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Run `work` in a thread and return the future of its result; cancelling that leaves the thread alone."""
+        future = concurrent.futures.Future[T]()
+        with self._lock:
+            self._pending += 1
+            if self._pending > self._threads:
+                self._threads += 1
+                threading.Thread(target=self._serve, name="dragoman-trino", daemon=True).start()
+        self._jobs.put((future, work))
+        return asyncio.wrap_future(future)
+
+    def stop(self) -> None:
+        """End every thread once it is idle."""
+        with self._lock:
+            for _ in range(self._threads):
+                self._jobs.put(None)
+            self._threads = 0
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            self._work(*job)
+            del job  # else the last result would live until the next call
+
+    def _work(self, future: concurrent.futures.Future[Any], work: Callable[[], Any]) -> None:
+        try:
+            if future.set_running_or_notify_cancel():
+                _settle(future, work)
+        finally:
+            with self._lock:
+                self._pending -= 1
+
+
+def _settle(future: concurrent.futures.Future[Any], work: Callable[[], Any]) -> None:
+    try:
+        result = work()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)

@@ -1,0 +1,94 @@
+"""The server's errors: their kind, where in the statement, what was not known, and nothing that must not show."""
+
+import pytest
+from dragoman import (
+    ColumnNotFound,
+    DragomanError,
+    Gateway,
+    InvalidSql,
+    ParameterError,
+    QueryError,
+    ResultTooLarge,
+    SchemaNotFound,
+    TableNotFound,
+    WriteDenied,
+)
+from dragoman_trino.failures import translated
+from dragoman_trino.protocol import ServerError
+from dragoman_trino.testing.asking import failure_of
+
+# A statement, the error it is, the name that was not known, and the text that stands where it is wrong.
+FAILURES = [
+    ("SELECT * FROM\n  natoin", TableNotFound, "tpch.tiny.natoin", "natoin"),
+    ("SELECT * FROM nope.orders", SchemaNotFound, "nope", "nope.orders"),
+    ("SELECT * FROM nope.tiny.orders", SchemaNotFound, "nope", "nope.tiny.orders"),
+    ("SELECT nmae FROM nation", ColumnNotFound, "nmae", "nmae"),
+    ("SELECT 'é🦉', n.nmae FROM nation n", ColumnNotFound, "n.nmae", "n.nmae"),
+    ("SELECT name FROM nation WHERE\n\n name = 1", InvalidSql, None, "= 1"),
+    ("SELECT abz(1)", InvalidSql, None, "abz"),
+    ("SELECT CAST(1 AS strange)", InvalidSql, None, "CAST"),
+    ("SELEC 1", InvalidSql, None, "SELEC"),
+    ("SELECT 1; SELECT 2", InvalidSql, None, "; SELECT 2"),
+    ("SELECT name, count(*) FROM nation", InvalidSql, None, "name"),
+    ("SELECT DATE 'yesterday'", InvalidSql, None, "DATE"),
+    ("SELECT nationkey FROM nation a, nation b", InvalidSql, None, "nationkey"),
+    ("SELECT 1 / (nationkey - nationkey) FROM nation", QueryError, None, None),
+    ("SELECT CAST(name AS integer) FROM nation", QueryError, None, None),
+    ("SELECT (SELECT name FROM nation)", QueryError, None, None),
+    ("SELECT ? FROM nation", ParameterError, None, "SELECT"),
+    ("DELETE FROM nation", InvalidSql, None, "DELETE"),
+    ("CREATE TABLE memory.default.x (a integer)", WriteDenied, None, None),
+    ("CALL system.runtime.kill_query(query_id => 'x')", InvalidSql, None, None),
+]
+
+
+@pytest.mark.parametrize(("sql", "kind", "name", "place"), FAILURES, ids=[sql for sql, *_ in FAILURES])
+async def test_an_error_says_what_and_where(executor, sql, kind, name, place):
+    error = await failure_of(executor, sql)
+    assert type(error) is kind
+    assert error.identifier == name
+    assert sql[error.offset :].startswith(place) if place else error.offset is None
+    assert not error.message.startswith("line ")
+    assert error.suggestion
+    assert error.context["error_name"].isupper()
+
+
+async def test_the_gateway_names_what_is_near_and_shows_the_place(trino_server):
+    async with Gateway.open([trino_server.configured("tpch", "tiny")]) as gateway:
+        with pytest.raises(TableNotFound) as table:
+            await gateway.query(None, "SELECT * FROM natoin")
+        with pytest.raises(ColumnNotFound) as column:
+            await gateway.query(None, "SELECT nmae FROM nation")
+        with pytest.raises(InvalidSql) as broken:
+            await gateway.query(None, "SELECT name FROM nation WHERE name = 1")
+    assert "nation" in table.value.suggestion
+    assert "name" in column.value.suggestion
+    assert broken.value.context["position"].endswith("^")
+
+
+def failed(**error):
+    """The error made of the server's own report."""
+    with pytest.raises(DragomanError) as raised, translated("lake", "SELECT 1", "SELECT 1"):
+        raise ServerError(error)
+    return raised.value
+
+
+@pytest.mark.parametrize("kind", ["EXTERNAL", "INTERNAL_ERROR"])
+def test_what_fails_behind_the_server_is_named_and_its_address_is_not(kind):
+    stack = ["io.trino.spi.TrinoException.<init>", "io.trino.plugin.postgresql.PostgreSqlClient.open(Client.java:1)"]
+    error = failed(
+        errorName="JDBC_ERROR",
+        errorType=kind,
+        message="Connection to db.internal:5432 refused (jdbc:postgresql://db.internal:5432/sales?user=x, /etc/db.key)",
+        failureInfo={"stack": ["java.base.Thread.run"], "cause": {"stack": stack}},
+    )
+    assert isinstance(error, QueryError)
+    assert error.context == {"error_name": "JDBC_ERROR", "connector": "postgresql"}
+    assert not any(private in error.message for private in ("db.internal", "5432", "user=x", "db.key"))
+    assert "refused" in error.message
+
+
+def test_an_error_of_a_newer_server_goes_by_its_kind():
+    assert isinstance(failed(errorName="NEW_LIMIT", errorType="INSUFFICIENT_RESOURCES", message="x"), ResultTooLarge)
+    assert isinstance(failed(errorName="NEW", errorType="USER_ERROR", message="x"), QueryError)
+    assert isinstance(failed(message=None), QueryError)

@@ -1,0 +1,127 @@
+"""A data lake: Iceberg's partitions, materialized views and hidden tables, and a metastore that does not answer."""
+
+import pytest
+from dragoman import Database, ExplainOptions, Request, Scope
+from dragoman_trino.client import Client
+from dragoman_trino.executor import TrinoExecutor
+from dragoman_trino.inspector import TrinoInspector
+from dragoman_trino.testing.fixtures import started
+from dragoman_trino.testing.server import CATALOGS, free_port
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+FILL = """
+INSERT INTO logs
+SELECT n, TIMESTAMP '2024-01-01 00:00:00' + n % 3 * INTERVAL '1' DAY, 'r' || CAST(n % 2 AS varchar), n % 10, 'text'
+FROM UNNEST(sequence(1, 10000)) AS t (n)
+"""
+LAKE = (
+    "CREATE SCHEMA lake.web",
+    "CREATE TABLE logs (id bigint, at timestamp(6), region varchar, visit_day integer, note varchar)"
+    " WITH (partitioning = ARRAY['day(at)', 'region', 'bucket(id, 4)', 'visit_day', 'truncate(note, 2)'])",
+    FILL,
+    FILL,
+    "CREATE TABLE plain (id bigint)",
+    "CREATE VIEW latest AS SELECT id FROM logs",
+    "CREATE MATERIALIZED VIEW per_region COMMENT 'Visits'"
+    " AS SELECT region, count(*) AS visits FROM logs GROUP BY region",
+)
+PARTS = ("day(at)", "region", "bucket(id)", "visit_day", "truncate(note)")
+
+
+@pytest.fixture(scope="module")
+async def lake(tmp_path_factory, anyio_backend):
+    """A server with an Iceberg catalog, and one whose metastore is not there."""
+    folder = tmp_path_factory.mktemp("lake")
+    iceberg = {
+        "connector.name": "iceberg",
+        "iceberg.catalog.type": "TESTING_FILE_METASTORE",
+        "hive.metastore.catalog.dir": "local:///warehouse",
+        "fs.native-local.enabled": "true",
+        "local.location": str(folder),
+    }
+    gone = {
+        "connector.name": "iceberg",
+        "iceberg.catalog.type": "HIVE_METASTORE",
+        "hive.metastore.uri": f"thrift://127.0.0.1:{free_port()}",
+    }
+    server = started(catalogs={**CATALOGS, "lake": iceberg, "gone": gone})
+    await server.run(LAKE[0])
+    await server.run(*LAKE[1:], schema="lake.web")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def database(lake) -> Database:
+    return lake.configured("lake", "web", timeout=15.0)
+
+
+@pytest.fixture(scope="module")
+async def inspector(database):
+    client = Client(database)
+    yield TrinoInspector(database, client)
+    await client.aclose()
+
+
+@pytest.fixture(scope="module")
+async def executor(database):
+    running = TrinoExecutor(database)
+    yield running
+    await running.aclose()
+
+
+@pytest.fixture(scope="module")
+async def tables(inspector):
+    scope = Scope(catalogs=frozenset({"lake"}), schemas=frozenset({"web"}))
+    inspection = await inspector.tables(scope)
+    assert inspection.notices == ()
+    return {table.relation.name: table for table in await inspector.details(inspection.tables)}
+
+
+async def test_kinds_comments_and_queries_are_told(tables):
+    assert {name: table.type for name, table in tables.items()} == {
+        "logs": "partitioned table",
+        "plain": "table",
+        "latest": "view",
+        "per_region": "materialized view",
+    }
+    assert tables["per_region"].comment == "Visits"
+    assert "GROUP BY region" in tables["per_region"].definition
+    assert tables["latest"].definition.split()[:2] == ["SELECT", "id"]
+
+
+async def test_what_a_table_is_partitioned_by_is_told(tables):
+    assert tables["logs"].partitioned_by == PARTS
+    assert tables["plain"].partitioned_by == ()
+
+
+async def test_rows_are_estimated_from_the_table_s_own_statistics(tables):
+    assert (tables["logs"].row_estimate, tables["plain"].row_estimate) == (20_000, 0)
+
+
+async def test_a_catalog_whose_metastore_does_not_answer_keeps_nobody_from_the_others(inspector):
+    assert "lake" in {schema.catalog for schema in await inspector.schemas()}
+    inspection = await inspector.tables(Scope())
+    assert {"lake.web.logs", "tpch.tiny.nation"} <= {str(table.relation) for table in inspection.tables}
+    (notice,) = inspection.notices
+    assert notice.startswith("Catalog gone (iceberg) could not be read: ")
+    assert "127.0.0.1" not in notice
+
+
+async def explained(executor, condition):
+    return await executor.explain(Request(statement=f"SELECT count(*) FROM logs{condition}"), ExplainOptions())
+
+
+@pytest.mark.parametrize("condition", ["", " WHERE upper(region) = 'R1'"])
+async def test_reading_every_partition_is_warned_of(executor, condition):
+    (warning,) = (await explained(executor, condition)).warnings
+    assert warning.startswith("Every partition of lake.web.logs is read (about 20000 rows): limit at or region or id")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [" WHERE region = 'r1'", " WHERE at >= TIMESTAMP '2024-01-03 00:00:00'", " WHERE id = 5", " WHERE visit_day = 3"],
+)
+async def test_reading_few_partitions_is_not(executor, condition):
+    assert (await explained(executor, condition)).warnings == ()

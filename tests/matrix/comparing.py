@@ -1,0 +1,79 @@
+"""Whether two engines gave one answer: the rule of the matrix, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+RELATIVE = Decimal("1e-9")
+"""How far two binary floats may be apart, relative to the larger."""
+
+Rows = Sequence[Sequence[Any]]
+
+
+def same(left: Rows, right: Rows, *, binary: bool, ordered: bool = False) -> bool:
+    """Whether two answers agree. `binary`: one of the engines has binary floats only; else decimals are exact.
+
+    Exact decimals of different scales agree when the longer one, rounded to the shorter one's places, is the shorter.
+    Rows are compared in any order unless `ordered`.
+    """
+    if len(left) != len(right):
+        return False
+    pairs = zip(left, right, strict=True) if ordered else zip(_sorted(left), _sorted(right), strict=True)
+    return all(
+        len(one) == len(other) and all(same_value(a, b, binary=binary) for a, b in zip(one, other, strict=True))
+        for one, other in pairs
+    )
+
+
+def same_value(a: Any, b: Any, *, binary: bool) -> bool:
+    """Whether two values agree; a truth value is 1 or 0 where there are no booleans."""
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(same_value(x, y, binary=binary) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same_value(a[key], b[key], binary=binary) for key in a)
+    if a is None or b is None:
+        return a is b
+    if isinstance(a, bool) != isinstance(b, bool):
+        return binary and int(a) == b if isinstance(a, bool) else binary and int(b) == a
+    x, y = _number(a), _number(b)
+    if x is None or y is None:
+        return bool(a == b)
+    if not (x.is_finite() and y.is_finite()):
+        return str(x) == str(y)
+    if binary or isinstance(a, float) or isinstance(b, float):
+        return abs(x - y) <= RELATIVE * max(abs(x), abs(y))
+    shorter, longer = sorted((x, y), key=lambda number: -int(number.as_tuple().exponent))
+    return abs(shorter - longer) * 2 <= Decimal(1).scaleb(int(shorter.as_tuple().exponent)) if x != y else True
+
+
+def rounds(left: Rows, right: Rows) -> bool:
+    """Whether two exact answers that agree do so only since one has fewer decimal places."""
+    return any(
+        isinstance(a, str) and isinstance(b, str) and a != b and _number(a) != _number(b)
+        for one, other in zip(_sorted(left), _sorted(right), strict=True)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _number(value: Any) -> Decimal | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        return Decimal(str(value))
+    except InvalidOperation:
+        return None
+
+
+def _sorted(rows: Rows) -> list[Sequence[Any]]:
+    return sorted(rows, key=lambda row: [_key(value) for value in row])
+
+
+def _key(value: Any) -> tuple[int, Any]:
+    number = _number(int(value) if isinstance(value, bool) else value)
+    if value is None:
+        return 0, ""
+    if number is not None and number.is_finite():
+        return 1, round(float(number), 4)
+    return 2, str(value)
