@@ -130,6 +130,21 @@ async def test_a_cancelled_query_is_ended_in_the_database_and_the_connection_ser
     assert (await ask(executor, "SELECT 1"))[1] == [(1,)]
 
 
+@pytest.mark.parametrize("turns", range(1, 12))
+async def test_a_query_cancelled_while_it_connects_keeps_no_connection(shop: Path, lite, turns: int):
+    executor = lite(f"sqlite+aiosqlite:///{shop}", pool_size=1)
+    query = asyncio.create_task(ask(executor, "SELECT 1"))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    query.cancel()
+    await asyncio.wait({query})
+    async with asyncio.timeout(SECONDS):
+        while executor._engine and executor._engine._engine.pool.checkedout():
+            await asyncio.sleep(0.01)
+        assert (await ask(executor, "SELECT 1"))[1] == [(1,)]
+    await executor.aclose()
+
+
 async def test_leaving_a_stream_early_frees_its_connection(executor):
     for _ in range(5):
         async with executor.open(Request(statement="SELECT a.id FROM orders a, orders b")) as stream:

@@ -174,9 +174,11 @@ class LoopLane(Lane):
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._connection: AsyncConnection | None = None
+        self._connecting: asyncio.Future[Any] | None = None
 
     def connect(self) -> asyncio.Future[Any]:
-        return asyncio.ensure_future(self._connect())
+        self._connecting = asyncio.ensure_future(self._connect())
+        return self._connecting
 
     async def _connect(self) -> Any:
         self._connection = await self._engine.connect()
@@ -190,8 +192,14 @@ class LoopLane(Lane):
         job.cancel()
 
     def abandon(self) -> None:
+        forget(asyncio.ensure_future(self._throw_away()))
+
+    async def _throw_away(self) -> None:
+        if self._connecting is not None:
+            await asyncio.wait({self._connecting})
         if self._connection is not None:
-            forget(asyncio.ensure_future(self._connection.invalidate()))
+            await self._connection.invalidate()
+            await self._connection.close()
 
 
 _alive: set[asyncio.Future[Any]] = set()
