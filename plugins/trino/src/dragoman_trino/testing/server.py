@@ -50,7 +50,7 @@ _JVM = (
 )
 # The shell outlives us: when the pipe to it closes, for whatever reason, it ends the server and tidies up.
 _KEEPER = """
-trap '' INT TERM HUP
+trap '' INT TERM HUP PIPE
 folder=$1
 shift
 exec 3<&0
@@ -58,7 +58,7 @@ exec 3<&0
 server=$!
 { cat <&3 >/dev/null; kill -KILL $server; } &
 wait $server
-echo over
+echo over 2>/dev/null
 cat <&3 >/dev/null
 rm -rf "$folder"
 """

@@ -1,0 +1,51 @@
+"""A server of ours goes with us, whatever ends us, and one that cannot start says why."""
+
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from dragoman_trino.testing import Server
+
+PROGRAM = """
+from dragoman_trino.testing import Server
+server = Server.start(catalogs={"tpch": {"connector.name": "tpch"}})
+print(server.origin, server.folder, flush=True)
+input()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_server_is_gone_when_who_started_it_is_killed():
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    origin, folder = process.stdout.readline().split()
+    assert Server.at(origin).ready
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 30
+    while Path(folder).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(folder).exists()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(f"{origin}/v1/info")
+
+
+def test_a_server_that_cannot_start_says_why():
+    with pytest.raises(RuntimeError, match=r"no\.such\.setting"):
+        Server.start(settings={"no.such.setting": "1"})
+
+
+def test_a_connector_that_is_not_there_is_told_without_naming_a_host(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    from dragoman_trino.testing.installing import installed
+
+    with pytest.raises(RuntimeError, match="trino-no-such-connector 476 could not be fetched") as raised:
+        installed("no-such-connector")
+    assert "://" not in str(raised.value)
+    assert not list((tmp_path / "dragoman" / "trino").iterdir())
