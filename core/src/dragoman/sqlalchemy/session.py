@@ -18,6 +18,8 @@ T = TypeVar("T")
 Interrupt = Callable[[Any], Awaitable[None]]
 GRACE: Final = 3.0
 """Seconds a driver has to end a statement, or to take its connection back, before we leave both behind."""
+DRAINING: Final = 0.5
+"""Seconds a driver may take to read what nobody wants of a result, and to roll back, before it is interrupted."""
 _log = logging.getLogger(__name__)
 
 
@@ -68,9 +70,10 @@ class Session:
             return True
         if self._driver_connection is None:
             return self._job.done() and not self._job.cancelled() and self._job.exception() is not None
-        return await self._ended(self._job, patience=0) and await self._ended(
-            self._lane.start(self._roll_back), patience=GRACE
-        )
+        if not await self._ended(self._job, patience=0):
+            return False
+        rolling_back = self._lane.start(self._roll_back)
+        return await self._ended(rolling_back, patience=DRAINING) and not rolling_back.cancelled()
 
     async def _ended(self, job: asyncio.Future[Any], *, patience: float) -> bool:
         """Whether `job` came to its end, with the driver's help once patience is over."""

@@ -1,7 +1,10 @@
 """What is MariaDB's own: its types to the last digit, its lexer, and what its engine refuses without us."""
 
 import dataclasses
+import gc
+import warnings
 
+import anyio
 import pytest
 from dragoman import (
     ConnectionFailed,
@@ -170,3 +173,16 @@ async def test_the_server_s_own_schemas_are_told_to_a_scope_that_names_them_only
     assert not any(table.system for table in told)
     own = (await inspector.tables(Scope(schemas=frozenset({"mysql"}), names=frozenset({"user", "db"})))).tables
     assert [(str(table.relation), table.system) for table in own] == [("mysql.db", True), ("mysql.user", True)]
+
+
+async def test_a_long_answer_left_early_gives_its_connection_back_soon(gateway):
+    """The driver would read all of it first; a connection it keeps is told by SQLAlchemy when it is collected."""
+    executor = gateway.database().executor
+    endless = "SELECT 1 FROM information_schema.columns a, information_schema.columns b, information_schema.columns c"
+    with warnings.catch_warnings(record=True) as told, anyio.fail_after(20):
+        warnings.simplefilter("always")
+        for _ in range(2 * gateway.database().config.pool_size):
+            async with executor.open(Request(statement=endless)) as stream:
+                assert await anext(stream.batches)
+        gc.collect()
+    assert [str(warning.message) for warning in told] == []
