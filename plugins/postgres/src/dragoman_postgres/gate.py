@@ -28,6 +28,9 @@ from dragoman_postgres.walk import Walk
 
 _WORD = re.compile(r"[a-zA-Z_]+")
 _READ_ONLY = "Only queries are run here: SELECT, VALUES, TABLE, and WITH in front of them."
+LONGEST_NAME = 63
+"""Bytes of an identifier (PostgreSQL's NAMEDATALEN - 1)."""
+_LONG_OPERATOR = re.compile(rf"[-+*/<>=~!@#%^&|`?]{{{LONGEST_NAME + 1}}}")
 _FALSE = frozenset({"false", "off", "0"})
 # Of EXPLAIN; what runs the query (ANALYZE) must be switched off if it is there.
 _EXPLAIN_OPTIONS = frozenset(
@@ -51,12 +54,27 @@ def judge(statement: Statement, database: Database | None = None) -> Reading:
 def _walked(statement: Statement, database: Database | None) -> Walk:
     if statement not in _walks:
         walk = Walk(database)
+        _check_operators(statement)
         try:
             _judge(statement.text, walk)
         except DragomanError as error:
             raise _in_characters(error, statement.text) from None
         _walks[statement] = walk
     return _walks[statement]
+
+
+def _check_operators(statement: Statement) -> None:
+    """Refuse an operator longer than any name: PostgreSQL's lexer takes time quadratic to it. Raises `InvalidSql`."""
+    if not _LONG_OPERATOR.search(statement.text):
+        return
+    start = end = 0
+    for token in statement.tokens:
+        if token.kind == "mark" and token.start == end:
+            end = token.end
+        else:
+            start, end = token.start, token.end
+        if token.kind == "mark" and end - start > LONGEST_NAME:
+            raise InvalidSql("An operator is too long.", suggestion="Separate operators with spaces.", offset=start)
 
 
 class PostgresGate(Validator):
