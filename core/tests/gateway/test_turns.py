@@ -80,6 +80,14 @@ async def test_fifty_callers_of_a_narrow_database_are_all_answered(narrow):
         assert [answer.rows for answer in answers] == [[[number]] for number in range(50)]
 
 
+async def test_parts_of_one_call_that_wait_side_by_side_leave_no_place_taken(narrow):
+    async with asyncio.timeout(30), Gateway.open(configured(narrow, max_concurrent=3)) as gateway:
+        for _ in range(4):
+            async with gateway.call("several"):
+                answers = await asyncio.gather(*(gateway.query("shop", f"SELECT {number}") for number in range(3)))
+            assert [answer.rows for answer in answers] == [[[0]], [[1]], [[2]]]
+
+
 async def test_the_catalog_is_read_while_statements_wait(narrow, endless, running):
     async with Gateway.open([narrow]) as gateway:
         first = asyncio.create_task(gateway.query("shop", endless))

@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from dragoman import Database, DialectError, Gateway
+from dragoman import Database, DialectError, Gateway, Relation, Table
 from dragoman.gateway import opened, watchdog
 
 GOOD = """
@@ -37,9 +37,15 @@ class OddInspector(PretendInspector):
     async def tables(self, scope):
         {inspecting}
 
+    async def details(self, tables):
+        {detailing}
+
 class OddValidator(Validator):
     async def check(self, statement, call):
         {judging}
+
+    async def state(self):
+        {remembering}
 
 class OddPlugin(PretendPlugin):
     dialect = Dialect(
@@ -61,7 +67,7 @@ class OddPlugin(PretendPlugin):
 
 plugin = OddPlugin()
 """
-PLACES = ("opening", "explaining", "closing", "inspecting", "judging")
+PLACES = ("opening", "explaining", "closing", "inspecting", "detailing", "judging", "remembering")
 
 
 @pytest.fixture
@@ -89,6 +95,11 @@ async def inspected(gateway: Gateway):
     return await gateway.database("pretend").catalog.snapshot()
 
 
+async def detailed(gateway: Gateway):
+    table = Table(relation=Relation("things", "main"))
+    return await gateway.database("pretend").inspector.details([table])
+
+
 async def explained(gateway: Gateway):
     return await gateway.explain("pretend", "SELECT 1")
 
@@ -109,6 +120,14 @@ FAULTS = {
         "OddValidator.check",
         "failed with KeyError in OddValid",
     ),
+    "leaks one of remembering": (
+        "remembering",
+        "{}['hush']",
+        queried,
+        "OddValidator.state",
+        "failed with KeyError in OddValidator.state",
+    ),
+    "tells details of nothing": ("detailing", "return []", detailed, "Inspector.details", "told of other relations"),
     "leaks one of inspecting": ("inspecting", "1 / 0", inspected, "Inspector.tables", "failed with ZeroDivisionError"),
     "tells the wrong type": (
         "inspecting",

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from dragoman.catalog import Catalog
-from dragoman.errors import ColumnNotFound, DragomanError, NotFound, TableNotFound
+from dragoman.errors import ColumnNotFound, DialectError, DragomanError, NotFound, TableNotFound
 from dragoman.gateway.tasks import Fatal
 from dragoman.model import Database, Relation
 from dragoman.plugins import Plugins
@@ -52,6 +52,10 @@ class Source:
             _log.error("%s leaked an exception for database %s", origin, self._database.name, exc_info=error)
             kind = error.kind if isinstance(error, Fatal) else type(error).__name__
             raise fault(method, origin, f"failed with {kind}" + (f" in {function}" if found else "")) from None
+
+    def fault(self, method: str, what: str) -> DialectError:
+        """Return the error of a method of the dialect's that misbehaves."""
+        return fault(method, self.origin, what)
 
     def checked(self, answer: T, kind: type[Any], method: str) -> T:
         """Return what a method answered, which must be a `kind`. Raises `DialectError`."""

@@ -36,7 +36,10 @@ class GuardedInspector(WrappedInspector):
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """As `Inspector.details`."""
-        return await self._asked("details", Sequence, lambda: self.inner.details(tables))
+        told: Sequence[Table] = await self._asked("details", Sequence, lambda: self.inner.details(tables))
+        if [table.relation for table in told] != [table.relation for table in tables]:
+            raise self._source.fault("Inspector.details", "told of other relations than it was asked for")
+        return told
 
     async def _asked(self, method: str, kind: type[Any], ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
         with self._source.ours(f"Inspector.{method}"):

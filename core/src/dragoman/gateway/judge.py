@@ -67,9 +67,13 @@ class Judge:
 
     async def _holds(self, verdict: _Verdict) -> bool:
         for validator, state in zip(self._changing, verdict.states, strict=True):
-            if await validator.state() != state:
+            if await self._state(validator) != state:
                 return False
         return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
+
+    async def _state(self, validator: Validator) -> object:
+        with self._source.ours(f"{type(validator).__name__}.state"):
+            return await validator.state()
 
     async def _checked(self, sql: str, tool: str, principal: Principal) -> _Verdict:
         statement = Statement.parse(sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
@@ -77,7 +81,8 @@ class Judge:
 
         async def look() -> None:
             nonlocal version
-            version = (await self._catalog.snapshot()).version
+            if version is None:  # of several looks the first: a catalog that changes meanwhile must end the verdict
+                version = (await self._catalog.snapshot()).version
 
         async def resolve() -> Resolution:
             await look()
@@ -92,7 +97,7 @@ class Judge:
         for validator in self._validators:
             if validator in self._changing:
                 # Before it checks: what changes meanwhile must end the verdict.
-                states.append(await validator.state())
+                states.append(await self._state(validator))
             if isinstance(validator, ReadOnly):
                 await validator.check(statement, call)
                 continue

@@ -74,8 +74,11 @@ class Turn:
 
     @asynccontextmanager
     async def and_one_of(self, others: Turns, seconds: float) -> AsyncGenerator[None]:
-        """Hold a place among `others` too; who has to wait for it leaves this one meanwhile. Raises `Busy`."""
-        waits = others.full
+        """Hold a place among `others` too; who has to wait for it leaves this one meanwhile. Raises `Busy`.
+
+        Of the parts of a call that wait side by side, the first leaves it and comes back to it.
+        """
+        waits = self._held and others.full
         if waits:
             self.leave()
         await others.enter(seconds)
