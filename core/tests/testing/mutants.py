@@ -492,6 +492,7 @@ described(
     "an_own_grammar_brings_its_own_validator",
     says="takes our own judge away",
     capabilities=CAN | {Capability.GRAMMAR},
+    judge=None,
 )
 described(
     "CallsItselfSomethingElse",
