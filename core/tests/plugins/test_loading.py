@@ -129,6 +129,14 @@ async def test_a_dialect_that_is_not_installed_is_named_with_how_to_install_it()
         assert (await gateway.query("good", "SELECT 1")).row_count == 1
 
 
+def test_another_name_of_a_dialect_of_ours_leads_to_its_distribution():
+    plugins = Plugins({})
+    for name, distribution in (("postgresql", "dragoman-postgres"), ("mysql", "dragoman-mysql")):
+        with pytest.raises(DialectError) as raised:
+            plugins.load(name)
+        assert f"`pip install {distribution}`" in raised.value.suggestion
+
+
 @pytest.mark.usefixtures("good")
 async def test_a_name_that_two_distributions_claim_is_nobody_s(install):
     for distribution in ("dragoman-first", "dragoman-second"):

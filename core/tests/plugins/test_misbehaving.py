@@ -224,9 +224,10 @@ async def test_a_plugin_that_blocks_the_event_loop_is_named_in_the_log(gateway_o
     async with gateway_of(opening="time.sleep(1.0)") as gateway:
         await queried(gateway)
         assert await answers(gateway)
-    told = [record.getMessage() for record in caplog.records if record.name == watchdog.__name__]
+    # On a slow machine the first import of a parser may be told of too.
+    told = [message for message in caplog.messages if "in OddExecutor.open;" in message]
     assert len(told) == 1
-    assert "'pretend' of dragoman-odd 2.5 has kept it for more than 0.1 seconds, in OddExecutor.open;" in told[0]
+    assert "'pretend' of dragoman-odd 2.5 has kept it for more than 0.1 seconds" in told[0]
 
 
 async def test_slow_work_that_does_not_block_is_not_told(gateway_of, monkeypatch, caplog):

@@ -240,8 +240,14 @@ def _missing(name: str, installed: Sequence[str]) -> DialectError:
     meant = f"Did you mean {near[0]!r}? Otherwise install" if near else "Install"
     return DialectError(
         f"No plugin for the dialect {name!r} is installed; installed are: {', '.join(installed) or 'none'}.",
-        suggestion=f"{meant} it, for instance `pip install dragoman-{name}`.",
+        suggestion=f"{meant} it, for instance `pip install dragoman-{_nearest_of_ours(name)}`.",
     )
+
+
+def _nearest_of_ours(name: str) -> str:
+    """The extra that a dialect's name is another name of, as `postgresql` is of `postgres`; else the name."""
+    extras = importlib.metadata.metadata("dragoman").get_all("Provides-Extra") or []
+    return next((extra for extra in extras if extra != "all" and name.startswith(extra)), name)
 
 
 def _check_enforced(dialect: Dialect, database: Database) -> None:
