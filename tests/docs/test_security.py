@@ -38,6 +38,13 @@ async def reader(server: Server, database_name: str) -> AsyncGenerator[Database]
     await server.run("DROP OWNED BY dragoman_reader; DROP ROLE dragoman_reader", database_name)
 
 
+@pytest.fixture(scope="module")
+async def sealed(server: Server, reader: Database) -> Database:
+    """The reader's database, with what every role may do taken away as well."""
+    await server.run(FOR_ALL.replace("DATABASE shop", f'DATABASE "{reader.name}"'), reader.name)
+    return reader
+
+
 async def findings(database: Database, *severities: str) -> list[Finding]:
     async with Gateway.open([database]) as gateway:
         return [finding for finding in await gateway.database().doctor() if finding.severity in severities]
@@ -49,16 +56,15 @@ async def test_the_role_reads_and_the_doctor_finds_no_danger(reader: Database):
         assert (await gateway.query(None, "SELECT count(*) FROM orders")).rows == [[1]]
 
 
-async def test_what_is_taken_from_all_leaves_no_warning(server: Server, reader: Database):
-    await server.run(FOR_ALL.replace("DATABASE shop", f'DATABASE "{reader.name}"'), reader.name)
-    assert await findings(reader, "danger", "warning") == []
+async def test_what_is_taken_from_all_leaves_no_warning(sealed: Database):
+    assert await findings(sealed, "danger", "warning") == []
 
 
 @pytest.mark.parametrize("write", WRITES)
 async def test_the_role_may_do_nothing_else_even_in_a_transaction_that_writes(
-    server: Server, reader: Database, write: str
+    server: Server, sealed: Database, write: str
 ):
-    connection = await asyncpg.connect(server.address(reader.name, user="dragoman_reader", password="..."))
+    connection = await asyncpg.connect(server.address(sealed.name, user="dragoman_reader", password="..."))
     try:
         await connection.execute("SET default_transaction_read_only = off")
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
