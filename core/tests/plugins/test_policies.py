@@ -155,3 +155,13 @@ async def test_with_policies_about_a_dialect_s_fault_is_the_dialect_s(silence, i
 def test_options_are_shown_with_their_secrets_masked(tmp_path: Path):
     shown = show(configuration(tmp_path, "[policies.silence]\nword = 'x'\ntoken = 'hush'"))
     assert shown["policies"] == {"silence": {"word": "x", "token": "***"}}
+
+
+def test_a_password_in_an_option_that_is_a_url_is_masked(tmp_path: Path):
+    given = "more = ['https://me:hu@sh@log.example/x', 'https://log.example:443/me@x', 'a:b@c']"
+    shown = show(configuration(tmp_path, f"[policies.silence]\n{given}"))
+    assert shown["policies"]["silence"]["more"] == [
+        "https://me:***@log.example/x",
+        "https://log.example:***@x",
+        "a:b@c",
+    ]

@@ -14,6 +14,8 @@ from dragoman.model import Database, Secret
 
 MASK = "***"
 _SECRET_NAME = re.compile(r"pass|secret|token|credential|(^|_)key($|_)|api_?key|sslkey", re.IGNORECASE)
+_PASSWORD = re.compile(r"(://[^:/?#\s]*:)\S*@")
+"""Of a URL wherever it stands: options may hold one, and only a plugin knows which of them do."""
 
 STARTER = """\
 # dragoman: which databases agents may query. Every key is in docs/configuration.md.
@@ -74,7 +76,7 @@ def _plain(value: Any) -> Any:
         return {name: MASK if _SECRET_NAME.search(name) else _plain(each) for name, each in value.items()}
     if is_collection(value):
         return [_plain(each) for each in (sorted(value) if isinstance(value, frozenset) else value)]
-    return str(value) if isinstance(value, Path) else value
+    return _PASSWORD.sub(rf"\g<1>{MASK}@", str(value)) if isinstance(value, str | Path) else value
 
 
 def mask_url(text: str) -> str:
