@@ -83,6 +83,14 @@ async def test_no_key_and_no_path_leads_to_a_hidden_relation(configuration):
         assert "payroll" not in f"{raised.value.message} {raised.value.suggestion}"
 
 
+async def test_a_view_s_definition_is_not_told(configuration):
+    async with Gateway.open(configuration(HIDE)) as gateway:
+        catalog = gateway.database("shop").catalog
+        for totals in (await catalog.find("totals"), *await catalog.detailed([await catalog.find("totals")])):
+            assert [column.name for column in totals.columns] == ["total"]
+            assert "payroll" not in str(totals)
+
+
 REFUSED = [
     "SELECT * FROM payroll",
     "SELECT 1 FROM PAYROLL",

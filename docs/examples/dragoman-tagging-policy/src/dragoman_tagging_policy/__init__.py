@@ -101,7 +101,7 @@ def _matches(names: Sequence[str | None], pattern: str) -> bool:
 
 
 class HidingInspector(WrappedInspector):
-    """Tells nothing of what is hidden: not as a relation, and not as what a foreign key points to."""
+    """Tells nothing of what is hidden: no relation, no foreign key that points to one, no definition that names one."""
 
     def __init__(self, inner: Inspector, hidden: Hidden) -> None:
         super().__init__(inner)
@@ -112,12 +112,16 @@ class HidingInspector(WrappedInspector):
         seen = await self.inner.tables(scope)
         return replace(seen, tables=tuple(map(self._shown, self._visible(seen.tables))))
 
+    async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
+        """As `Inspector.details`."""
+        return [self._shown(table) for table in await self.inner.details(tables)]
+
     def _visible(self, tables: Iterable[Table]) -> Iterable[Table]:
         return (table for table in tables if table.relation not in self._hidden)
 
     def _shown(self, table: Table) -> Table:
         keys = tuple(key for key in table.foreign_keys if key.references not in self._hidden)
-        return table if len(keys) == len(table.foreign_keys) else replace(table, foreign_keys=keys)
+        return replace(table, foreign_keys=keys, definition=None)
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,7 @@ class TaggingPolicy(PolicyPlugin):
 
     def wrap_inspector(self, inspector: Inspector, database: Database) -> Inspector:
         """Return an inspector that hides."""
-        return HidingInspector(inspector, self._hidden)
+        return HidingInspector(inspector, self._hidden) if self._given.hide else inspector
 
     def further_validators(self, database: Database) -> Sequence[Validator]:
         """Return the check that keeps queries from what is hidden."""
