@@ -34,6 +34,7 @@ BOMBS = {
     "a long sum": f"SELECT 1{'+1' * 30000}",
     "nested queries": f"{'SELECT * FROM (' * 2000}SELECT 1{')' * 2000}",
     "a long list": f"SELECT 1 IN ({'1,' * 30000}1)",
+    "many windows": f"SELECT {', '.join(f'sum(id) OVER (ORDER BY id + {n})' for n in range(1000))} FROM t",
     "windows": f"{FOREVER} SELECT sum(i) OVER (ORDER BY -i) FROM n",
 }
 

@@ -94,6 +94,18 @@ def test_configuration_opens_and_closes_what_it_names():
         judge(statement("SELECT * FROM other.t"), shop)
 
 
+def test_a_query_is_parsed_and_not_compiled():
+    windows = ", ".join(f"sum(x) OVER (ORDER BY x + {number})" for number in range(1000))
+    assert judge(statement(f"SELECT {windows} FROM t")).functions == ("sum",)
+
+
+@pytest.mark.parametrize(("text", "offset"), [("SELECT 'é', FROM t", 12), ("SELECT ?, FROM t", 10), ("SELECT (", 8)])
+def test_a_refusal_of_the_grammar_tells_the_place(text: str, offset: int):
+    with pytest.raises(InvalidSql) as refusal:
+        judge(statement(text))
+    assert refusal.value.offset == offset
+
+
 def test_judging_needs_no_other_parser():
     code = (
         "import sys; from dragoman.validators import check_text; from dragoman_sqlite.plugin import plugin\n"
