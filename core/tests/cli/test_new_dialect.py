@@ -85,10 +85,11 @@ def test_the_distribution_s_name_is_not_the_dialect_s(dragoman: Dragoman) -> Non
     assert "Give 'acme'." in dragoman("new-dialect", "dragoman-acme").err
 
 
-def test_a_name_that_is_taken_is_refused_with_who_has_it(dragoman: Dragoman) -> None:
-    outcome = dragoman("new-dialect", "postgresql")
+@pytest.mark.parametrize("name", ["postgresql", "postgres"])
+def test_a_name_that_is_taken_is_refused_with_who_has_it(dragoman: Dragoman, name: str) -> None:
+    outcome = dragoman("new-dialect", name)
     assert outcome.code == 2
-    assert "dragoman-postgres;" in outcome.err
+    assert f"'{name}' of dragoman-postgres " in outcome.err
 
 
 @pytest.mark.parametrize(

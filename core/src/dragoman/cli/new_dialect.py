@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_name(name: str) -> None:
-    """Raise `ConfigurationError` for a name no dialect can have, or that another distribution has already."""
+    """Raise `ConfigurationError` for a name no dialect can have, or that an installed distribution has already."""
     if not _NAME.fullmatch(name):
         raise ConfigurationError(
             f"A dialect cannot be called {name!r}: its name stands before :// in URLs and in a module's name.",
@@ -73,10 +73,10 @@ def check_name(name: str) -> None:
         )
     from dragoman.plugins import Plugins
 
-    taken = next((each.distribution for each in Plugins.discover().installed() if each.name == name), None)
-    if taken is not None and taken != f"dragoman-{name}":
+    plugins = Plugins.discover()
+    if name in plugins.names:
         raise ConfigurationError(
-            f"The dialect {name!r} is already provided by {taken}; two that claim one name stop each other.",
+            f"There is already a dialect {plugins.origin(name)}; two that claim one name stop each other.",
             suggestion="Choose another name, or uninstall that distribution.",
         )
 
