@@ -41,8 +41,8 @@ that could not be searched are named in `notices`.""",
 
 `NULL` where nulls are allowed, `PK` (`PK1`, `PK2` in key order), `UNIQUE`, `-> table.column` for a foreign key (without
 the column when it has the same name), values in braces, `GENERATED`, `IDENTITY`, the comment after ` -- `. `full` has
-objects with every fact. Indexes and constraints are part of `full` and left out of `compact`, unless asked
-otherwise.""",
+objects with every fact, a view's `definition` and what a table is `partitioned_by` among them. Indexes and
+constraints are part of `full` and left out of `compact`, unless asked otherwise.""",
     "execute_query": """Runs one read-only statement. `params` are bound to `$1`, `$2`, ... or `?`, as `placeholder` of
 the database says. `from_dialect` names the SQL the statement is written in, if it is not the database's; what ran is
 then in `sql`. A `limit` or `timeout_ms` above the configured ceiling is lowered to it. `truncated` says which limit cut
