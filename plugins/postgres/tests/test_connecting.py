@@ -154,6 +154,19 @@ async def test_a_client_certificate_is_sent(over_tcp, authority, tmp_path):
     assert isinstance(await refusal(over_tcp(user="known", password=None, sslmode="require")), ConnectionFailed)
 
 
+async def test_a_server_without_tls_is_told_with_both_ways_out():
+    if not installations():
+        pytest.skip("no PostgreSQL server can be started here")
+    server = Server.start(tcp=free_port())
+    try:
+        error = await refusal(server.configured("postgres", host="localhost", options={"sslmode": "require"}))
+    finally:
+        server.stop()
+    assert isinstance(error, ConnectionFailed)
+    assert "no TLS" in error.message
+    assert "sslmode=disable" in error.suggestion
+
+
 # Passwords
 
 

@@ -154,7 +154,7 @@ def translated(database: str, *, prefix: int = 0, length: int | None = None) -> 
             database, "no TLS connection can be made", "Check sslmode, sslrootcert and the server's certificate."
         ) from None
     except OSError as error:
-        raise unreachable(database, _reason(error)) from None
+        raise unreachable(database, *_reason(error)) from None
 
 
 def _raise(error: Exception, database: str, prefix: int, length: int | None) -> NoReturn:
@@ -235,15 +235,18 @@ def unreachable(database: str, why: str, remedy: str = "") -> ConnectionFailed:
     )
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError) -> tuple[str, ...]:
+    """What is wrong and, where the usual remedy does not fit, what to do."""
     match error:
         case ConnectionRefusedError():
-            return "nothing listens at its address"
+            return ("nothing listens at its address",)
         case FileNotFoundError():
-            return "there is no socket, certificate or file where the configuration says"
+            return ("there is no socket, certificate or file where the configuration says",)
+        case ConnectionError() if "SSL" in str(error):
+            return "the server speaks no TLS", "Enable TLS in the server; sslmode=disable does without."
         case ConnectionError():
-            return "the connection broke"
+            return ("the connection broke",)
         case _ if "getaddrinfo" in str(error) or type(error).__name__ == "gaierror":
-            return "its host is not known"
+            return ("its host is not known",)
         case _:
-            return "the network or the configuration does not allow it"
+            return ("the network or the configuration does not allow it",)
