@@ -14,7 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from dragoman import Busy, ConfigurationError, Database, Gateway, Limits, QueryTimeout, Request, ResultTooLarge
+from dragoman import (
+    Busy,
+    ConfigurationError,
+    ConnectionFailed,
+    Database,
+    Gateway,
+    Limits,
+    QueryTimeout,
+    Request,
+    ResultTooLarge,
+)
 from dragoman.testing.idleness import children
 from dragoman_sqlite.executor import SQLiteExecutor
 
@@ -146,6 +156,16 @@ async def test_who_waits_for_a_worker_in_vain_is_told_that_all_are_busy(bench):
     assert isinstance(error, Busy)
     assert error.suggestion
     assert await bench.ask(shop, "SELECT 1")
+
+
+async def test_a_system_that_starts_no_process_is_told_and_keeps_nothing_busy(bench, shop, monkeypatch):
+    with monkeypatch.context() as without:
+        without.setattr(sys, "executable", str(bench.folder / "nowhere"))
+        for _ in range(10):
+            error = await bench.fails(shop, "SELECT 1")
+            assert isinstance(error, ConnectionFailed)
+            assert "nowhere" not in error.message + error.suggestion
+    assert await answers(bench, shop)
 
 
 @HAS_PROC

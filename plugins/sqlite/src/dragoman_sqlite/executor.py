@@ -28,7 +28,7 @@ from dragoman import (
 from dragoman_sqlite.doctor import examine
 from dragoman_sqlite.frames import Columns, Failed, Report, Rows, Run, Setup, Told
 from dragoman_sqlite.options import Options
-from dragoman_sqlite.pool import Pool, Worker, WorkerDied
+from dragoman_sqlite.pool import NoWorker, Pool, Worker, WorkerDied
 from dragoman_sqlite.values import storable
 
 MEBIBYTE = 1024 * 1024
@@ -105,9 +105,15 @@ class SQLiteExecutor(Executor):
 
     @asynccontextmanager
     async def _worker(self, order: Run) -> AsyncGenerator[Worker]:
-        check_file(self._path, self._database.name)
-        async with self._pool.worker(order.timeout) as worker:
-            yield worker
+        name = self._database.name
+        check_file(self._path, name)
+        try:
+            async with self._pool.worker(order.timeout) as worker:
+                yield worker
+        except NoWorker:
+            raise _unreachable(
+                name, "no process that reads it can be started", "Raise the limits of processes, files and memory."
+            ) from None
 
     async def _next(self, worker: Worker) -> Report:
         try:

@@ -25,6 +25,10 @@ class WorkerDied(Exception):
     """The process ended in the middle of a statement."""
 
 
+class NoWorker(Exception):
+    """The system starts no process."""
+
+
 class Worker:
     """One process. `idle`: it waits for a statement; `proven`: it has answered before."""
 
@@ -42,14 +46,18 @@ class Worker:
 
     @classmethod
     async def start(cls, setup: Setup) -> Worker:
-        """Start a process with the interpreter of this one; `-P` keeps the current folder off its path."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "dragoman_sqlite.worker"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )
+        """Start a process with the interpreter of this one. Raises `NoWorker`."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                # -P keeps the current folder off its path.
+                *(sys.executable, "-P", "-m", "dragoman_sqlite.worker"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        except OSError as error:
+            raise NoWorker from error
         worker = cls(process)
         worker.send(setup)
         return worker
@@ -131,7 +139,7 @@ class Pool:
     async def worker(self, seconds: float) -> AsyncGenerator[Worker]:
         """Lend a worker for one statement; on the way out the statement is ended and the worker is clean or gone.
 
-        Raises `Busy` when none comes free within `seconds`.
+        Raises `Busy` when none comes free within `seconds`, and `NoWorker`.
         """
         worker = await self._take(seconds)
         try:
