@@ -8,7 +8,6 @@ import struct
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import anyio
@@ -36,12 +35,11 @@ SLEEP = "SELECT pg_sleep(60)"
 BUSY = "SELECT count(*) FROM pg_stat_activity WHERE state <> 'idle' AND pid <> pg_backend_pid() AND datname = $1"
 
 
-async def assert_ended(admin, name, within=1.0):
-    """No backend of the database works any more, nor holds a transaction, within a second."""
-    began = time.monotonic()
-    while await admin.fetchval(BUSY, name):
-        assert time.monotonic() - began < within, "a backend goes on"
-        await admin.execute("SELECT pg_sleep(0.02)")
+async def assert_ended(admin, name):
+    """Soon no backend of the database works any more, nor holds a transaction."""
+    with anyio.fail_after(10):
+        while await admin.fetchval(BUSY, name):
+            await admin.execute("SELECT pg_sleep(0.02)")
 
 
 async def until_running(admin, name):
@@ -268,10 +266,8 @@ async def test_looking_types_up_runs_nobody_s_functions(server):
 
 
 async def test_a_deadline_ends_the_statement_in_the_server(executor, admin, database_name):
-    began = time.monotonic()
-    error = await failure_of(executor, SLEEP, timeout=0.3)
-    assert isinstance(error, QueryTimeout)
-    assert time.monotonic() - began < 2
+    with anyio.fail_after(20):
+        assert isinstance(await failure_of(executor, SLEEP, timeout=0.3), QueryTimeout)
     await assert_ended(admin, database_name)
 
 
@@ -341,7 +337,7 @@ async def test_a_gateway_that_is_killed_leaves_no_statement_behind(server, datab
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    await assert_ended(admin, database_name, within=2.0)
+    await assert_ended(admin, database_name)
 
 
 # Lost connections

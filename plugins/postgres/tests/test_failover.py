@@ -63,6 +63,14 @@ async def until(executor, sql, wanted):
                 await asyncio.sleep(0.05)
 
 
+async def until_one_sleeps(server):
+    connection = await asyncpg.connect(server.address("postgres"))
+    with anyio.fail_after(20):
+        while not await connection.fetchval("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"):
+            await asyncio.sleep(0.01)
+    await connection.close()
+
+
 async def test_a_standby_that_is_promoted_takes_over(primary, standby):
     executor = over([standby, primary], "primary")
     assert await value_of(executor, IS_STANDBY) is False
@@ -88,7 +96,7 @@ async def test_what_prefers_a_standby_goes_to_the_primary_when_it_stops_and_come
     executor = over([primary, standby], "prefer-standby")
     assert await value_of(executor, IS_STANDBY) is True
     running = asyncio.ensure_future(failure_of(executor, "SELECT pg_sleep(60)"))
-    await asyncio.wait({running}, timeout=0.2)
+    await until_one_sleeps(standby)
     standby.halt()
     assert isinstance(await running, ConnectionFailed)
     assert await value_of(executor, IS_STANDBY) is False
