@@ -151,6 +151,12 @@ def test_the_file_asked_for_comes_first_then_the_variable_then_the_folder_then_t
     assert configure(environ=environ).databases["a"].folder == home
 
 
+def test_a_users_folder_that_cannot_be_looked_into_has_no_file(configure: Load, tmp_path: Path) -> None:
+    # The system refuses so long a name as it refuses a folder of somebody else's, the administrator's tests included.
+    with pytest.raises(ConfigurationError, match="no database"):
+        configure(environ={"XDG_CONFIG_HOME": str(tmp_path / ("x" * 300))})
+
+
 @pytest.mark.parametrize("arguments", [{"path": "no.toml"}, {"environ": {"DRAGOMAN_CONFIG": "no.toml"}}])
 def test_a_missing_file_is_an_error_that_says_how_to_write_one(configure: Load, arguments: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=r"no\.toml") as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -70,7 +71,7 @@ def find(explicit: str | Path | None, environ: Mapping[str, str], folder: Path) 
     places = [(folder, ""), (home, f"{home.name}/")]
     for place, shown in places:
         for suffix in SUFFIXES:
-            if (path := place / f"dragoman{suffix}").is_file():
+            if os.path.isfile(path := place / f"dragoman{suffix}"):  # a folder we may not enter has none
                 return path, f"{shown}{path.name}"
     return None
 
