@@ -51,9 +51,9 @@ def _exploded(node: Any) -> Any:
     maker = makers[0].unalias()
     name = makers[0].alias or ("unnest" if isinstance(maker, exp.Explode) else "generate_series")
     rows = _series(maker) if isinstance(maker, exp.GenerateSeries) else maker.this
-    alias = exp.TableAlias(this=exp.to_identifier("made"), columns=[exp.to_identifier(name)])
+    alias = exp.TableAlias(this=exp.to_identifier("made"), columns=[exp.to_identifier(name, quoted=True)])
     node.set("from_", exp.From(this=exp.Unnest(expressions=[rows], alias=alias)))
-    node.set("expressions", [exp.column(name)])
+    node.set("expressions", [exp.column(exp.to_identifier(name, quoted=True))])
     return node
 
 
@@ -210,6 +210,12 @@ def _sampled(node: Any, notes: Notes) -> Any:
     return node
 
 
+def _column(node: Any, notes: Notes) -> Any:
+    if notes.sqlite and node.name.lower() in {"rowid", "_rowid_"}:
+        raise unsupported(f"The column {node.name}", "Use a key of the table.")
+    return node
+
+
 def _star(node: Any, notes: Notes) -> Any:
     if any(node.args.values()):
         raise unsupported("* without or with changed columns", "Name the columns.")
@@ -282,6 +288,7 @@ QUERIES: dict[type[Any], Rewriter] = {
     exp.Table: _table,
     exp.Unnest: _unnested,
     exp.TableSample: _sampled,
+    exp.Column: _column,
     exp.Star: _star,
     exp.Identifier: _name,
     exp.With: _with,
