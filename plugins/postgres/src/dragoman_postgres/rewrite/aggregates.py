@@ -122,7 +122,7 @@ def _element(node: Any, notes: Notes) -> Any:
 
 
 def _contains(node: Any, notes: Notes) -> Any:
-    return ours(exp.EQ(this=node.expression, expression=exp.Any(this=exp.paren(node.this))), "boolean")
+    return exp.paren(ours(exp.EQ(this=node.expression, expression=exp.Any(this=exp.paren(node.this))), "boolean"))
 
 
 def _size(node: Any, notes: Notes) -> Any:

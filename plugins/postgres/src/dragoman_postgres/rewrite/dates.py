@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dragoman_postgres.rewrite.numbers import product
 from dragoman_postgres.rewrite.rewriting import (
     COMPARISONS,
     MOMENTS,
@@ -66,6 +67,7 @@ def _sum(node: Any, notes: Notes) -> Any:
     if "interval" in kinds:
         return _moved(node, notes)
     if not notes.trino or isinstance(node, exp.Add):
+        node = product(node, notes)
         if MOMENTS & set(kinds):
             raise unsupported("A sum or difference of dates", "Use intervals, or a function of dates.")
         return node

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Any
 
 from sqlglot import exp
@@ -48,13 +49,20 @@ def _started(value: Any, notes: Notes) -> Any:
     if is_text(value):
         if value.name.lower() == "now":
             return _now()
-        if not _MOMENT.fullmatch(value.name):
+        if not _is_moment(value.name):
             raise unsupported(f"The time value {value.name[:30]!r}", "Write YYYY-MM-DD or YYYY-MM-DD HH:MM:SS.")
     elif kind_of(value) not in {"", "date", "timestamp"}:
         raise unsupported("A number as a date", "Write dates as YYYY-MM-DD.")
     else:
         notes.add(_NOTICE)
     return cast(value, "timestamp")
+
+
+def _is_moment(written: str) -> bool:
+    try:
+        return bool(_MOMENT.fullmatch(written) and datetime.fromisoformat(written))
+    except ValueError:
+        return False
 
 
 def _now() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from sqlglot import exp
@@ -27,15 +28,20 @@ from dragoman_postgres.rewrite.rewriting import (
 
 _PLACES = "Postgres keeps more decimal places than Trino in divisions and averages."
 _HALVES = "Doubles are rounded at their 15th digit, halves away from zero."
+_INT4 = 2**31 - 1
 _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 
 
 # Arithmetic
 
 
-def _product(node: Any, notes: Notes) -> Any:
+def product(node: Any, notes: Notes) -> Any:
+    """Arithmetic whose sides are numbers; SQLite's texts become some, and its literals have 64 bits."""
     for side in ("this", "expression"):
         node.set(side, _operand(node.args[side], notes))
+    left, right = exact(node.this), exact(node.expression)
+    if notes.sqlite and left is not None and right is not None and abs(left) + abs(right) + abs(left * right) > _INT4:
+        node.set("this", cast(node.this, "bigint") if kind_of(node.this) == "integer" else node.this)
     return node
 
 
@@ -51,7 +57,7 @@ def _operand(value: Any, notes: Notes) -> Any:
 
 
 def _quotient(node: Any, notes: Notes) -> Any:
-    node = _product(node, notes)
+    node = product(node, notes)
     if notes.sqlite:
         return _quotient_of_sqlite(node, notes)
     return _quotient_of_trino(node, notes) if notes.trino else node
@@ -125,13 +131,27 @@ def _rounded(node: Any, notes: Notes) -> Any:
     value, digits = node.this, node.args.get("decimals")
     if notes.sqlite:
         value = _numeric(value, notes)
-        if isinstance(digits, exp.Neg):
-            raise unsupported("Rounding to tens or hundreds", "Divide, round, and multiply.")
+        _heed_binary(value, digits, notes)
     if kind_of(value) != "decimal" and exact(value) is None:
         if kind_of(value) != "integer":
             notes.add(_HALVES)
         value = cast(value, "numeric")
     return ours(exp.Round(this=value, decimals=digits), kind_of(node.this))
+
+
+def _heed_binary(value: Any, digits: Any, notes: Notes) -> None:
+    """SQLite rounds the binary number next to a decimal one."""
+    if isinstance(digits, exp.Neg):
+        raise unsupported("Rounding to tens or hundreds", "Divide, round, and multiply.")
+    if digits is None:
+        return
+    decimal = exact(value)
+    if decimal is None:
+        notes.add("round() rounds the decimal number, where SQLite rounds the binary one next to it.")
+    elif is_integer(digits):
+        unit = Decimal(1).scaleb(-int(digits.name))
+        if decimal.quantize(unit, ROUND_HALF_UP) != Decimal(float(decimal)).quantize(unit, ROUND_HALF_UP):
+            raise unsupported("Rounding the binary number next to a decimal one", "Write the number itself.")
 
 
 def _cut(node: Any, notes: Notes) -> Any:
@@ -211,7 +231,7 @@ def _casted_by_sqlite(node: Any, notes: Notes) -> Any:
     if name == "DECIMAL":
         return cast(_numeric(value, notes), "numeric")
     if name in _TEXTS:
-        return _text_of_sqlite(value, notes)
+        return text_of_sqlite(value, notes)
     raise unsupported(f"SQLite's cast to {node.args['to'].sql()}", "Cast to integer, real or text.")
 
 
@@ -235,13 +255,14 @@ def _whole_of_sqlite(value: Any, notes: Notes) -> Any:
     return cast(call("trunc", cast(value, "numeric")), "bigint")
 
 
-def _text_of_sqlite(value: Any, notes: Notes) -> Any:
+def text_of_sqlite(value: Any, notes: Notes) -> Any:
+    """`value` as the text that SQLite makes of it."""
     if kind_of(value) == "boolean":
         value = cast(value, "integer")
     if kind_of(value) == "real" or (exact(value) is not None and not is_integer(value) and _padded(value)):
         raise unsupported("A number with decimals as text", "Write the text itself.")
     if kind_of(value) not in {"text", "integer", "date"} and exact(value) is None:
-        notes.add("Numbers with decimals may be spelled otherwise as texts: 1.0 where SQLite writes 1, or 1.50.")
+        notes.add("Numbers with decimals are spelled otherwise as texts: 1.50 where SQLite writes 1.5.")
     return cast(value, "text")
 
 
@@ -298,8 +319,13 @@ def _timestamp_of_trino(node: Any, value: Any, sizes: list[Any]) -> Any:
     return node
 
 
+def _bits(node: Any, notes: Notes) -> Any:
+    """A function in Trino, an operator here: it needs parentheses."""
+    return exp.paren(node) if notes.trino else node
+
+
 NUMBERS: dict[type[Any], Rewriter] = {
-    exp.Mul: _product,
+    exp.Mul: product,
     exp.Div: _quotient,
     exp.Mod: _quotient,
     exp.Avg: _average,
@@ -307,6 +333,7 @@ NUMBERS: dict[type[Any], Rewriter] = {
     exp.Trunc: _cut,
     exp.Log: _logarithm,
     exp.Rand: _random,
+    **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot), _bits),
     exp.BitwiseLeftShift: _shifted,
     exp.BitwiseRightShift: _shifted,
     exp.Greatest: _extreme,

@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlglot import exp
 
+from dragoman_postgres.rewrite.numbers import text_of_sqlite
 from dragoman_postgres.rewrite.rewriting import (
     Notes,
     Rewriter,
     bare,
     binary_order,
     call,
-    cast,
     exact,
     is_integer,
     is_text,
@@ -34,13 +34,8 @@ _CONTROLS = (0xB, 0xC, *range(0x1C, 0x20))
 
 def _as_text(value: Any, notes: Notes) -> Any:
     """`value` where a text is asked for: SQLite takes anything, Postgres texts only."""
-    if not notes.sqlite:
-        return value
-    if kind_of(value) == "boolean":
-        value = cast(value, "integer")
-    if kind_of(value) == "real":
-        raise unsupported("A number with decimals as text", "Write the text itself.")
-    return value if kind_of(value) == "text" or isinstance(bare(value), exp.Null) else cast(value, "text")
+    plain = not notes.sqlite or kind_of(value) == "text" or isinstance(bare(value), exp.Null)
+    return value if plain else text_of_sqlite(value, notes)
 
 
 def _on_texts(*names: str) -> Rewriter:

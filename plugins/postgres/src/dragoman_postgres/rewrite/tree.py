@@ -18,7 +18,7 @@ from dragoman_postgres.rewrite.dates import DATES
 from dragoman_postgres.rewrite.numbers import NUMBERS
 from dragoman_postgres.rewrite.rewriting import Notes, Rewriter, is_ours, unsupported
 from dragoman_postgres.rewrite.texts import TEXTS
-from dragoman_postgres.rewrite.truth import TRUTH, numbered
+from dragoman_postgres.rewrite.truth import TRUTH, numbered, of_one_type
 
 UNKNOWN = "No rules of ours cover this pair of dialects: check the result."
 
@@ -67,6 +67,7 @@ def _select(node: Any, notes: Notes) -> Any:
             raise unsupported(clause.upper(), "Write the query without it.")
     if notes.sqlite:
         _no_bare_columns(node)
+        _no_names_of_results(node)
     return node
 
 
@@ -80,6 +81,24 @@ def _no_bare_columns(node: Any) -> None:
     for place, column in enumerate(node.expressions, 1):
         if not {str(place), column.alias_or_name.lower(), _written(column.unalias())} & grouped:
             _heed_group(column.unalias(), grouped)
+
+
+def _no_names_of_results(node: Any) -> None:
+    """SQLite's HAVING may name a column of the result."""
+    having = node.args.get("having")
+    named = {column.alias.lower() for column in node.expressions if isinstance(column, exp.Alias)}
+    grouped = {_written(key) for key in (node.args["group"].expressions if node.args.get("group") else ())}
+    for column in having.find_all(exp.Column) if having else ():
+        if not column.table and column.name.lower() in named - grouped and not column.find_ancestor(exp.AggFunc):
+            raise unsupported(f"The name of a result, {column.name}, in HAVING", "Repeat what it stands for.")
+
+
+def _united(node: Any, notes: Notes) -> Any:
+    if notes.sqlite:
+        sides = [side.unnest() for side in (node.this, node.expression)]
+        for pair in zip(*(side.selects for side in sides), strict=False):
+            of_one_type([value.unalias() for value in pair])
+    return node
 
 
 def _written(node: Any) -> str:
@@ -124,6 +143,8 @@ def _star(node: Any, notes: Notes) -> Any:
 def _column(node: Any, notes: Notes) -> Any:
     if notes.sqlite and node.name.lower() in _ROW_IDS and not node.this.quoted:
         raise unsupported("SQLite's number of a row", "Use the primary key.")
+    if notes.sqlite and node.db.lower() == "main":
+        node.set("db", None)
     return node
 
 
@@ -150,6 +171,7 @@ def _bytes(node: Any, notes: Notes) -> Any:
 REWRITES: dict[type[Any], Rewriter] = {
     exp.Select: _select,
     exp.Table: _table,
+    **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), _united),
     exp.Star: _star,
     exp.Column: _column,
     exp.Identifier: _name,

@@ -110,6 +110,7 @@ def _among(node: Any, notes: Notes) -> Any:
     if notes.sqlite:
         for value in node.expressions:
             _check(node.this, value)
+        of_one_type(node.expressions)
         if not node.expressions and not node.args.get("query"):
             return exp.false()
         if node.this.meta.get("nocase"):
@@ -127,14 +128,15 @@ def _chosen(node: Any, notes: Notes) -> Any:
     """CASE and IF: SQLite lets every branch give another type."""
     if notes.sqlite and not isinstance(node.parent, exp.Case):
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
-        _of_one_type([*(b.args["true"] for b in branches), node.args.get("default") or node.args.get("false")])
+        of_one_type([*(b.args["true"] for b in branches), node.args.get("default") or node.args.get("false")])
         if isinstance(node, exp.If) or node.this is None:
             for branch in branches:
                 branch.set("this", as_condition(branch.this))
     return node
 
 
-def _of_one_type(values: list[Any]) -> None:
+def of_one_type(values: list[Any]) -> None:
+    """Raise `Unsupported` for texts among numbers, which SQLite takes anywhere."""
     kinds = {"number" if kind_of(v) in NUMBERS | {"boolean"} else kind_of(v) for v in values if v is not None}
     if {"text", "number"} <= kinds:
         raise unsupported("A value that may be a text or a number", "Give every branch the same type.")
@@ -142,7 +144,7 @@ def _of_one_type(values: list[Any]) -> None:
 
 def _coalesced(node: Any, notes: Notes) -> Any:
     if notes.sqlite:
-        _of_one_type([node.this, *node.expressions])
+        of_one_type([node.this, *node.expressions])
     return node
 
 
