@@ -22,7 +22,7 @@ MOST_IDLE: Final = 60.0
 """Seconds after which a transaction begun ahead is left to the server, which forgets it."""
 
 _BEGIN: Final = "START TRANSACTION ISOLATION LEVEL READ UNCOMMITTED, READ ONLY"
-_STARTED: Final = "X-Trino-Started-Transaction-Id"
+_STARTED: Final = "x-trino-started-transaction-id"
 _TIMEOUT: Final = 10.0
 
 
@@ -73,7 +73,9 @@ class Transactions:
         await self._client.headers("ROLLBACK", _TIMEOUT, {HEADER: identifier})
 
     async def aclose(self) -> None:
-        """End those that were begun ahead."""
+        """End those that were begun ahead, and begin no more."""
+        self._size = 0
+        await self._client.settle()
         while (identifier := self._take()) is not None:
             try:
                 await self._end(identifier)
