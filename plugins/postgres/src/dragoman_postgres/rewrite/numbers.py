@@ -74,7 +74,7 @@ def _quotient_of_sqlite(node: Any, notes: Notes) -> Any:
                 "Write the number with a point (/ 7.0), or cast the other side to integer or real.",
             )
         notes.add("Division drops the fraction where both sides are of integer types.")
-    if not exact(node.expression):
+    if isinstance(node, exp.Mod) and not exact(node.expression):  # sqlglot heeds this for /
         node.set("expression", exp.Nullif(this=node.expression, expression=number(0)))
     return node
 
@@ -108,6 +108,7 @@ def _quotient_of_sums(node: Any) -> Any:
         *(
             test
             for side in (left, right)
+            if kind_of(side) != "integer"
             for test in (
                 exp.NEQ(this=cast(call("pg_typeof", side.copy()), "text"), expression=text("double precision")),
                 exp.EQ(this=call("scale", cast(side.copy(), "numeric")), expression=number(0)),

@@ -209,10 +209,10 @@ def _glob(node: Any, notes: Notes) -> Any:
     return exp.Like(this=_as_text(node.this, notes), expression=text(escaped))
 
 
-# Regular expressions: what Java's and Postgres' read alike
+# Regular expressions: what Trino and Postgres read alike
 
 _PIECE = r"(?:[\w \-,;:@/#!=<>&%'\"~`]|\\[.\\+*?()\[\]{}|^$/-]|\\d|\.|\[\^?(?:\w-\w|[\w .,;:@/#_])+\])"
-_SIMPLE = re.compile(rf"\^?(?:{_PIECE}|[()|]|[*+?](?![*+?])|\{{\d+(?:,\d*)?\}})*\$?")
+_SIMPLE = re.compile(rf"\^?(?:{_PIECE}|\((?!\?)|[)|]|(?:[*+?]|\{{\d+(?:,\d*)?\}})(?![*+?{{]))*\$?")
 _ONE_WAY = re.compile(rf"\^?{_PIECE}*[*+?]?{_PIECE}*\$?")
 
 
@@ -226,8 +226,11 @@ def _regex(pattern: Any, *, one_way: bool) -> Any:
         )
     if "." in pattern.name and "[^" in pattern.name:
         raise unsupported("A regular expression with both . and [^...]", "Use one of them.")
-    # Java's . takes no line break, as with Postgres' (?p).
-    return text(("(?p)" if "." in pattern.name else "") + pattern.name)
+    written = re.sub(r"\\(.)", lambda found: "[0-9]" if found[1] == "d" else found[0], pattern.name)
+    if written.endswith("$") and not written.endswith("\\$"):
+        written = written[:-1] + r"(?=\n?$)"  # before a last line break, too
+    # Trino's . takes no line break, as with Postgres' (?p).
+    return text(("(?p)" if "." in written else "") + written)
 
 
 def _only_trino(notes: Notes) -> None:
