@@ -46,9 +46,22 @@ def same_value(a: Any, b: Any, *, binary: bool) -> bool:
     if not (x.is_finite() and y.is_finite()):
         return str(x) == str(y)
     if binary or isinstance(a, float) or isinstance(b, float):
-        return abs(x - y) <= RELATIVE * max(abs(x), abs(y))
+        return _near(x, y) or _is_rounded(a, x, b, y)
     shorter, longer = sorted((x, y), key=lambda number: -int(number.as_tuple().exponent))
     return abs(shorter - longer) * 2 <= Decimal(1).scaleb(int(shorter.as_tuple().exponent)) if x != y else True
+
+
+def _near(x: Decimal, y: Decimal) -> bool:
+    return abs(x - y) <= RELATIVE * max(abs(x), abs(y))
+
+
+def _is_rounded(a: Any, x: Decimal, b: Any, y: Decimal) -> bool:
+    """Whether an exact decimal is a binary float rounded to its places."""
+    if not {type(a), type(b)} == {str, float}:
+        return False
+    exact = x if isinstance(a, str) else y
+    places = int(exact.as_tuple().exponent)
+    return places < 0 and abs(x - y) * 2 <= Decimal(1).scaleb(places)
 
 
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d:\d\d)(?:\.(\d+?)0*)?( UTC|\+00(?::00)?)?)?")
@@ -86,12 +99,19 @@ def dated(result: Result, other: Result) -> bool:
 
 
 def rounds(left: Rows, right: Rows) -> bool:
-    """Whether two exact answers that agree do so only since one has fewer decimal places."""
+    """Whether two answers that agree do so only since one has fewer decimal places."""
     return any(
-        isinstance(a, str) and isinstance(b, str) and a != b and _number(a) != _number(b)
+        _differ(a, b)
         for one, other in zip(_sorted(left), _sorted(right), strict=True)
         for a, b in zip(one, other, strict=True)
     )
+
+
+def _differ(a: Any, b: Any) -> bool:
+    x, y = _number(a), _number(b)
+    if x is None or y is None or not (x.is_finite() and y.is_finite()):
+        return False
+    return x != y if isinstance(a, str) and isinstance(b, str) else not _near(x, y)
 
 
 def _number(value: Any) -> Decimal | None:

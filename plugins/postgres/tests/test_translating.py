@@ -148,8 +148,7 @@ def test_what_sqlite_means_is_said_in_postgres(expression: str, expected: str):
 REFUSED = [
     ("trino", "try(1 / 0)", "try"),
     ("trino", "try_cast(a AS integer)", "try_cast"),
-    ("trino", "day + INTERVAL '1' DAY", "may be a date or a timestamp"),
-    ("trino", "date_trunc('month', day)", "may be a date or a timestamp"),
+    ("trino", "DATE '2024-01-01' + INTERVAL '1' HOUR", "beside a date"),
     ("trino", "DATE '2024-01-02' - DATE '2024-01-01'", "an interval in Trino"),
     ("trino", "INTERVAL '1' DAY", "interval as a value"),
     ("trino", "date_diff('month', a, b)", "date_diff of MONTH"),
@@ -205,6 +204,8 @@ def test_what_postgres_would_answer_otherwise_is_refused_by_name(source: str, ex
 NOTED = [
     ("trino", "1.0 / 3", "decimal places"),
     ("trino", "avg(a)", "decimal places"),
+    ("trino", "day + INTERVAL '1' DAY", "cast to date"),
+    ("trino", "date_trunc('month', day)", "cast to date"),
     ("trino", "round(a)", "15th digit"),
     ("trino", "approx_distinct(a)", "exact count"),
     ("trino", "upper(name)", "collation"),

@@ -47,6 +47,9 @@ _FORMATS = {
     "%T": "HH24:MI:SS",
 }  # fmt: skip
 _FORMAT = re.compile(r"%[YmdHMSjFT]|[^%A-Za-z0-9\"\\]|[A-Za-z]+")
+_MIDNIGHT = (
+    "A date plus an interval, or cut by date_trunc, is a timestamp in Postgres: cast to date where one is meant."
+)
 _CAST = "Say which: CAST(... AS date) or CAST(... AS timestamp)."
 
 
@@ -98,8 +101,10 @@ def shifted(moved: Any, moment: Any, unit: str, notes: Notes) -> Any:
         return cast(moved, "date")
     if kind in {"timestamp", "zoned"}:
         return ours(moved, kind)
-    if kind or not compared(moved):
-        raise unsupported("An interval beside what may be a date or a timestamp", _CAST)
+    if kind:
+        raise unsupported(f"An interval of {unit.lower() or 'several units'} beside a {kind}", _CAST)
+    if not compared(moved):
+        notes.add(_MIDNIGHT)
     return ours(moved, "timestamp")
 
 
@@ -183,7 +188,7 @@ def _truncated(node: Any, notes: Notes) -> Any:
         moment.meta["kind"] = ""
         return cast(moment, "date")
     if not compared(node):
-        raise unsupported("date_trunc of what may be a date or a timestamp", _CAST)
+        notes.add(_MIDNIGHT)
     return moment
 
 
