@@ -23,7 +23,7 @@ from dragoman_trino.rewrite.rewriting import (
     type_name,
     unsupported,
 )
-from dragoman_trino.rewrite.texts import SPELLED
+from dragoman_trino.rewrite.texts import LETTERS, SPELLED
 
 _WHOLE = {"INT": "integer", "BIGINT": "bigint", "SMALLINT": "smallint", "TINYINT": "tinyint", "MEDIUMINT": "integer"}
 _REAL = {"DOUBLE": "double", "FLOAT": "real"}
@@ -52,7 +52,7 @@ def _cast(node: Any, notes: Notes) -> Any:
     if name == "BOOLEAN" and not notes.sqlite:
         return _boolean(value)
     if name in {"JSON", "JSONB"} and not notes.sqlite:
-        return value if type_name(value) == "JSON" else call("json_parse", value)
+        return value if type_name(value) == "JSON" else call("json_parse", value, kind="json")
     if name == "UUID":
         return cast(value, "uuid")
     if name == "INTERVAL" and is_text(value):
@@ -101,6 +101,8 @@ def _decimal(value: Any, to: Any, notes: Notes) -> Any:
 
 def _text(value: Any, to: Any, notes: Notes) -> Any:
     size = f"varchar({to.expressions[0].name})" if to.expressions else "varchar"
+    if kind_of(value) == "json":
+        raise unsupported("JSON as text", "Use ->> for one of its values.")
     if kind_of(value) in {"timestamp", "timestamptz", "interval"}:
         raise unsupported(f"A {kind_of(value)} as text", "Use to_char(..., 'YYYY-MM-DD HH24:MI:SS').")
     if kind_of_number(value) == "double" or (notes.sqlite and kind_of_number(value) == "decimal"):
@@ -154,6 +156,17 @@ def compared(node: Any, notes: Notes) -> Any:
     return node
 
 
+def _is_nocase(node: Any) -> bool:
+    return isinstance(node, exp.Collate) and node.expression.name.lower() == "nocase"
+
+
+def _ordered(node: Any, notes: Notes) -> Any:
+    if _is_nocase(node.this):
+        node.set("this", call("lower", node.this.this))
+        notes.add(LETTERS)
+    return node
+
+
 def _sides(node: Any) -> list[Any]:
     named = [node.args.get(place) for place in ("this", "expression", "low", "high")]
     return [*named, *(node.expressions if isinstance(node, exp.In) else ())]
@@ -166,11 +179,16 @@ def is_textual_but_literal(node: Any) -> bool:
 
 def _compared_numbers(node: Any, notes: Notes) -> Any:
     """SQLite compares a number with a text as what they are; Trino refuses."""
+    if any(_is_nocase(side) for side in (node.this, node.expression)):
+        for place in ("this", "expression"):
+            side = node.args[place]
+            node.set(place, call("lower", side.this if _is_nocase(side) else side))
+        notes.add(LETTERS)
     kinds = [is_text(side) for side in (node.this, node.expression)]
     numbers = [kind_of_number(side) or is_integer(side) for side in (node.this, node.expression)]
     if notes.sqlite and any(kinds) and any(numbers):
         raise unsupported("A comparison of a text and a number", "Compare numbers with numbers.")
-    return compared(node, notes)
+    return compared(_guarded(node), notes)
 
 
 def _equals(node: Any, notes: Notes) -> Any:
@@ -207,6 +225,15 @@ def _is(node: Any, notes: Notes) -> Any:
         return exp.paren(exp.NullSafeEQ(this=exp.paren(node.this), expression=node.expression))
     if not isinstance(node.expression, exp.Null):
         raise unsupported("This IS", "Use IS NULL, IS TRUE or IS NOT DISTINCT FROM.")
+    return _guarded(node)
+
+
+def _guarded(node: Any) -> Any:
+    """Trino compares no comparison, unless it stands in parentheses."""
+    for place in ("this", "expression"):
+        side = node.args.get(place)
+        if isinstance(side, exp.Predicate) and not isinstance(side, (exp.Exists, exp.SubqueryPredicate)):
+            node.set(place, exp.paren(side.copy()))
     return node
 
 
@@ -226,6 +253,7 @@ CASTS: dict[type[Any], Rewriter] = {
     exp.LTE: _compared_numbers,
     exp.NullSafeEQ: _compared_numbers,
     exp.NullSafeNEQ: _compared_numbers,
+    exp.Ordered: _ordered,
     exp.In: _in,
     exp.Between: _between,
     exp.Is: _is,

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from dragoman_trino.rewrite.numbers import check_numbers
+from dragoman_trino.rewrite.numbers import check_numbers, folded
 from dragoman_trino.rewrite.rewriting import (
     Notes,
     Rewriter,
@@ -66,11 +66,16 @@ def _sum(node: Any, notes: Notes) -> Any:
     left, right = node.this, node.expression
     if kind_of(left) == "interval" and sign == 1:
         left, right = right, left
+    if sign == 1 and whole(left) is not None and kind_of(right) == "date":
+        left, right = right, left
     kinds = kind_of(left), kind_of(right)
     if kinds[1] == "interval":
         return _shifted(left, right, sign, notes)
     if not any(kinds):
         check_numbers(node)
+        constant = folded(node, notes)
+        if constant is not None:
+            return constant
         if sign == -1 and not _is_number(left) and not _is_number(right):
             notes.add(_DAYS)
         return node
@@ -116,13 +121,15 @@ def _shifted(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
 
 def _extract(node: Any, notes: Notes) -> Any:
     field, moment = node.name.upper(), node.expression
+    if kind_of(moment) == "interval":
+        raise unsupported("A field of an interval", "Compute it from the two moments.")
     if field in {"DOW", "DAYOFWEEK"}:
         return _whole(exp.Mod(this=call("day_of_week", moment), expression=number(7)))
     if field in {"ISODOW", "ISOYEAR"}:
         return _whole(call({"ISODOW": "day_of_week", "ISOYEAR": "year_of_week"}[field], moment))
     if field == "EPOCH":
         return call("to_unixtime", cast(moment, "timestamp(6)") if kind_of(moment) == "date" else moment)
-    if field not in _FIELDS or kind_of(moment) == "interval":
+    if field not in _FIELDS:
         raise unsupported(f"EXTRACT({field})", f"Use one of {', '.join(sorted(_FIELDS))}, DOW, ISODOW, EPOCH.")
     return exp.Extract(this=exp.Var(this=field), expression=moment)
 
@@ -172,9 +179,10 @@ def _zoned(node: Any, notes: Notes) -> Any:
             "AT TIME ZONE of what may have a time zone or not", "Cast to timestamp or timestamptz before it."
         )
     if kind == "timestamp":
-        return call("with_timezone", node.this, zone, kind="timestamptz")
+        # Shown in the session's own zone, as the source shows it.
+        there = call("with_timezone", node.this, zone)
+        return call("at_timezone", there, call("current_timezone"), kind="timestamptz")
     return cast(call("at_timezone", node.this, zone), "timestamp(6)")
-
 
 
 def made(node: Any, notes: Notes) -> Any:

@@ -30,11 +30,18 @@ def _path(node: Any) -> str:
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f'["{step}"]' for step in steps)
 
 
+def _check_one_path(node: Any) -> None:
+    if node.expressions:
+        raise unsupported("Several paths into JSON", "Extract one value at a time.")
+
+
 def _json(node: Any, notes: Notes) -> Any:
+    _check_one_path(node)
     return call("json_extract", node.this, _path(node), kind="json")
 
 
 def _json_text(node: Any, notes: Notes) -> Any:
+    _check_one_path(node)
     notes.add(_SCALARS)
     return call("json_extract_scalar", node.this, _path(node))
 
@@ -67,6 +74,12 @@ def _array(node: Any, notes: Notes) -> Any:
     return exp.Array(expressions=node.expressions)
 
 
+def _array_position(node: Any, notes: Notes) -> Any:
+    if node.args.get("start"):
+        raise unsupported("array_position() from a position", "Search the whole array.")
+    return call("nullif", call("array_position", node.this, node.expression), number(0))
+
+
 _RENAMED = {
     "cardinality": "cardinality",
     "every": "every",
@@ -85,8 +98,6 @@ def named(node: Any, notes: Notes) -> Any:
         return made(node, notes)
     if name == "octet_length":
         return call("length", call("to_utf8", *arguments))
-    if name == "array_position" and len(arguments) == 2:
-        return call("nullif", call("array_position", *arguments), number(0))
     if name in _RENAMED and len(arguments) == 1:
         return call(_RENAMED[name], arguments[0])
     return node
@@ -104,6 +115,7 @@ DOCUMENTS: dict[type[Any], Rewriter] = {
     exp.Bracket: _element,
     exp.ArraySize: _size,
     exp.ArrayToString: _array_joined,
+    exp.ArrayPosition: _array_position,
     exp.Array: _array,
     exp.Anonymous: named,
     exp.National: _same_text,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from sqlglot import exp
@@ -50,7 +50,9 @@ def kind_of_number(node: Any) -> str:
         return "whole" if node.name.isdigit() else "double" if "e" in node.name.lower() else "decimal"
     if isinstance(node, exp.Cast):
         name = type_name(node)
-        return "whole" if name in _WHOLE_TYPES else "double" if name in _DOUBLE_TYPES else _decimal_if(name == "DECIMAL")
+        return (
+            "whole" if name in _WHOLE_TYPES else "double" if name in _DOUBLE_TYPES else _decimal_if(name == "DECIMAL")
+        )
     if isinstance(node, _WHOLE):
         return "whole"
     if isinstance(node, _DOUBLE):
@@ -114,7 +116,7 @@ def _nonzero_double(node: Any) -> bool:
 def _widened(node: Any) -> Any:
     """A literal with so many decimal places that a quotient keeps them too."""
     value = exact(node)
-    if value is None or is_integer(node) or whole(node) is not None and "." not in bare(node).sql():
+    if value is None or is_integer(node) or (whole(node) is not None and "." not in bare(node).sql()):
         return node
     wide = number(f"{abs(value):.{_PLACES}f}")
     return exp.Neg(this=wide) if value < 0 else wide
@@ -134,7 +136,17 @@ def _product(node: Any, notes: Notes) -> Any:
     if any(kind_of(side) == "interval" for side in (node.this, node.expression)):
         raise unsupported("Arithmetic on an interval", "Write the whole interval as a literal.")
     check_numbers(node)
-    return node
+    return folded(node, notes) or node
+
+
+def folded(node: Any, notes: Notes) -> Any | None:
+    """Arithmetic on whole literals of SQLite's, whose integers are twice as wide as Trino's literals."""
+    left, right = whole(node.this), whole(node.expression)
+    if not notes.sqlite or left is None or right is None:
+        return None
+    value = left * right if isinstance(node, exp.Mul) else left + right if isinstance(node, exp.Add) else left - right
+    written = number(f"{abs(value)}{'' if abs(value) <= _BIGINT else 'e0'}")
+    return exp.Neg(this=written) if value < 0 else written
 
 
 def check_numbers(node: Any) -> None:
@@ -157,14 +169,27 @@ def _averaged(node: Any, notes: Notes) -> Any:
 def _rounded(node: Any, notes: Notes) -> Any:
     value, digits = node.this, node.args.get("decimals")
     if notes.sqlite:
-        if digits is not None and whole(digits) != 0:
-            notes.add("round() rounds the exact decimal where Trino's column has one, else the double.")
-        return node
+        return _rounded_double(value, digits, notes) if digits is not None else node
     if kind_of_number(value) == "double" and not digits:
         raise unsupported("round() of a double, which rounds halves to even,", "Cast to numeric first.")
     if not kind_of_number(value) and not digits:
         notes.add(_HALVES)
     return node
+
+
+def _rounded_double(value: Any, digits: Any, notes: Notes) -> Any:
+    """SQLite rounds the binary float, which is seldom a half; Trino the decimal it is written as."""
+    places = whole(digits)
+    if places is None:
+        raise unsupported("round() to a computed number of digits", "Write the number of digits.")
+    places = max(places, 0)
+    constant = bare(value)
+    if isinstance(constant, exp.Literal) and not constant.is_string:
+        rounded = Decimal(float(constant.name)).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
+        return number(f"{rounded:f}e0")
+    if places:
+        notes.add("round() of a half goes away from zero in Trino; in SQLite it follows the binary float beside it.")
+    return exp.Round(this=value, decimals=number(places))
 
 
 def _extreme(node: Any, notes: Notes) -> Any:
@@ -178,7 +203,7 @@ def _extreme(node: Any, notes: Notes) -> Any:
     # Trino's greatest() is NULL when one argument is; each falls back on the others.
     turned = (known[n:] + known[:n] for n in range(len(known)))
     fallen = [call("coalesce", *(v.copy() for v in turn)) if len(known) > 1 else turn[0] for turn in turned]
-    return call(name, *fallen) if fallen[1:] else fallen[0]
+    return call(name, *fallen) if fallen[1:] else fallen[0] if fallen else exp.Null()
 
 
 def _shifted(node: Any, notes: Notes) -> Any:
@@ -209,6 +234,12 @@ def _logarithm(node: Any, notes: Notes) -> Any:
     return call("log", node.this, node.expression) if whole(node.this) != 10 else call("log10", node.expression)
 
 
+def _paired(node: Any, notes: Notes) -> Any:
+    """Trino computes these of whole numbers in single precision."""
+    sides = {place: cast(node.args[place], "double") for place in ("this", "expression")}
+    return node.__class__(**sides)
+
+
 def _hex_number(node: Any, notes: Notes) -> Any:
     if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", node.name):
         raise unsupported("This literal of bytes", "Write two hex digits for each byte.")
@@ -230,4 +261,9 @@ NUMBERS: dict[type[Any], Rewriter] = {
     exp.Rand: _random,
     exp.Log: _logarithm,
     exp.HexString: _hex_number,
+    exp.Corr: _paired,
+    exp.CovarPop: _paired,
+    exp.CovarSamp: _paired,
+    exp.RegrSlope: _paired,
+    exp.RegrIntercept: _paired,
 }

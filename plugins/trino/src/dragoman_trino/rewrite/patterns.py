@@ -101,6 +101,8 @@ def _replaces(node: Any, notes: Notes) -> Any:
         raise unsupported("This regexp_replace()", "Use it in Trino's own SQL.")
     if not is_text(flags) or set(flags.name) not in ({"g"}, {"g", "i"}):
         raise unsupported("regexp_replace() of the first match only", "Add the flag 'g' to replace all matches.")
+    if re.search(r"\\(?![1-9])", new.name):
+        raise unsupported("This replacement", r"Use \1 to \9 and plain characters.")
     turned = re.sub(r"\\(\d)", r"$\1", new.name.replace("$", r"\$"))
     return call("regexp_replace", node.this, _regex(node.expression, "i" in flags.name, False), turned)
 

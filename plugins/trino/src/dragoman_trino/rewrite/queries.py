@@ -37,6 +37,9 @@ def _select(node: Any, notes: Notes) -> Any:
     if any(isinstance(column.unalias(), exp.Interval) for column in node.expressions):
         raise unsupported("An interval as a result", "Add it to a date or timestamp.")
     _group_by_place(node)
+    if notes.sqlite:
+        _having_meant(node)
+    _unqualify(node)
     _check_grouped(node)
     return _exploded(node)
 
@@ -78,6 +81,29 @@ def _group_by_place(node: Any) -> None:
             key.replace(exp.Literal.number(place))
 
 
+def _having_meant(node: Any) -> None:
+    """HAVING may use the new name of an aggregate in SQLite."""
+    having = node.args.get("having")
+    named = {c.alias.lower(): c.this for c in node.expressions if c.args.get("alias") and _has_aggregate(c)}
+    for column in list(having.find_all(exp.Column)) if having else ():
+        if _is_plain(column) and column.name.lower() in named and not column.find_ancestor(exp.AggFunc):
+            column.replace(exp.paren(named[column.name.lower()].copy()))
+
+
+def _unqualify(node: Any) -> None:
+    """A column of USING belongs to no table in Trino."""
+    joins = node.args.get("joins") or ()
+    shared = {name.name.lower() for join in joins for name in join.args.get("using") or ()}
+    if not shared:
+        return
+    tables = {source.alias_or_name for source in (node.args["from_"].this, *(join.this for join in joins))}
+    for column in list(node.find_all(exp.Column)):
+        if column.table in tables and column.name.lower() in shared:
+            if any(join.side for join in joins):
+                raise unsupported("A column of USING with its table's name beside an outer join", "Write ON a.x = b.x.")
+            column.set("table", None)
+
+
 def _is_plain(key: Any) -> bool:
     return isinstance(key, exp.Column) and not key.table
 
@@ -88,7 +114,9 @@ def _check_grouped(node: Any) -> None:
     aggregated = any(_has_aggregate(column) for column in node.expressions)
     if not group and not aggregated:
         return
-    parts = [key for kind in ("rollup", "cube", "grouping_sets") for key in (group.args.get(kind) or ())] if group else []
+    parts = (
+        [key for kind in ("rollup", "cube", "grouping_sets") for key in (group.args.get(kind) or ())] if group else []
+    )
     if parts:
         return
     keys = [*group.expressions] if group else []
@@ -143,6 +171,8 @@ def _join(node: Any, notes: Notes) -> Any:
 def _limited(node: Any, notes: Notes) -> Any:
     count = node.expression
     if isinstance(count, exp.Var) and count.name.upper() == "ALL":
+        return None
+    if notes.sqlite and isinstance(count, exp.Neg) and isinstance(node, exp.Limit):
         return None
     if not is_integer(count) and not isinstance(count, exp.Placeholder):
         raise unsupported(f"A {node.key.upper()} that is computed", "Write a number, or pass a parameter.")
@@ -203,6 +233,18 @@ def _unnested(node: Any, notes: Notes) -> Any:
     return node
 
 
+def _valued(node: Any, notes: Notes) -> Any:
+    """The columns of VALUES are called column1, column2 and so on where nothing else is said."""
+    alias, rows = node.args.get("alias"), node.expressions
+    if not alias and isinstance(node.parent, (exp.From, exp.Join)):
+        alias = exp.TableAlias(this=exp.to_identifier("listed"))
+        node.set("alias", alias)
+    if alias and alias.this and not alias.args.get("columns"):
+        width = len(rows[0].expressions) if isinstance(rows[0], exp.Tuple) else 1
+        alias.set("columns", [exp.to_identifier(f"column{place}") for place in range(1, width + 1)])
+    return node
+
+
 def _sampled(node: Any, notes: Notes) -> Any:
     method = node.args.get("method")
     if node.args.get("seed") or not method or method.name.upper() not in {"BERNOULLI", "SYSTEM"}:
@@ -229,6 +271,8 @@ def _name(node: Any, notes: Notes) -> Any:
 
 
 def _with(node: Any, notes: Notes) -> Any:
+    for made in node.expressions:
+        made.set("materialized", None)
     if not node.recursive:
         return node
     for made in node.expressions:
@@ -272,6 +316,12 @@ def _framed(node: Any, notes: Notes) -> Any:
     return node
 
 
+def _windowed(node: Any, notes: Notes) -> Any:
+    if isinstance(node.this, exp.Filter):
+        raise unsupported("FILTER over a window", "Use CASE WHEN inside the aggregate.")
+    return node
+
+
 def _counted(node: Any, notes: Notes) -> Any:
     counted = node.this
     if node.expressions or (isinstance(counted, exp.Distinct) and len(counted.expressions) > 1):
@@ -287,11 +337,13 @@ QUERIES: dict[type[Any], Rewriter] = {
     exp.Fetch: _fetched,
     exp.Table: _table,
     exp.Unnest: _unnested,
+    exp.Values: _valued,
     exp.TableSample: _sampled,
     exp.Column: _column,
     exp.Star: _star,
     exp.Identifier: _name,
     exp.With: _with,
+    exp.Window: _windowed,
     exp.WindowSpec: _framed,
     exp.Count: _counted,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from datetime import date
 from typing import Any
 
 from sqlglot import exp
@@ -25,7 +26,8 @@ def _value(name: str, arguments: list[Any]) -> Any:
 
 
 def _is_fixed(arguments: list[Any]) -> bool:
-    return bool(arguments) and all(map(is_text, arguments)) and all(re.match(r"[^a-z]|start", a.name) for a in arguments)
+    literal = bool(arguments) and all(map(is_text, arguments))
+    return literal and not any(re.search("now|local|utc|auto", argument.name.lower()) for argument in arguments)
 
 
 def _moment(arguments: list[Any], kind: str) -> Any:
@@ -39,11 +41,11 @@ def _moment(arguments: list[Any], kind: str) -> Any:
     clocked = kind != "date" or any(re.search("hour|minute|second", move) for move in moves)
     moment = cast(value, "timestamp(0)" if clocked else "date")
     for move in moves:
-        moment = _modified(moment, move)
+        moment = _modified(moment, move, clocked)
     return cast(moment, "date") if kind == "date" and clocked else moment
 
 
-def _modified(moment: Any, modifier: str) -> Any:
+def _modified(moment: Any, modifier: str, clocked: bool) -> Any:
     if modifier in _STARTS:
         return call("date_trunc", _STARTS[modifier], moment)
     found = _MODIFIER.fullmatch(modifier)
@@ -57,7 +59,7 @@ def _modified(moment: Any, modifier: str) -> Any:
     elapsed = exp.paren(exp.Sub(this=call("day", moment.copy()), expression=number(1)))
     day = call("date_add", "day", elapsed, moved(begin, [(amount, unit)]))
     time = call("date_diff", "second", call("date_trunc", "day", moment.copy()), moment.copy())
-    return call("date_add", "second", time, day) if "TIMESTAMP" in moment.sql().upper() else day
+    return call("date_add", "second", time, day) if clocked else day
 
 
 def _called(node: Any, notes: Notes) -> Any:
@@ -86,7 +88,16 @@ def _fixed(name: str, arguments: list[Any]) -> Any:
     value = _value(name, arguments)
     if value is None:
         return exp.Null()
+    if not _is_day(value[:10]):
+        raise unsupported(f"The day {value[:10]}", "Write one that the calendar has.")
     return cast(text(value), "date" if name == "date" else "timestamp(0)")
+
+
+def _is_day(value: str) -> bool:
+    try:
+        return bool(date.fromisoformat(value))
+    except ValueError:
+        return False
 
 
 def _strftime(arguments: list[Any], notes: Notes) -> Any:

@@ -22,7 +22,7 @@ from dragoman_trino.rewrite.rewriting import (
 )
 
 SPELLED = "As texts, timestamps, doubles and truth values of columns are spelled as Trino spells them."
-_LETTERS = "upper() and lower() change every letter in Trino, not only those the source's locale knows."
+LETTERS = "upper() and lower() change every letter in Trino, not only those the source's locale knows."
 
 
 def _substring(node: Any, notes: Notes) -> Any:
@@ -146,7 +146,7 @@ def _as_text(node: Any) -> Any:
 
     if isinstance(node, exp.Literal) and not node.is_string and not is_integer(node):
         raise unsupported("A number with decimals as text", "Write the text itself.")
-    return cast(node, "varchar") if kind_of_number(node) == "whole" else node
+    return cast(node, "varchar") if kind_of_number(node) == "whole" or isinstance(node, exp.Boolean) else node
 
 
 def _concat(node: Any, notes: Notes) -> Any:
@@ -177,13 +177,13 @@ def _cased(node: Any, notes: Notes) -> Any:
         if not node.this.name.isascii():
             raise unsupported("Changing the case of letters beyond ASCII", "Write the text as it should be.")
     else:
-        notes.add(_LETTERS)
+        notes.add(LETTERS)
     return node
 
 
 def _initials(node: Any, notes: Notes) -> Any:
     """Trino has no initcap(): every run of letters and digits starts large."""
-    notes.add(_LETTERS)
+    notes.add(LETTERS)
     first = exp.Bracket(this=exp.to_identifier("w"), expressions=[number(1)], offset=1)
     rest = exp.Bracket(this=exp.to_identifier("w"), expressions=[number(2)], offset=1)
     for part in (first, rest):
@@ -229,6 +229,8 @@ def _hex(node: Any, notes: Notes) -> Any:
 
 def _overlaid(node: Any, notes: Notes) -> Any:
     start, size = whole(node.args["from_"]), whole(node.args.get("for_"))
+    if node.args.get("for_") is None and is_text(node.expression):
+        size = len(node.expression.name)
     if start is None or start < 1 or size is None or size < 0:
         raise unsupported("overlay() at a computed position", "Join two substr() with ||.")
     before = call("substr", node.this, 1, start - 1)
@@ -249,11 +251,15 @@ def _gathered(node: Any, notes: Notes) -> Any:
     else:
         value = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
         _check_unordered(node, value, notes)
+        notes.add("Texts that are joined in no order are joined in their own.")
         keys = [exp.Ordered(this=value.copy(), nulls_first=False)]
         value = inner
-    if notes.sqlite and not is_textual(value) and not isinstance(value, exp.Distinct):
+    joined = value.expressions[0] if isinstance(value, exp.Distinct) else value
+    if notes.sqlite and not is_textual(joined):
         notes.add(SPELLED)
-        value = cast(value, "varchar")
+        spelled = cast(joined, "varchar")
+        keys = [exp.Ordered(this=spelled.copy(), nulls_first=False)] if value is not joined else keys
+        value = exp.Distinct(expressions=[spelled]) if value is not joined else spelled
     return exp.GroupConcat(this=exp.Order(this=value, expressions=keys), separator=separator)
 
 

@@ -17,12 +17,13 @@ _PREDICATES = (
 
 def make_boolean(tree: Any) -> None:
     """Give every condition below `tree` a boolean, and everything else numbers where SQLite has a truth value."""
-    for node in list(tree.walk()):
+    # Children first: a condition that is copied is done.
+    for node in reversed(list(tree.walk())):
         if isinstance(node, exp.Paren) or (isinstance(node, exp.Like) and isinstance(node.parent, exp.Escape)):
             continue
         predicate, wanted = isinstance(node, _PREDICATES), _is_condition(node)
-        if wanted and not predicate and isinstance(node, exp.Condition):
-            _put(node, lambda kept: exp.NEQ(this=in_parens(kept), expression=number(0)))
+        if wanted and not predicate:
+            _put(node, _tested)
         elif predicate and not wanted and node is not tree:
             _put(node, _numbered)
 
@@ -34,7 +35,7 @@ def _is_condition(node: Any) -> bool:
     if isinstance(parent, (exp.Where, exp.Having, exp.And, exp.Or, exp.Not)):
         return True
     if isinstance(parent, exp.Is):
-        return place == "this" and isinstance(parent.expression, exp.Boolean) or isinstance(node, exp.Boolean)
+        return (place == "this" and isinstance(parent.expression, exp.Boolean)) or isinstance(node, exp.Boolean)
     if isinstance(parent, exp.If):
         return place == "this" and not (isinstance(parent.parent, exp.Case) and parent.parent.this)
     return isinstance(parent, exp.Join) and place == "on"
@@ -43,6 +44,10 @@ def _is_condition(node: Any) -> bool:
 def _put(node: Any, build: Any) -> None:
     parent, place, index = node.parent, node.arg_key, node.index
     parent.set(place, build(node), index)
+
+
+def _tested(node: Any) -> Any:
+    return exp.NEQ(this=in_parens(node), expression=number(0))
 
 
 def _numbered(node: Any) -> Any:
