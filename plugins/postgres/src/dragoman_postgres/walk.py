@@ -14,6 +14,7 @@ from typing import Any
 from dragoman import Database, Relation, UnsafeSql, WriteDenied
 
 from dragoman_postgres.rules import allowed
+from dragoman_postgres.samples import Samples
 
 Names = frozenset[str]
 Node = dict[str, Any]
@@ -84,6 +85,7 @@ class Walk:
         self.singles: set[str] = set()
         self.types: set[str] = set()
         self.calls_in_from = False
+        self._samples = Samples()
 
     def run(self, query: Node) -> None:
         """Walk through a SELECT. Raises `WriteDenied` or `UnsafeSql`, with offsets in bytes."""
@@ -91,6 +93,7 @@ class Walk:
         while self._scopes:
             node, self._names = self._scopes.pop()
             self._enter(node)
+        self._samples.check()
 
     def _enter(self, node: Node) -> None:
         """Walk through what sees the same names."""
@@ -147,6 +150,7 @@ class Walk:
             # The system's schema is searched before any other.
             schema = "pg_catalog"
         self._check_relation(name, schema, var.get("location"))
+        self._samples.relation(f"{schema}.{name}", var.get("location"))
         self.relations[Relation(name, schema, var.get("catalogname"))] = None
 
     def _check_relation(self, name: str, schema: str | None, offset: int | None) -> None:
@@ -210,9 +214,16 @@ class Walk:
     def column(self, node: Node, key: str) -> None:
         """Check a.b: where a has no column b, b is called as a function of a."""
         fields = node[key]["fields"]
+        self._samples.columns.add(fields[-1].get("String", {}).get("sval", "*"))
         if len(fields) > 1:
             self.attributes.add(fields[-1].get("String", {}).get("sval", ""))
             self._check_projection(fields[-1], node[key].get("location"))
+
+    def alias(self, node: Node, key: str) -> None:
+        """Keep what a relation is called; with its columns renamed, anything may be any of them."""
+        self._samples.rows.add(node[key]["aliasname"])
+        if "colnames" in node[key]:
+            self._samples.columns.add("*")
 
     def indirection(self, node: Node, key: str) -> None:
         """Check (a).b, as in `column`."""
@@ -359,6 +370,7 @@ _STEPS: dict[str, _Step | None] = {
     "RangeVar": Walk.relation,
     "FuncCall": Walk.function,
     "ColumnRef": Walk.column,
+    "alias": Walk.alias,
     "A_Indirection": Walk.indirection,
     **dict.fromkeys(_JSON_WORDS, Walk.json),
     "A_Expr": Walk.operator,
