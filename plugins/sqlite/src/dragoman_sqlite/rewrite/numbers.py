@@ -11,6 +11,7 @@ from sqlglot import exp
 from dragoman_sqlite.rewrite.dates import as_moment
 from dragoman_sqlite.rewrite.rewriting import (
     POSTGRES,
+    TRINO,
     TSQL,
     Notes,
     Rewriter,
@@ -28,6 +29,8 @@ from dragoman_sqlite.rewrite.rewriting import (
     unsupported,
 )
 
+_PLACES = "SQLite keeps more decimal places than Trino in divisions and averages of decimals."
+_BINARY = "round() rounds the binary number next to a decimal one, which matters for halves."
 _WHOLE = (exp.Count, exp.Length, exp.StrPosition, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Placeholder)
 
 
@@ -38,11 +41,53 @@ def _product(node: Any, notes: Notes) -> Any:
 def _quotient(node: Any, notes: Notes) -> Any:
     if not exact(node.expression):
         notes.add("Division by zero gives NULL in SQLite.")
+    if isinstance(node, exp.Div):
+        _heed_fractions(node, notes)
     if isinstance(node, exp.Mod) and not all(
         (value := exact(side)) is None or value == value.to_integral() for side in (node.this, node.expression)
     ):
         raise unsupported("The remainder of a division of decimals", "Use whole numbers.")
     return node
+
+
+def _heed_fractions(node: Any, notes: Notes) -> None:
+    """SQLite drops the fraction where both sides are whole, of whatever type the column is that holds them."""
+    kinds = {_kind(side) for side in (node.this, node.expression)}
+    if kinds == {"whole"}:
+        return
+    if notes.source in TRINO:
+        notes.add(_PLACES)
+    if "fraction" in kinds:
+        return
+    if any(_is_sum(side) for side in (node.this, node.expression)) and "whole" in kinds:
+        raise unsupported(
+            "A division of a sum by a whole number, which drops the fraction where the sum is whole,",
+            "Write sum(x) * 1.0 / n, or cast the sum to integer.",
+        )
+    notes.add("Division drops the fraction where both sides hold whole numbers, even of a type with decimals.")
+
+
+def _kind(node: Any) -> str:
+    """`whole` or `fraction` for a number that is known to be one, else an empty text."""
+    while isinstance(node, (exp.Paren, exp.Neg)):
+        node = node.this
+    if isinstance(node, exp.Literal):
+        return "whole" if is_integer(node) else "fraction"
+    if isinstance(node, exp.Avg) or _is_real(node) or isinstance(node, exp.Cast):
+        return "whole" if isinstance(node, exp.Cast) and node.to.this.name in _INTEGERS else "fraction"
+    if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
+        kinds = {_kind(node.this), _kind(node.expression)}
+        return "fraction" if "fraction" in kinds else "whole" if kinds == {"whole"} else ""
+    if isinstance(node, exp.Sum):
+        return "whole" if _kind(node.this) == "whole" else ""
+    if isinstance(node, exp.Case):
+        given = [branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default")]
+        return "whole" if all(_kind(value) == "whole" for value in given if value is not None) else ""
+    return "whole" if isinstance(node, _WHOLE) else ""
+
+
+def _is_sum(node: Any) -> bool:
+    return node.find(exp.Sum) is not None
 
 
 def _is_real(node: Any) -> bool:
@@ -57,12 +102,14 @@ def _rounded(node: Any, notes: Notes) -> Any:
     if isinstance(node, exp.Round) and constant is not None and is_integer(digits):
         # A number with decimals is exact elsewhere; SQLite would round the binary float next to it.
         value = constant.quantize(Decimal(1).scaleb(-int(digits.name)), rounding=ROUND_HALF_UP)
-        return exp.Neg(this=number(f"{-value:f}")) if value < 0 else number(f"{value:f}")
+        return _literal(value)
     if isinstance(node, exp.Round) and notes.source in POSTGRES:
         if _is_real(node.this):
             raise unsupported("round() of a double, which rounds halves to even,", "Cast to numeric first.")
         if constant is None:
             notes.add("round() rounds halves away from zero, as it does for numeric.")
+    if isinstance(node, exp.Round) and constant is None and digits is not None:
+        notes.add(_BINARY)
     if isinstance(node.args.get("decimals"), exp.Neg):
         raise unsupported("Rounding to tens or hundreds", "Divide, round, and multiply.")
     if isinstance(node, exp.Trunc) and node.args.get("decimals"):
@@ -89,6 +136,8 @@ def _extreme(node: Any, notes: Notes) -> Any:
 
 
 def _average(node: Any, notes: Notes) -> Any:
+    if notes.source in TRINO:
+        notes.add(_PLACES)
     if notes.source in TSQL:
         notes.add("avg() of whole numbers gives decimals.")
     return node
@@ -111,12 +160,16 @@ def _cast(node: Any, notes: Notes) -> Any:
     if name in {"DOUBLE", "FLOAT"}:
         return real(_numeric(value, notes))
     if name == "DECIMAL":
+        sizes = sizes or ([38, 0] if notes.source in TRINO else [])
         scale = sizes[1] if len(sizes) > 1 else 0
+        constant = _constant(value)
+        if sizes and constant is not None:
+            return _literal(constant.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP))
         decimal = real(_numeric(value, notes))
         decimal.meta["ours"] = True
         return exp.Round(this=decimal, decimals=number(scale)) if sizes else decimal
     if name in _TEXTS:
-        return _as_text(value, sizes)
+        return _as_text(value, sizes, notes)
     if name in {"DATE", "TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"}:
         return as_moment(value, "date" if name == "DATE" else "timestamp", notes)
     if name == "TIME":
@@ -128,6 +181,15 @@ def _cast(node: Any, notes: Notes) -> Any:
     if name == "INTERVAL" and is_text(value):
         return exp.Interval(this=value)
     raise unsupported(f"A cast to {to.sql()}", "Cast to integer, double precision, numeric, text, date or timestamp.")
+
+
+def _constant(value: Any) -> Decimal | None:
+    """The number that a literal is, or a text literal holds."""
+    return Decimal(value.name.strip()) if is_text(value) and _NUMBER.fullmatch(value.name) else exact(value)
+
+
+def _literal(value: Decimal) -> Any:
+    return exp.Neg(this=number(f"{-value:f}")) if value < 0 else number(f"{value:f}")
 
 
 def _numeric(value: Any, notes: Notes) -> Any:
@@ -152,16 +214,24 @@ def _whole(value: Any, notes: Notes) -> Any:
     return case
 
 
-def _as_text(value: Any, sizes: list[int]) -> Any:
+def _as_text(value: Any, sizes: list[int], notes: Notes) -> Any:
     if is_predicate(value):
         raise unsupported("A truth value as text", "Use CASE WHEN ... THEN 'true' ELSE 'false' END.")
     if isinstance(value, exp.Literal) and not value.is_string and not is_integer(value):
         raise unsupported("A number with decimals as text", "Write the text itself.")
+    if not is_text(value) and not isinstance(value, _WHOLE) and not is_integer(value) and not is_ours(value):
+        notes.add("Numbers with decimals are spelled otherwise as texts: 1.5 or 1.0 where the source writes 1.50 or 1.")
     written = exp.Cast(this=value, to=exp.DataType.build("text"))
     return call("substr", written, number(1), number(sizes[0])) if sizes else written
 
 
+def _bits(node: Any, notes: Notes) -> Any:
+    """A function in Trino, an operator here: it needs parentheses."""
+    return exp.paren(node) if notes.source in TRINO else node
+
+
 NUMBERS: dict[type[Any], Rewriter] = {
+    **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseNot), _bits),
     exp.Mul: _product,
     exp.Div: _quotient,
     exp.Mod: _quotient,

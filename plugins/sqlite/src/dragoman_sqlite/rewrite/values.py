@@ -7,14 +7,17 @@ from typing import Any
 
 from sqlglot import exp
 
+from dragoman_sqlite.rewrite.dates import same_kind
 from dragoman_sqlite.rewrite.rewriting import (
     IGNORE_CASE,
+    TRINO,
     TSQL,
     Notes,
     Rewriter,
     call,
     exact,
     is_integer,
+    is_ours,
     is_text,
     number,
     text,
@@ -35,10 +38,29 @@ def _left(node: Any, notes: Notes) -> Any:
 
 
 def _substring(node: Any, notes: Notes) -> Any:
-    start = node.args.get("start")
+    start, length = node.args.get("start"), node.args.get("length")
     if start is None or is_text(start) or isinstance(start, exp.Neg) or exact(start) == 0:
         raise unsupported("substring by a pattern or from before the beginning", "Start at 1 or later.")
+    if not _is_positive(start):
+        raise unsupported("substr() from a computed place", "Start at a number, or at strpos() plus a number.")
+    if length is not None and not _is_positive(length):
+        node.set("length", call("max", length, number(0)))
     return node
+
+
+def _is_positive(value: Any) -> bool:
+    """Whether a number cannot be negative."""
+    while isinstance(value, exp.Paren):
+        value = value.this
+    if isinstance(value, exp.Add):
+        return _is_positive(value.this) and _is_positive(value.expression)
+    found = isinstance(value, exp.Anonymous) and is_ours(value) and value.name in {"instr", "length"}
+    return found or is_integer(value) or isinstance(value, (exp.Length, exp.StrPosition, exp.Placeholder))
+
+
+def _starts(node: Any, notes: Notes) -> Any:
+    beginning = call("substr", node.this, number(1), exp.Length(this=node.expression.copy()))
+    return exp.paren(exp.EQ(this=beginning, expression=node.expression))
 
 
 def _position(node: Any, notes: Notes) -> Any:
@@ -66,12 +88,21 @@ def _concat(node: Any, notes: Notes) -> Any:
     return exp.paren(joined)
 
 
+# What Trino's trim() takes off, and SQLite's does not: the white space of Unicode at which a line may break.
+_SPACES = (*range(0x9, 0xE), *range(0x1C, 0x21), 0x1680, *range(0x2000, 0x2007), *range(0x2008, 0x200B), 0x2028, 0x2029,
+           0x205F, 0x3000)  # fmt: skip
+
+
 def _trim(node: Any, notes: Notes) -> Any:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+    if notes.source in TRINO and node.expression is None:
+        return call(name, node.this, call("char", *(number(code) for code in _SPACES)))
     return call(name, *(part for part in (node.this, node.expression) if part))
 
 
 def _cased(node: Any, notes: Notes) -> Any:
+    if is_text(node.this) and not node.this.name.isascii():
+        raise unsupported("upper() or lower() of letters beyond ASCII", "Write the text itself.")
     notes.add("upper() and lower() change ASCII letters only.")
     return node
 
@@ -116,6 +147,9 @@ def _json_text(node: Any, notes: Notes) -> Any:
     kind = call("json_type", node.this.copy(), path)
     value = exp.Cast(this=call("json_extract", node.this.copy(), path), to=exp.DataType.build("text"))
     case = exp.Case(this=kind, default=value)
+    if notes.source in TRINO:
+        for compound in ("object", "array"):
+            case.append("ifs", exp.If(this=text(compound), true=exp.Null()))
     for truth in ("true", "false"):
         case.append("ifs", exp.If(this=text(truth), true=text(truth)))
     return case
@@ -126,6 +160,7 @@ def _json_text(node: Any, notes: Notes) -> Any:
 
 def _any(node: Any, notes: Notes) -> Any:
     """`= ANY (...)` and `<> ALL (...)` of a list or a query are IN and NOT IN."""
+    node = same_kind(node, notes)
     _heed_case(notes)
     several = node.expression
     if isinstance(node, exp.NEQ) and isinstance(several, exp.Anonymous) and several.name.lower() == "all":
@@ -171,6 +206,15 @@ def _count_if(node: Any, notes: Notes) -> Any:
     return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=number(1))]))
 
 
+def _about_distinct(node: Any, notes: Notes) -> Any:
+    notes.add("approx_distinct() became an exact count.")
+    return exp.Count(this=exp.Distinct(expressions=[node.this]))
+
+
+def _any_value(node: Any, notes: Notes) -> Any:
+    return exp.Min(this=node.this)
+
+
 def _ordered_set(node: Any, notes: Notes) -> Any:
     names = {exp.PercentileCont: "percentile_cont", exp.PercentileDisc: "percentile_disc"}
     name, order = names.get(node.this.__class__), node.expression.expressions
@@ -192,6 +236,10 @@ _RENAMED = {
 
 def _named(node: Any, notes: Notes) -> Any:
     name = _RENAMED.get(node.name.lower())
+    if node.name.lower() == "every" and len(node.expressions) == 1:
+        return exp.LogicalAnd(this=node.expressions[0])
+    if node.name.lower() == "codepoint" and notes.source in TRINO:
+        return call("unicode", *node.expressions)
     return call(name, *node.expressions) if name else node
 
 
@@ -235,6 +283,9 @@ VALUES: dict[type[Any], Rewriter] = {
     exp.In: _in,
     exp.Count: _count,
     exp.CountIf: _count_if,
+    exp.ApproxDistinct: _about_distinct,
+    exp.AnyValue: _any_value,
+    exp.StartsWith: _starts,
     exp.Length: _length,
     exp.WithinGroup: _ordered_set,
     exp.Anonymous: _named,
