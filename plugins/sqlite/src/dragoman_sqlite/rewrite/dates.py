@@ -101,6 +101,8 @@ def _is_compared(node: Any) -> bool:
 
 def _moved(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
     kind = kind_of(moment)
+    if not kind and notes.source in TRINO and isinstance(moment, exp.Column):
+        return _of_its_length(_moved(_as_timestamp(moment), interval, sign, notes), moment)
     if not kind:
         raise unsupported(
             "An interval beside what may be a date, a time or a timestamp",
@@ -119,6 +121,15 @@ def _moved(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
     return call("date" if gives == "date" else "datetime", moment, *texts, kind=gives)
 
 
+def _as_timestamp(column: Any) -> Any:
+    return call("datetime", column, kind="timestamp")
+
+
+def _of_its_length(moment: Any, column: Any) -> Any:
+    """A moment as long as what a column holds: a date's text has 10 characters, a timestamp's more."""
+    return call("substr", moment, number(1), exp.Length(this=column.copy()))
+
+
 def _sum(node: Any, notes: Notes) -> Any:
     sign = 1 if isinstance(node, exp.Add) else -1
     left, right = node.this, node.expression
@@ -132,6 +143,8 @@ def _sum(node: Any, notes: Notes) -> Any:
     kinds = kind_of(left), kind_of(right)
     if kinds[1] == "interval":
         return _moved(left, right, sign, notes)
+    if sign == -1 and notes.source in TRINO and {"date", "timestamp"} & set(kinds):
+        raise unsupported("A difference of dates, an interval in Trino,", "Use date_diff('day', a, b).")
     if kinds == ("date", "date") and sign == -1:
         return integer(exp.paren(exp.Sub(this=call("julianday", left), expression=call("julianday", right))))
     if kinds[0] == "date" and is_integer(right):
@@ -142,6 +155,9 @@ def _sum(node: Any, notes: Notes) -> Any:
             "Arithmetic between a date and what may be one",
             "Cast both sides with ::date for a number of days, or add an interval written as a literal.",
         )
+    if sign == -1 and notes.source in POSTGRES | TRINO and _from_column(left) and _from_column(right):
+        notes.add("A difference of columns is one of numbers, or of dates; cast timestamps to date.")
+        return _days_or_difference(left, right, as_interval=notes.source in TRINO)
     if sign == -1 and (_may_be_date(left) or _may_be_date(right)):
         raise unsupported(
             "A difference of what may be dates", "Cast both to date for days; write a - 1 * b for numbers."
@@ -159,6 +175,20 @@ def _may_be_date(node: Any) -> bool:
     while isinstance(node, (exp.Paren, exp.Window)):
         node = node.this
     return isinstance(node, _CHOICES) and isinstance(node.this, exp.Column)
+
+
+def _from_column(node: Any) -> bool:
+    return isinstance(node, exp.Column) or _may_be_date(node)
+
+
+def _days_or_difference(left: Any, right: Any, *, as_interval: bool) -> Any:
+    """A difference of what may be dates, which are texts, or numbers. Trino writes days as an interval's text."""
+    days = integer(exp.paren(exp.Sub(this=call("julianday", left), expression=call("julianday", right))))
+    if as_interval:
+        days = exp.DPipe(this=days, expression=text(" 00:00:00.000"))
+    is_date = exp.EQ(this=call("typeof", left.copy()), expression=text("text"))
+    difference = exp.Sub(this=left.copy(), expression=right.copy())
+    return exp.Case(ifs=[exp.If(this=is_date, true=days)], default=difference)
 
 
 def same_kind(node: Any, notes: Notes) -> Any:
@@ -246,6 +276,8 @@ def _truncated(node: Any, notes: Notes) -> Any:
         raise unsupported("date_trunc of a date, a timestamp with time zone,", "Cast it to date or timestamp.")
     if unit in _TRUNCATED:
         form = _TRUNCATED[unit]
+        if notes.source in TRINO and not kind_of(moment):
+            return _of_its_length(call("strftime", form, moment.copy()), moment)
         return call("strftime", form[:8] if stays_date else form, moment, kind="date" if stays_date else "timestamp")
     if unit == "WEEK":
         monday = call("date", moment, "weekday 0", "-6 days", kind="date")

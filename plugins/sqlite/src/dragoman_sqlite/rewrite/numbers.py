@@ -109,6 +109,8 @@ def _rounded(node: Any, notes: Notes) -> Any:
         if constant is None:
             notes.add("round() rounds halves away from zero, as it does for numeric.")
     if isinstance(node, exp.Round) and constant is None and digits is not None:
+        if isinstance(node.this, exp.Literal):
+            raise unsupported("Rounding a literal double", "Write it without an exponent.")
         notes.add(_BINARY)
     if isinstance(node.args.get("decimals"), exp.Neg):
         raise unsupported("Rounding to tens or hundreds", "Divide, round, and multiply.")

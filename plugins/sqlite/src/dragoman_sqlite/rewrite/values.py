@@ -206,6 +206,20 @@ def _count_if(node: Any, notes: Notes) -> Any:
     return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=number(1))]))
 
 
+def _gathered(node: Any, notes: Notes) -> Any:
+    if node.args.get("on_overflow"):
+        raise unsupported("LISTAGG ... ON OVERFLOW", "Leave it out.")
+    if notes.source in TRINO and node.args.get("separator") is None:
+        node.set("separator", text(""))
+    return node
+
+
+def _replaced(node: Any, notes: Notes) -> Any:
+    if notes.source in TRINO and is_text(node.expression) and not node.expression.name:
+        raise unsupported("replace() of an empty text", "Replace something.")
+    return node
+
+
 def _about_distinct(node: Any, notes: Notes) -> Any:
     notes.add("approx_distinct() became an exact count.")
     return exp.Count(this=exp.Distinct(expressions=[node.this]))
@@ -283,6 +297,8 @@ VALUES: dict[type[Any], Rewriter] = {
     exp.In: _in,
     exp.Count: _count,
     exp.CountIf: _count_if,
+    exp.GroupConcat: _gathered,
+    exp.Replace: _replaced,
     exp.ApproxDistinct: _about_distinct,
     exp.AnyValue: _any_value,
     exp.StartsWith: _starts,
