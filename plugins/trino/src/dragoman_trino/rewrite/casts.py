@@ -216,7 +216,7 @@ def _in(node: Any, notes: Notes) -> Any:
         raise unsupported("IN of an array", "Write IN with the values one by one.")
     if not node.expressions and not node.args.get("query"):
         raise unsupported("IN of nothing", "Write false.")
-    return compared(node, notes)
+    return compared(_guarded(node), notes)
 
 
 def _is(node: Any, notes: Notes) -> Any:
@@ -232,7 +232,8 @@ def _guarded(node: Any) -> Any:
     """Trino compares no comparison, unless it stands in parentheses."""
     for place in ("this", "expression"):
         side = node.args.get(place)
-        if isinstance(side, exp.Predicate) and not isinstance(side, (exp.Exists, exp.SubqueryPredicate)):
+        operator = isinstance(side, (exp.Predicate, exp.Not, exp.Connector))
+        if operator and not isinstance(side, (exp.Exists, exp.SubqueryPredicate)):
             node.set(place, exp.paren(side.copy()))
     return node
 
@@ -240,7 +241,7 @@ def _guarded(node: Any) -> Any:
 def _between(node: Any, notes: Notes) -> Any:
     if node.args.get("symmetric"):
         raise unsupported("BETWEEN SYMMETRIC", "Write the lower bound first.")
-    return compared(node, notes)
+    return compared(_guarded(node), notes)
 
 
 CASTS: dict[type[Any], Rewriter] = {

@@ -91,7 +91,7 @@ def _sum(node: Any, notes: Notes) -> Any:
 
 
 def _whole(node: Any) -> Any:
-    node.meta["number"] = "whole"
+    bare(node).meta["number"] = "whole"
     return node
 
 
@@ -124,7 +124,7 @@ def _extract(node: Any, notes: Notes) -> Any:
     if kind_of(moment) == "interval":
         raise unsupported("A field of an interval", "Compute it from the two moments.")
     if field in {"DOW", "DAYOFWEEK"}:
-        return _whole(exp.Mod(this=call("day_of_week", moment), expression=number(7)))
+        return _whole(exp.paren(exp.Mod(this=call("day_of_week", moment), expression=number(7))))
     if field in {"ISODOW", "ISOYEAR"}:
         return _whole(call({"ISODOW": "day_of_week", "ISOYEAR": "year_of_week"}[field], moment))
     if field == "EPOCH":

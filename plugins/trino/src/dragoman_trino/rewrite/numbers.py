@@ -57,7 +57,7 @@ def kind_of_number(node: Any) -> str:
         return "whole"
     if isinstance(node, _DOUBLE):
         return "double"
-    if isinstance(node, (exp.Neg, exp.Abs, exp.Sum, exp.Min, exp.Max, exp.Round, exp.Avg)):
+    if isinstance(node, (exp.Window, exp.Filter, exp.Neg, exp.Abs, exp.Sum, exp.Min, exp.Max, exp.Round, exp.Avg)):
         return kind_of_number(node.this)
     if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)):
         sides = {kind_of_number(node.this), kind_of_number(node.expression)}

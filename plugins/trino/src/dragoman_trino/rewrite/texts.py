@@ -214,7 +214,7 @@ def _character(node: Any, notes: Notes) -> Any:
 
 
 def _bits(node: Any, notes: Notes) -> Any:
-    return exp.Mul(this=_octets(node.this), expression=number(8))
+    return exp.paren(exp.Mul(this=_octets(node.this), expression=number(8)))
 
 
 def _octets(value: Any) -> Any:
