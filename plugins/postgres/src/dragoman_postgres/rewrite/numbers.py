@@ -92,13 +92,23 @@ def _quotient_of_trino(node: Any, notes: Notes) -> Any:
 
 def _may_be_sum(node: Any) -> bool:
     """Whether a value may be a sum of integers: a bigint in Trino, a numeric in Postgres."""
-    if node.find(exp.Sum):
-        return True
-    columns = {column.name.lower() for column in node.find_all(exp.Column)}
-    return any(
-        alias.alias.lower() in columns and (alias.this.find(exp.Sum) or alias.this.find(exp.Column, exp.Star) is None)
-        for alias in node.root().find_all(exp.Alias)
-    )
+    names = _names_of_sums(node.root())
+    return node.find(exp.Sum) is not None or not names.isdisjoint(c.name.lower() for c in node.find_all(exp.Column))
+
+
+def _names_of_sums(tree: Any) -> set[str]:
+    """The names that sums have in a query, or that are made of such names."""
+    names: set[str] = set()
+    found = -1
+    while found < len(names):
+        found = len(names)
+        for alias in tree.find_all(exp.Alias, exp.TableAlias):
+            made_of = alias.this if isinstance(alias, exp.Alias) else alias.parent
+            given = {column.name.lower() for column in made_of.find_all(exp.Column)}
+            if made_of.find(exp.Sum) or not names.isdisjoint(given):
+                columns = [alias.args["alias"]] if isinstance(alias, exp.Alias) else alias.args.get("columns") or []
+                names.update(column.name.lower() for column in columns)
+    return names
 
 
 def _quotient_of_sums(node: Any) -> Any:

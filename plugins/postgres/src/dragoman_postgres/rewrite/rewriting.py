@@ -140,7 +140,7 @@ _WHOLE = (
     exp.Count, exp.CountIf, exp.ApproxDistinct, exp.Length, exp.StrPosition, exp.RowNumber, exp.Rank, exp.DenseRank,
     exp.Ntile, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.Extract, exp.Unicode, exp.ArraySize,
 )  # fmt: skip
-_REAL = (exp.Sqrt, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Cbrt, exp.PercentRank, exp.CumeDist)
+_REAL = (exp.Avg, exp.Sqrt, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Cbrt, exp.PercentRank, exp.CumeDist)
 _TEXT = (
     exp.DPipe, exp.Concat, exp.ConcatWs, exp.Lower, exp.Upper, exp.Substring, exp.Replace, exp.Trim, exp.Chr,
     exp.GroupConcat, exp.Reverse, exp.Pad, exp.Translate,
@@ -214,9 +214,9 @@ def _kind_of_arithmetic(node: Any) -> str:
 
 
 def _kind_of_choice(node: Any) -> str:
-    if isinstance(node, (exp.Sum, exp.Avg)):
+    if isinstance(node, exp.Sum):
         kind = kind_of(node.this)
-        return "decimal" if isinstance(node, exp.Avg) else kind if kind in NUMBERS else "number"
+        return kind if kind in NUMBERS else "number"
     if isinstance(node, (exp.Coalesce, exp.Greatest, exp.Least)):
         return _shared([node.this, *node.expressions])
     if isinstance(node, exp.If):

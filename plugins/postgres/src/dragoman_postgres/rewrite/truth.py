@@ -157,10 +157,9 @@ def as_condition(value: Any) -> Any:
 
 
 def _clause(node: Any, notes: Notes) -> Any:
-    if notes.sqlite:
-        for side in ("this", "expression", "on"):
-            if node.args.get(side) is not None and not (side == "on") != isinstance(node, exp.Join):
-                node.set(side, as_condition(node.args[side]))
+    for side in ("on",) if isinstance(node, exp.Join) else ("this", "expression"):
+        if notes.sqlite and node.args.get(side) is not None:
+            node.set(side, as_condition(node.args[side]))
     return node
 
 
@@ -177,13 +176,13 @@ def numbered(tree: Any) -> None:
         if isinstance(node, exp.Paren) or kind_of(node) != "boolean" or is_ours(node):
             continue
         parent = parent_of(node)
-        if parent is None or isinstance(parent, _TRUTHFUL) or _is_test(node, parent):
-            continue
-        if isinstance(parent, COMPARISONS) and "boolean" in (kind_of(parent.this), kind_of(parent.expression)):
-            sides = {kind_of(parent.this), kind_of(parent.expression)}
-            if sides == {"boolean"}:
-                continue
-        node.replace(cast(node.copy(), "integer"))
+        if not (parent is None or isinstance(parent, _TRUTHFUL) or _is_test(node, parent) or _is_pair(parent)):
+            node.replace(cast(node.copy(), "integer"))
+
+
+def _is_pair(parent: Any) -> bool:
+    """Whether two truth values are compared."""
+    return isinstance(parent, COMPARISONS) and kind_of(parent.this) == kind_of(parent.expression) == "boolean"
 
 
 def _is_test(node: Any, parent: Any) -> bool:

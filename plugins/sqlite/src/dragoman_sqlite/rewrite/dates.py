@@ -247,7 +247,7 @@ def _joined(left: Any, right: Any) -> Any:
 
 
 def _extract(node: Any, notes: Notes) -> Any:
-    field = node.name.upper()
+    field: str = node.name.upper()
     return _part(_FIELDS_OF_TRINO.get(field, field) if notes.source in TRINO else field, node.expression, notes)
 
 
