@@ -92,8 +92,8 @@ FROM_POSTGRES = [
     ("select lower(a) as a, count(*) from t group by a", "SELECT LOWER(a) AS a, COUNT(*) FROM t GROUP BY a"),
     ("select a from t order by a limit all", "SELECT a FROM t ORDER BY a"),
     (
-        "with recursive c as (select 1 as n union all select n + 1 from c where n < 5) table c",
-        "WITH RECURSIVE c(n) AS (SELECT CAST(1 AS BIGINT) AS n UNION ALL SELECT n + 1 FROM c WHERE n < 5) SELECT * FROM c",
+        "with recursive c as (select 1 as n union all select n + 1 from c) table c",
+        "WITH RECURSIVE c(n) AS (SELECT CAST(1 AS BIGINT) AS n UNION ALL SELECT n + 1 FROM c) SELECT * FROM c",
     ),
     ("select t.x from t join u using (x)", "SELECT x FROM t JOIN u USING (x)"),
     ("select count(*) as skip from t", 'SELECT COUNT(*) AS "skip" FROM t'),
