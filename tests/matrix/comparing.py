@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
+
+from dragoman import Result
 
 RELATIVE = Decimal("1e-9")
 """How far two binary floats may be apart, relative to the larger."""
@@ -43,18 +46,72 @@ def same_value(a: Any, b: Any, *, binary: bool) -> bool:
     if not (x.is_finite() and y.is_finite()):
         return str(x) == str(y)
     if binary or isinstance(a, float) or isinstance(b, float):
-        return abs(x - y) <= RELATIVE * max(abs(x), abs(y))
+        return _near(x, y) or _is_rounded(a, x, b, y)
     shorter, longer = sorted((x, y), key=lambda number: -int(number.as_tuple().exponent))
     return abs(shorter - longer) * 2 <= Decimal(1).scaleb(int(shorter.as_tuple().exponent)) if x != y else True
 
 
+def _near(x: Decimal, y: Decimal) -> bool:
+    return abs(x - y) <= RELATIVE * max(abs(x), abs(y))
+
+
+def _is_rounded(a: Any, x: Decimal, b: Any, y: Decimal) -> bool:
+    """Whether an exact decimal is a binary float rounded to its places."""
+    if not {type(a), type(b)} == {str, float}:
+        return False
+    exact = x if isinstance(a, str) else y
+    places = int(exact.as_tuple().exponent)
+    return places < 0 and abs(x - y) * 2 <= Decimal(1).scaleb(places)
+
+
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d:\d\d)(?:\.(\d+?)0*)?( UTC|\+00(?::00)?)?)?")
+
+
+def comparable(result: Result, other: Result) -> list[list[Any]]:
+    """The rows of a result with its timestamps in one spelling; beside a column of dates, a midnight is its date.
+
+    Only columns that are timestamps to one of the engines are touched: the text of a timestamp is a text.
+    """
+    kinds = [(a.type, b.type) for a, b in zip(result.columns, other.columns, strict=False)]
+    moments = {place for place, pair in enumerate(kinds) if any(kind.startswith("timestamp") for kind in pair)}
+    dates = {place for place in moments if "date" in kinds[place]}
+    return [
+        [_spelled(value, place in dates) if place in moments else value for place, value in enumerate(row)]
+        for row in result.rows
+    ]
+
+
+def _spelled(value: Any, as_date: bool) -> Any:
+    found = _MOMENT.fullmatch(value) if isinstance(value, str) else None
+    if not found:
+        return value
+    day, time, fraction, zone = found.groups()
+    clock = time or "00:00:00"
+    if as_date and clock == "00:00:00" and not (fraction or "").strip("0"):
+        return day
+    return f"{day} {clock}" + (f".{fraction}" if (fraction or "").strip("0") else "") + ("+00" if zone else "")
+
+
+def dated(result: Result, other: Result) -> bool:
+    """Whether a column is a date to one engine and a timestamp to the other."""
+    pairs = [{a.type.split()[0], b.type.split()[0]} for a, b in zip(result.columns, other.columns, strict=False)]
+    return any("date" in pair and any(kind.startswith("timestamp") for kind in pair) for pair in pairs)
+
+
 def rounds(left: Rows, right: Rows) -> bool:
-    """Whether two exact answers that agree do so only since one has fewer decimal places."""
+    """Whether two answers that agree do so only since one has fewer decimal places."""
     return any(
-        isinstance(a, str) and isinstance(b, str) and a != b and _number(a) != _number(b)
+        _differ(a, b)
         for one, other in zip(_sorted(left), _sorted(right), strict=True)
         for a, b in zip(one, other, strict=True)
     )
+
+
+def _differ(a: Any, b: Any) -> bool:
+    x, y = _number(a), _number(b)
+    if x is None or y is None or not (x.is_finite() and y.is_finite()):
+        return False
+    return x != y if isinstance(a, str) and isinstance(b, str) else not _near(x, y)
 
 
 def _number(value: Any) -> Decimal | None:

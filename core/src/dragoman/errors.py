@@ -30,7 +30,10 @@ near names and a caret line. No message may hold a URL, a password, a path or a 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+_LONGEST: Final = 2_000
+"""Characters of a message: a name in it may be as long as a statement."""
 
 
 class DragomanError(Exception):
@@ -53,6 +56,8 @@ class DragomanError(Exception):
         offset: int | None = None,
         context: dict[str, Any] | None = None,
     ) -> None:
+        if len(message) > _LONGEST:
+            message = f"{message[:_LONGEST]}..."
         super().__init__(message)
         self.message = message
         self.suggestion = suggestion or self.remedy

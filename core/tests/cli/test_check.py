@@ -55,6 +55,7 @@ LINES: list[tuple[bytes, str | None]] = [
     (b"\x00", "PARAMETER_ERROR"),
     (b"[" * 100_000, "PARAMETER_ERROR"),
     (b'{"dialect": "sqlite", "sql": "' + b"(" * 100_000 + b'"}', "INVALID_SQL"),
+    (b'{"dialect": "sqlite", "sql": "SELECT ' + b"a" * 60_000 + b'()"}', "UNSAFE_SQL"),
     (b'{"dialect": "sqlite", "sql": "SELECT 2"}', None),
 ]
 
@@ -66,6 +67,7 @@ def test_every_line_gets_its_verdict_in_order_whatever_it_holds(dragoman: Dragom
     assert [verdict["code"] for verdict in verdicts] == [code for _, code in LINES]
     assert all(verdict["allow"] is (code is None) for verdict, (_, code) in zip(verdicts, LINES, strict=True))
     assert all(verdict.keys() == {"allow", "code", "reason"} for verdict in verdicts)
+    assert all(len(verdict["reason"] or "") < 3_000 for verdict in verdicts)
 
 
 def test_dialect_is_the_default_of_lines_that_do_not_say(dragoman: Dragoman) -> None:

@@ -50,6 +50,9 @@ CREATE FUNCTION differ(odd, odd) RETURNS boolean LANGUAGE sql AS 'SELECT true';
 CREATE OPERATOR <> (leftarg = odd, rightarg = odd, function = differ);
 CREATE FUNCTION upper(odd) RETURNS integer LANGUAGE sql AS 'SELECT 1';
 CREATE TABLE odds AS SELECT '1'::odd AS o;
+CREATE FUNCTION hidden.reverse(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+CREATE OPERATOR hidden.+ (leftarg = box, rightarg = integer, function = plus);
+CREATE FUNCTION "json_scalar"(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
 """
 # What a database consists of: every row, every object, every role, setting, large object, lock and prepared statement.
 SNAPSHOT = """
@@ -186,6 +189,10 @@ MADE_BY_USERS = [
     "SELECT upper(o) FROM odds",
     "SELECT '1'::odd <> '2'",
     "SELECT 1 FROM odds WHERE o <> o",
+    "SELECT pg_input_is_valid('5', 'checked')",
+    "SELECT pg_input_is_valid('5', 'public . Checked')",
+    "SELECT * FROM pg_input_error_info('{5}', 'checked array')",
+    "SELECT json_scalar(1)",
 ]
 
 
@@ -231,6 +238,7 @@ BESIDE = [
     "SELECT 1 <> 2, upper('a')",
     "SELECT c FROM held",
     "SELECT EXISTS (SELECT 1), ARRAY(SELECT 2)",
+    "SELECT reverse('a'), 1 + 1",
 ]
 
 

@@ -1,7 +1,7 @@
 """The demo's lake: asked for by name, queried, joined by declared keys."""
 
 import pytest
-from dragoman import Gateway
+from dragoman import ConnectionFailed, Gateway
 from dragoman_trino import embedded
 from dragoman_trino.plugin import plugin
 
@@ -19,6 +19,9 @@ async def test_the_lake_answers_and_comes_back_when_its_server_is_gone(tmp_path)
             result = await gateway.query("lake", "SELECT count(*) FROM lineitem JOIN orders USING (orderkey)")
             assert result.rows == [[60_175]]
             embedded._running.pop(database.port).stop()
+            with pytest.raises(ConnectionFailed, match="is starting"):
+                embedded.wake("lake", database.port, 0.1)
+            embedded.wake("lake", database.port)
             assert (await gateway.query("lake", "SELECT 1", timeout=60)).rows == [[1]]
     finally:
         embedded._running.pop(database.port).stop()

@@ -121,6 +121,25 @@ async def test_many_schemas_and_tables_are_not_all_tried(trino_server, monkeypat
     assert " more" not in found["write_access"].message
 
 
+async def test_looking_leaves_places_to_the_callers(trino_server):
+    class Counting(Client):
+        now = most = 0
+
+        async def rows(self, sql, *, timeout=30.0):
+            self.now += 1
+            self.most = max(self.most, self.now)
+            try:
+                return await super().rows(sql, timeout=timeout)
+            finally:
+                self.now -= 1
+
+    database = trino_server.configured("memory", "default")
+    client = Counting(database)
+    await examine(client, database)
+    await client.aclose()
+    assert client.most == doctor.AT_ONCE < database.pool_size
+
+
 async def test_a_user_the_server_does_not_know_is_an_error(ruled_server):
     with pytest.raises(PermissionDenied):
         await findings(ruled_server, "nobody")

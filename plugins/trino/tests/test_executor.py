@@ -11,6 +11,7 @@ from dragoman import (
     Busy,
     ConnectionFailed,
     Gateway,
+    InvalidSql,
     Limits,
     QueryCancelled,
     QueryTimeout,
@@ -290,11 +291,15 @@ async def test_the_event_loop_goes_on_while_large_answers_are_read(executor):
 
 
 class Moody:
-    """Stands before the server and answers some requests itself, as a balancer does: `moods` says how, in turn."""
+    """Stands before the server and answers some requests itself, as a balancer does: `moods` says how, in turn.
 
-    def __init__(self, server, moods):
+    `lower`: it writes the headers of answers in lower case, as those that speak HTTP/2 do.
+    """
+
+    def __init__(self, server, moods, *, lower=False):
         self._server = server
         self._moods = list(moods)
+        self._lower = lower
         self.requests = 0
 
     async def __aenter__(self):
@@ -321,6 +326,8 @@ class Moody:
         there, back = await asyncio.open_connection(self._server.host, self._server.port)
         head = head.replace(b"keep-alive", b"close")
         back.write(head + body)
+        names, _, rest = (await there.readuntil(b"\r\n\r\n")).partition(b"\r\n")
+        writer.write(names + b"\r\n" + (rest.lower() if self._lower else rest))
         while data := await there.read(65536):
             writer.write(data)
         back.close()
@@ -357,7 +364,38 @@ async def test_other_answers_are_errors_that_say_what_to_look_at(trino_server, c
 
 async def test_a_transaction_the_server_lost_is_begun_anew(executor):
     await value_of(executor, "SELECT 1")
-    await asyncio.gather(*executor._client._ending)
+    await executor._client.settle()
     identifier, since = executor._transactions._ready.pop()
     executor._transactions._ready.append((identifier[:-4] + "0000", since))
     assert await value_of(executor, "SELECT 2") == 2
+
+
+async def test_headers_in_lower_case_are_read_too(trino_server):
+    async with Moody(trino_server, [], lower=True) as moody:
+        executor = TrinoExecutor(trino_server.configured(port=moody.port))
+        assert await value_of(executor, "SELECT 1") == 1
+        await executor.aclose()
+
+
+async def test_no_transaction_outlives_the_executor_nor_are_more_begun_ahead_than_places(trino_server):
+    user = f"closing_{new_mark()}"
+    executor = TrinoExecutor(trino_server.configured(user=user, pool_size=2))
+    for _ in range(3):
+        assert await asyncio.gather(*(value_of(executor, f"SELECT {n}") for n in range(4))) == [0, 1, 2, 3]
+    await executor._client.settle()
+    assert 1 <= len(executor._transactions._ready) <= 2
+    await executor.aclose()
+    begun = f"SELECT count(*) FROM system.runtime.queries WHERE \"user\" = '{user}' AND query LIKE '{{0}}%'"
+    (started,), (ended,) = [(await trino_server.run(begun.format(word)))[0] for word in ("START", "ROLLBACK")]
+    assert started == ended
+    assert 12 <= started <= 14
+
+
+async def test_the_type_of_a_parameter_is_asked_again_once_the_table_has_changed(executor, trino_server):
+    async with trino_server.schema() as schema:
+        sql = f"SELECT a FROM {schema}.t WHERE a = ?"
+        await trino_server.run(f"CREATE TABLE {schema}.t AS SELECT 'x' AS a")
+        assert await value_of(executor, sql, "x") == "x"
+        await trino_server.run(f"DROP TABLE {schema}.t", f"CREATE TABLE {schema}.t AS SELECT 7 AS a")
+        assert isinstance(await failure_of(executor, sql, 7), InvalidSql)
+        assert await value_of(executor, sql, 7) == 7

@@ -176,7 +176,8 @@ async def test_a_scope_restricts(inspector, scope, restricted, names):
 
 
 async def test_several_schemas_are_asked_for_together(inspector):
-    told = (await inspector.tables(Scope(schemas=frozenset({"tiny", "sf1", "sf100"})))).tables
+    wanted = Scope(catalogs=frozenset({"tpch"}), schemas=frozenset({"tiny", "sf1", "sf100"}))
+    told = (await inspector.tables(wanted)).tables
     assert len(told) == 24
     assert all(table.columns for table in told)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
 from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
@@ -34,6 +35,12 @@ class CatalogReader(PostgresInspector):
         await self.connections.aclose()
 
 
+def _rewrite(tree: Any) -> Any:
+    from dragoman_postgres.rewrite import rewrite  # sqlglot is slow to import, and few queries need it
+
+    return rewrite(tree)
+
+
 class PostgresPlugin(DialectPlugin):
     """PostgreSQL 13 and later, read only."""
 
@@ -49,6 +56,7 @@ class PostgresPlugin(DialectPlugin):
         folding="lower",
         reserved=RESERVED,
         default_schema="public",
+        rewrite=_rewrite,
         judge=judge,
     )
 

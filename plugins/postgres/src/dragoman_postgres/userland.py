@@ -14,23 +14,29 @@ from dragoman_postgres.rules.policy import patterns, read_policy
 
 # Whoever may create functions and operators must not take the calls of what follows.
 _SAFE_PATH = "SET LOCAL search_path = pg_catalog, pg_temp"
+# Where names without schema are looked for: what lies elsewhere takes nobody's calls.
+_PATH = "SELECT pg_catalog.current_schemas(true)"
 # What the system brings has numbers below 16384, wherever it lies.
 _MADE = """
 WITH RECURSIVE trusted AS (
   SELECT d.classid, d.objid FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
   WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND e.extname = ANY ($1)
+), path AS (
+  SELECT oid FROM pg_namespace WHERE nspname = ANY ($4::name[])
 ), base AS (
   SELECT t.oid FROM pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem
   WHERE t.oid >= 16384 AND t.typtype = 'b' AND coalesce(e.oid >= 16384 AND e.typtype = 'b', true)
     AND coalesce(e.oid, t.oid) NOT IN (SELECT objid FROM trusted WHERE classid = 'pg_type'::regclass)
 ), made AS (
   SELECT oid, proname, provolatile, pronargs > 0 AND pronargs - pronargdefaults <= 1 AS single, proargtypes[0] AS first,
-    (proargtypes::oid[])[0:pronargs - pronargdefaults - 1] && ARRAY(SELECT oid FROM base) AS bound
+    (proargtypes::oid[])[0:pronargs - pronargdefaults - 1] && ARRAY(SELECT oid FROM base) AS bound,
+    pronamespace IN (SELECT oid FROM path) AS reachable
   FROM pg_proc
   WHERE oid >= 16384 AND oid NOT IN (SELECT objid FROM trusted WHERE classid = 'pg_proc'::regclass)
 ), operators AS (
   SELECT oprname, ARRAY[oprleft, oprright] && ARRAY(SELECT oid FROM base) AS bound FROM pg_operator
-  WHERE oid >= 16384 AND oid NOT IN (SELECT objid FROM trusted WHERE classid = 'pg_operator'::regclass)
+  WHERE oid >= 16384 AND oprnamespace IN (SELECT oid FROM path)
+    AND oid NOT IN (SELECT objid FROM trusted WHERE classid = 'pg_operator'::regclass)
 ), casts AS (
   SELECT castsource, casttarget FROM pg_cast
   WHERE oid >= 16384 AND castfunc <> 0 AND oid NOT IN (
@@ -69,9 +75,10 @@ WITH RECURSIVE trusted AS (
   UNION SELECT u.reader FROM uses u JOIN active a ON a.oid = u.used WHERE u.kind = 'pg_class'::regclass
 )
 SELECT CASE WHEN bound THEN 'bound' ELSE 'function' END AS kind, proname::text AS name, NULL::text AS schema FROM made
-UNION SELECT 'single', proname, NULL FROM made WHERE single
+  WHERE reachable
+UNION SELECT 'single', proname, NULL FROM made WHERE single AND reachable
 UNION SELECT 'attribute', proname, NULL FROM made JOIN pg_type t ON t.oid = made.first
-  WHERE single AND t.typtype IN ('c', 'p')
+  WHERE single AND reachable AND t.typtype IN ('c', 'p')
     AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = t.typrelid AND a.attname = proname)
 UNION SELECT CASE WHEN bound THEN 'bound' ELSE 'operator' END, oprname, NULL FROM operators
 UNION SELECT 'type', typname, NULL FROM pg_type WHERE oid IN (
@@ -165,13 +172,14 @@ class Remembered:
 
     async def _read(self) -> Userland:
         async with self._reader.connections.borrow() as connection:
+            path = await connection.fetchval(_PATH)
             await connection.execute(_SAFE_PATH)
             stamp = await connection.fetchrow(_STAMP)
             if self._calling is None or self._calling[0] != stamp:
                 rows = await connection.fetch(_CALLING, patterns(self._policy["volatile"]))
                 self._calling = stamp, [row[0] for row in rows]
             trusted = [*self._policy["extensions"]["names"].split(), "postgis"]
-            made = await connection.fetch(_MADE, trusted, self._foreign, self._calling[1])
+            made = await connection.fetch(_MADE, trusted, self._foreign, self._calling[1], path)
         found: dict[str, set[Any]] = {field.name: set() for field in fields(Userland)}
         for kind, name, schema in made:
             found[kind].add(Relation(name, schema) if schema else name)

@@ -6,6 +6,7 @@ listed below is refused, so that a later grammar cannot bring in what nobody has
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from dragoman import Database, Relation, UnsafeSql, WriteDenied
 
 from dragoman_postgres.rules import allowed
+from dragoman_postgres.samples import Samples
 
 Names = frozenset[str]
 Node = dict[str, Any]
@@ -83,6 +85,7 @@ class Walk:
         self.singles: set[str] = set()
         self.types: set[str] = set()
         self.calls_in_from = False
+        self._samples = Samples()
 
     def run(self, query: Node) -> None:
         """Walk through a SELECT. Raises `WriteDenied` or `UnsafeSql`, with offsets in bytes."""
@@ -90,6 +93,7 @@ class Walk:
         while self._scopes:
             node, self._names = self._scopes.pop()
             self._enter(node)
+        self._samples.check()
 
     def _enter(self, node: Node) -> None:
         """Walk through what sees the same names."""
@@ -146,6 +150,7 @@ class Walk:
             # The system's schema is searched before any other.
             schema = "pg_catalog"
         self._check_relation(name, schema, var.get("location"))
+        self._samples.relation(f"{schema}.{name}", var.get("location"))
         self.relations[Relation(name, schema, var.get("catalogname"))] = None
 
     def _check_relation(self, name: str, schema: str | None, offset: int | None) -> None:
@@ -191,9 +196,15 @@ class Walk:
         if name == "ts_rewrite":  # with two, the second is a query given as text
             return len(arguments) == 3
         if name == "current_setting" and arguments:
-            setting = arguments[0].get("A_Const", {}).get("sval", {}).get("sval")
-            return isinstance(setting, str) and setting.lower() in self._rules.settings
+            return _literal(arguments[0]).lower() in self._rules.settings
+        if name in ("pg_input_is_valid", "pg_input_error_info") and len(arguments) == 2:
+            return self._names_type(_literal(arguments[1]))
         return False
+
+    def _names_type(self, text: str) -> bool:
+        """Whether a text names a type plainly; its words are kept as if it were cast to."""
+        self.types.update(_TYPE_WORD.findall(text.lower()))
+        return _TYPE_TEXT.fullmatch(text) is not None
 
     def _instead_of(self, name: str) -> str:
         near = get_close_matches(name, self._rules.functions, n=3)
@@ -203,9 +214,16 @@ class Walk:
     def column(self, node: Node, key: str) -> None:
         """Check a.b: where a has no column b, b is called as a function of a."""
         fields = node[key]["fields"]
+        self._samples.columns.add(fields[-1].get("String", {}).get("sval", "*"))
         if len(fields) > 1:
             self.attributes.add(fields[-1].get("String", {}).get("sval", ""))
             self._check_projection(fields[-1], node[key].get("location"))
+
+    def alias(self, node: Node, key: str) -> None:
+        """Keep what a relation is called; with its columns renamed, anything may be any of them."""
+        self._samples.rows.add(node[key]["aliasname"])
+        if "colnames" in node[key]:
+            self._samples.columns.add("*")
 
     def indirection(self, node: Node, key: str) -> None:
         """Check (a).b, as in `column`."""
@@ -271,6 +289,10 @@ class Walk:
                 offset=offset,
             )
 
+    def json(self, node: Node, key: str) -> None:
+        """Keep in mind that servers before this grammar take JSON's words for functions of anybody's."""
+        self.plain.update(_JSON_WORDS[key])
+
     def type(self, node: Node, key: str) -> None:
         """Keep the name of a type."""
         *schema, name = _strings(node[key]["names"])
@@ -314,6 +336,9 @@ _BETWEEN = {
     "AEXPR_NOT_BETWEEN": ("<", ">"),
     "AEXPR_NOT_BETWEEN_SYM": ("<", ">"),
 }
+# The words of a type as text; quotes, which could hide a name, are not among them.
+_TYPE_TEXT = re.compile(r"[\w\s.,()\[\]]+", re.ASCII)
+_TYPE_WORD = re.compile(r"\w+", re.ASCII)
 _MEMBER_FACTS = frozenset({"ctename", "aliascolnames", "ctematerialized", "location", "cterecursive"})
 
 
@@ -329,13 +354,25 @@ def _unknown(walk: Walk, node: Node, key: str) -> None:
     )
 
 
+_JSON_WORDS = {
+    "JsonFuncExpr": ("json_exists", "json_query", "json_value"),
+    "JsonParseExpr": ("json",),
+    "JsonScalarExpr": ("json_scalar",),
+    "JsonSerializeExpr": ("json_serialize",),
+    "JsonObjectConstructor": ("json_object",),
+    "JsonArrayConstructor": ("json_array",),
+    "JsonObjectAgg": ("json_objectagg",),
+    "JsonArrayAgg": ("json_arrayagg",),
+}
 _STEPS: dict[str, _Step | None] = {
     **dict.fromkeys(_SKIPPED.split()),
     **dict.fromkeys(_THROUGH.split(), _through),
     "RangeVar": Walk.relation,
     "FuncCall": Walk.function,
     "ColumnRef": Walk.column,
+    "alias": Walk.alias,
     "A_Indirection": Walk.indirection,
+    **dict.fromkeys(_JSON_WORDS, Walk.json),
     "A_Expr": Walk.operator,
     "CaseExpr": Walk.case,
     "JoinExpr": Walk.join,
@@ -348,6 +385,11 @@ _STEPS: dict[str, _Step | None] = {
     "intoClause": Walk.into,
     "lockingClause": Walk.lock,
 }
+
+
+def _literal(argument: Any) -> str:
+    """The text of a literal; empty for whatever else."""
+    return str(argument.get("A_Const", {}).get("sval", {}).get("sval", ""))
 
 
 def _strings(parts: list[Any]) -> Iterator[str]:

@@ -56,7 +56,7 @@ class Running:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Those of the answers so far."""
+        """Those of the answers so far, named in lower case."""
         return self._exchange.headers
 
     async def page(self, handle: Callable[[Page], T]) -> T | None:
@@ -145,7 +145,7 @@ class Client:
         return rows
 
     async def headers(self, sql: str, timeout: float, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """Run a statement that answers in headers, and return those."""
+        """Run a statement that answers in headers, and return those, named in lower case."""
         async with self.run(Sent(sql=sql, timeout=timeout, headers=headers)) as running:
             while await running.page(_rows) is not None:
                 pass
@@ -181,14 +181,18 @@ class Client:
         await asyncio.shield(self.later(work))
 
     def later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Let some work end by itself; `aclose` waits for it."""
+        """Let some work end by itself; `settle` waits for it."""
         task = asyncio.get_running_loop().create_task(work)
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
         return task
 
+    async def settle(self) -> None:
+        """Wait for what ends by itself."""
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
     async def aclose(self) -> None:
         """Close the connections, once what is ending has ended."""
-        await asyncio.gather(*self._ending, return_exceptions=True)
+        await self.settle()
         self.connector.close()
         self._workers.stop()

@@ -73,7 +73,7 @@ class Connector:
         import requests
 
         if self.options.embedded:
-            embedded.wake(self.database.name, self.port)
+            embedded.wake(self.database.name, self.port, seconds)
         session = requests.Session()
         self._connect(session)
         sign_in(session, self._method)

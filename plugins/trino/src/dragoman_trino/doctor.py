@@ -7,6 +7,7 @@ left to the client (SET: the server answers with what to send from then on, whic
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 MOST_TRIED = 20
 """Schemas, and tables, that are tried: a lake has thousands, and rights seldom differ from one to the next."""
+AT_ONCE = 2
+"""Statements asked at once: callers wait for the same places, and a gateway looks while they do."""
 SHOWN = 5
 PROBE = "dragoman_probe"
 """No table and no user has this name."""
@@ -32,12 +35,12 @@ READ_ONLY_CONNECTORS = frozenset({"system", "tpch", "tpcds", "jmx", "prometheus"
 UNKNOWN_QUERY = "CALL system.runtime.kill_query('20010101_000000_00000_aaaaa', 'dragoman doctor')"
 
 _GRAVITY = {"danger": 0, "warning": 1, "note": 2}
-_RULES = "With access-control.name=file in the server's etc/access-control.properties, its rules should say "
 
 
 async def examine(client: Client, database: Database) -> list[Finding]:
     """Return what was found, worst first. Raises `ConnectionFailed`."""
-    doctor = _Doctor(client, database, str((await client.rows("SELECT current_user"))[0][0]))
+    user = str((await client.rows("SELECT current_user"))[0][0])
+    doctor = _Doctor(client, database, user, asyncio.Semaphore(AT_ONCE))
     found = await together(
         doctor.writing(),
         doctor.catalogs(),
@@ -58,6 +61,7 @@ class _Doctor:
     client: Client
     database: Database
     user: str
+    turns: asyncio.Semaphore
 
     async def writing(self) -> Sequence[Finding]:
         """Could tables be made or filled?"""
@@ -75,7 +79,7 @@ class _Doctor:
                 severity="danger",
                 subject="write_access",
                 message=f"The user {self.user} may {' and '.join(may)}.",
-                remedy=f"{_RULES}{_json(rule)}; or access-control.name=read-only, when nobody writes by this server.",
+                remedy=f"{_rules(rule)} Or access-control.name=read-only, when nobody writes by this server.",
             ),
         )
 
@@ -103,7 +107,7 @@ class _Doctor:
                 severity="danger",
                 subject="impersonation",
                 message=f"The user {self.user} may act as any other user.",
-                remedy=f"{_RULES}{_json(rule)}.",
+                remedy=_rules(rule),
             ),
         )
 
@@ -119,7 +123,7 @@ class _Doctor:
                 severity="warning",
                 subject="kill_queries",
                 message=f"The user {self.user} may call the procedure that ends other users' queries.",
-                remedy=f"{_RULES}{_json(rule)}.",
+                remedy=_rules(rule),
             ),
         )
 
@@ -134,7 +138,7 @@ class _Doctor:
                 severity="warning",
                 subject="other_users_queries",
                 message=f"The user {self.user} sees the statements of other users, with the values in them.",
-                remedy=f"{_RULES}{_json(rule)}.",
+                remedy=_rules(rule),
             ),
         )
 
@@ -148,8 +152,8 @@ class _Doctor:
                 severity="warning",
                 subject="session_properties",
                 message=f"The user {self.user} may set any session property: limits of time and memory can be raised.",
-                remedy=f"{_RULES}{_json({'system_session_properties': rules})}; limits that nobody may raise are those"
-                " of the server's config.properties and its resource groups.",
+                remedy=f"{_rules({'system_session_properties': rules})} Limits that nobody may raise are those of the"
+                " server's config.properties and its resource groups.",
             ),
         )
 
@@ -228,7 +232,7 @@ class _Doctor:
     async def _rows(self, sql: str) -> list[list[Any]]:
         """Rows; none when the server does not tell them to this user."""
         try:
-            return await self.client.rows(sql)
+            return await self._ask(sql)
         except ConnectionFailed:
             raise
         except DragomanError:
@@ -237,12 +241,16 @@ class _Doctor:
     async def _outcome(self, sql: str) -> DragomanError | None:
         """The error of a statement, None when it succeeds."""
         try:
-            await self.client.rows(sql)
+            await self._ask(sql)
         except ConnectionFailed:
             raise
         except DragomanError as error:
             return error
         return None
+
+    async def _ask(self, sql: str) -> list[list[Any]]:
+        async with self.turns:
+            return await self.client.rows(sql)
 
 
 def _creation(place: Relation) -> str:
@@ -265,5 +273,8 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def _json(rules: dict[str, Any]) -> str:
-    return json.dumps(rules)
+def _rules(told: dict[str, Any]) -> str:
+    return (
+        "With access-control.name=file in the server's etc/access-control.properties, its rules should begin with"
+        f" {json.dumps(told)}, before what they say of others: a list refuses whatever none of its rules is about."
+    )

@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dragoman import ConnectionFailed
 
 if TYPE_CHECKING:
     from dragoman_trino.testing import Server
 
-_starting = threading.Lock()
+PATIENCE: Final = 120.0
+"""Seconds to wait for it where nobody waits for an answer."""
+
+_lock = threading.Lock()
+_starting: dict[int, threading.Thread] = {}
 _running: dict[int, Server] = {}
 
 
-def wake(database: str, port: int) -> None:
-    """Start the server of a port unless one listens there. It ends with this process. Blocking.
+def wake(database: str, port: int, seconds: float = PATIENCE) -> None:
+    """Start the server of a port unless one listens there, and wait. It ends with this process. Blocking.
 
-    Raises `ConnectionFailed` when it cannot be started.
+    Raises `ConnectionFailed` when it cannot be started, or not in time: then it goes on starting.
     """
+    with _lock:
+        starting = _starting.get(port)
+        if starting is None or not starting.is_alive():
+            if _listens(port):
+                return
+            starting = _starting[port] = threading.Thread(target=_start, args=(port,), daemon=True)
+            starting.start()
+    starting.join(seconds)
+    if starting.is_alive():
+        raise ConnectionFailed(
+            f"The server of the database {database!r} is starting.",
+            suggestion="Try again in a moment; it takes some ten seconds, and longer on a busy machine.",
+        )
+    if not _listens(port):
+        raise ConnectionFailed(
+            f"The server of the database {database!r} cannot be started.",
+            suggestion="Run `dragoman demo --trino` again; it says what is missing.",
+        )
+
+
+def _start(port: int) -> None:
     from dragoman_trino.testing import Server  # only for who has the embedded server
 
-    with _starting:
-        if _listens(port):
-            return
-        try:
-            _running[port] = Server.start(port=port)
-        except (RuntimeError, OSError):
-            raise ConnectionFailed(
-                f"The server of the database {database!r} cannot be started.",
-                suggestion="Run `dragoman demo --trino` again; it says what is missing.",
-            ) from None
+    with contextlib.suppress(RuntimeError, OSError):
+        _running[port] = Server.start(port=port)
 
 
 def _listens(port: int) -> bool:

@@ -18,6 +18,7 @@ from dragoman import (
     Finding,
     InvalidSql,
     Limits,
+    ParameterError,
     Plan,
     Request,
     RowStream,
@@ -56,15 +57,22 @@ class TrinoExecutor(Executor):
     async def _open(self, request: Request, about: str) -> AsyncGenerator[RowStream]:
         """Run a statement of which `about` is the part that is the caller's."""
         async with self._client.place(request.limits.timeout), AsyncExitStack() as opened:
-            sent = await self._sent(request, about)
             try:
-                reader = await self._begun(opened, sent, request.limits)
-            except UnknownTransaction:
-                # The server was started anew since it was begun.
-                self._transactions.forget()
-                await opened.aclose()
-                reader = await self._begun(opened, sent, request.limits)
+                reader = await self._started(opened, await self._sent(request, about), request.limits)
+            except (InvalidSql, ParameterError):
+                # What its parameters were remembered to be may have changed with its tables.
+                self._inputs.pop(plans.parted(request.statement, about)[1], None)
+                raise
             yield RowStream(reader.columns, reader.batches())
+
+    async def _started(self, opened: AsyncExitStack, sent: Sent, limits: Limits) -> Reader:
+        try:
+            return await self._begun(opened, sent, limits)
+        except UnknownTransaction:
+            # The server was started anew since it was begun.
+            self._transactions.forget()
+            await opened.aclose()
+            return await self._begun(opened, sent, limits)
 
     async def _begun(self, opened: AsyncExitStack, sent: Sent, limits: Limits) -> Reader:
         headers = dict(sent.headers or {})

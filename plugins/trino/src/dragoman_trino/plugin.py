@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from pathlib import Path
 
 from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
@@ -16,6 +17,12 @@ from dragoman_trino.options import Options
 from dragoman_trino.reserved import RESERVED
 
 CAPABILITIES = frozenset(Capability) - {Capability.PRIMARY_KEYS, Capability.FOREIGN_KEYS, Capability.INDEXES}
+
+
+def _rewrite(tree: Any) -> Any:
+    from dragoman_trino.rewrite import rewrite  # sqlglot is slow to import, and few queries need it
+
+    return rewrite(tree)
 
 
 class CatalogReader(TrinoInspector):
@@ -45,6 +52,7 @@ class TrinoPlugin(DialectPlugin):
         placeholder="?",
         folding="insensitive",
         reserved=RESERVED,
+        rewrite=_rewrite,
         judge=judge,
     )
 

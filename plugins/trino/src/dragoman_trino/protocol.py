@@ -93,7 +93,7 @@ class Exchange:
     most: int
     connect_timeout: float
     headers: dict[str, str] = field(default_factory=dict[str, str])
-    """Of all answers; for statements of ours, since nobody else's have a say in what comes next."""
+    """Of all answers, in lower case; for statements of ours: nobody else's have a say in what comes next."""
     _session: requests.Session | None = None
     _next: str | None = None
     _over: bool = False
@@ -186,7 +186,7 @@ class Exchange:
             if last:
                 raise
             return None
-        self.headers |= response.headers
+        self.headers |= {name.lower(): value for name, value in response.headers.items()}
         status = response.status_code
         if status == requests.codes.ok and body:
             return body, cut

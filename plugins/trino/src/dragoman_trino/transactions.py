@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from dragoman import DragomanError, InternalError
@@ -22,7 +22,7 @@ MOST_IDLE: Final = 60.0
 """Seconds after which a transaction begun ahead is left to the server, which forgets it."""
 
 _BEGIN: Final = "START TRANSACTION ISOLATION LEVEL READ UNCOMMITTED, READ ONLY"
-_STARTED: Final = "X-Trino-Started-Transaction-Id"
+_STARTED: Final = "x-trino-started-transaction-id"
 _TIMEOUT: Final = 10.0
 
 
@@ -33,6 +33,7 @@ class Transactions:
         self._client = client
         self._size = size
         self._ready: deque[tuple[str, float]] = deque()
+        self._coming = 0
 
     @asynccontextmanager
     async def begun(self, seconds: float) -> AsyncGenerator[str]:
@@ -61,19 +62,23 @@ class Transactions:
         return headers[_STARTED]
 
     async def _renew(self, identifier: str) -> None:
-        """End a transaction and begin the next one."""
-        try:
+        """End a transaction and begin the next one, unless enough are ready or on their way."""
+        with suppress(DragomanError):  # who needs one next will be told why there is none
             await self._end(identifier)
-            if len(self._ready) < self._size:
-                self._ready.append((await self._begin(_TIMEOUT), time.monotonic()))
-        except DragomanError:
-            return  # who needs one next will be told why there is none
+            if len(self._ready) + self._coming < self._size:
+                self._coming += 1
+                try:
+                    self._ready.append((await self._begin(_TIMEOUT), time.monotonic()))
+                finally:
+                    self._coming -= 1
 
     async def _end(self, identifier: str) -> None:
         await self._client.headers("ROLLBACK", _TIMEOUT, {HEADER: identifier})
 
     async def aclose(self) -> None:
-        """End those that were begun ahead."""
+        """End those that were begun ahead, and begin no more."""
+        self._size = 0
+        await self._client.settle()
         while (identifier := self._take()) is not None:
             try:
                 await self._end(identifier)

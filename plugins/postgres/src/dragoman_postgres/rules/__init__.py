@@ -22,7 +22,8 @@ class Allowed:
 
     `functions`: by plain name, types written as functions too. `qualified`: by dotted name. `extension_functions` and
     `extension_operators`: without schema, or with a usual one. `refused`: functions with one argument that (value).name
-    must not call. `relations`: the system's, dotted. `secret`: fits dotted names. `settings`: of SHOW.
+    must not call. `relations`: the system's, dotted. `secret`: fits dotted names. `sampling`: those of `relations` that
+    show values in the columns `sampled`. `settings`: of SHOW.
     """
 
     functions: frozenset[str]
@@ -33,6 +34,8 @@ class Allowed:
     refused: frozenset[str]
     relations: frozenset[str]
     secret: re.Pattern[str]
+    sampling: frozenset[str]
+    sampled: frozenset[str]
     settings: frozenset[str]
 
     def is_secret(self, dotted: str) -> bool:
@@ -59,6 +62,8 @@ def allowed() -> Allowed:
         refused=(refused | set(patterns(policy["extension-known"]))) - functions - extension_functions,
         relations=_joined(server["relations"] for server in servers),
         secret=re.compile("|".join(map(translate, patterns(policy["secret"])))),
+        sampling=frozenset(policy["sampling"]["relations"].split()),
+        sampled=frozenset(policy["sampling"]["columns"].split()),
         settings=frozenset(policy["settings"]["names"].split()),
     )
 

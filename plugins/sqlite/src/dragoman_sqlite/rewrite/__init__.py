@@ -1,7 +1,7 @@
 """Queries written in other SQLs, mended for SQLite, or refused where SQLite would answer otherwise.
 
-`tree` walks an allow list of nodes; `values`, `dates` and `patterns` know what each of them means; `rewriting` is what
-they share.
+`tree` walks an allow list of nodes; `values`, `numbers`, `dates` and `patterns` know what each of them means;
+`rewriting` is what they share.
 """
 
 from dragoman_sqlite.rewrite.tree import rewrite

@@ -8,10 +8,13 @@ from typing import Any
 from sqlglot import exp
 
 from dragoman_sqlite.rewrite.rewriting import (
+    POSTGRES,
+    TRINO,
     TSQL,
     Notes,
     Rewriter,
     call,
+    exact,
     folded,
     integer,
     is_integer,
@@ -19,6 +22,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     kind_of,
     number,
     real,
+    text,
     unsupported,
 )
 
@@ -37,7 +41,31 @@ _TRUNCATED = {
     "YEAR": "%Y-01-01 00:00:00", "MONTH": "%Y-%m-01 00:00:00", "DAY": "%Y-%m-%d 00:00:00",
     "HOUR": "%Y-%m-%d %H:00:00", "MINUTE": "%Y-%m-%d %H:%M:00", "SECOND": "%Y-%m-%d %H:%M:%S",
 }  # fmt: skip
-_TRUNCATES_TO_TIMESTAMP = frozenset({"postgres", "redshift", "materialize", "risingwave"})
+# Trino's names of fields, and those of `_FIELDS`.
+_FIELDS_OF_TRINO = {
+    "DOW": "ISODOW", "DAY_OF_WEEK": "ISODOW", "DAYOFWEEK": "ISODOW", "DAY_OF_YEAR": "DOY", "DAYOFYEAR": "DOY",
+    "DAY_OF_MONTH": "DAY", "YEAR_OF_WEEK": "ISOYEAR", "YEAROFWEEK": "ISOYEAR", "YOW": "ISOYEAR",
+}  # fmt: skip
+_FIELDS_BY_FUNCTION: dict[type[Any], str] = {
+    exp.Year: "YEAR", exp.Quarter: "QUARTER", exp.Month: "MONTH", exp.WeekOfYear: "WEEK", exp.Day: "DAY",
+    exp.DayOfMonth: "DAY", exp.DayOfWeekIso: "ISODOW", exp.DayOfYear: "DOY", exp.YearOfWeek: "ISOYEAR",
+    exp.Hour: "HOUR", exp.Minute: "MINUTE", exp.Second: "SECOND",
+}  # fmt: skip
+_SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604800}
+_COMPARED = (
+    exp.EQ,
+    exp.NEQ,
+    exp.GT,
+    exp.GTE,
+    exp.LT,
+    exp.LTE,
+    exp.Between,
+    exp.In,
+    exp.Extract,
+    exp.Add,
+    exp.Sub,
+    exp.Cast,
+)
 # Formats of strftime that SQLite has and that give the same digits everywhere.
 _FORMAT = re.compile(r"(?:%[YmdHMSjFT]|[^%A-Za-z0-9]|\"?T\"?)*")
 
@@ -63,8 +91,18 @@ def _modifiers(interval: Any, sign: int) -> list[tuple[int, str]]:
     return sorted(found, key=lambda part: order.index(part[1]))
 
 
+def _is_compared(node: Any) -> bool:
+    """Whether a moment only goes into what makes no difference between a date and its midnight."""
+    parent = node.parent  # the sum
+    while isinstance(parent, (exp.Paren, exp.Add, exp.Sub)):
+        parent = parent.parent
+    return isinstance(parent, _COMPARED)
+
+
 def _moved(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
     kind = kind_of(moment)
+    if not kind and notes.source in TRINO and isinstance(moment, exp.Column):
+        return _of_its_length(_moved(_as_timestamp(moment), interval, sign, notes), moment)
     if not kind:
         raise unsupported(
             "An interval beside what may be a date, a time or a timestamp",
@@ -72,7 +110,8 @@ def _moved(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
         )
     modifiers = _modifiers(interval, sign)
     whole_days = all(unit in {"year", "month", "day"} for _, unit in modifiers)
-    gives = "date" if kind == "date" and whole_days else "timestamp"
+    stays = notes.source not in POSTGRES or _is_compared(moment)
+    gives = "date" if kind == "date" and whole_days and stays else "timestamp"
     texts: list[str] = []
     for amount, unit in modifiers:
         texts.append(f"{amount:+d} {unit}")
@@ -80,6 +119,15 @@ def _moved(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
             texts.append("floor")  # January 31st plus a month is February's last day, not March
     notes.add(_TEXT_NOTICE)
     return call("date" if gives == "date" else "datetime", moment, *texts, kind=gives)
+
+
+def _as_timestamp(column: Any) -> Any:
+    return call("datetime", column, kind="timestamp")
+
+
+def _of_its_length(moment: Any, column: Any) -> Any:
+    """A moment as long as what a column holds: a date's text has 10 characters, a timestamp's more."""
+    return call("substr", moment, number(1), exp.Length(this=column.copy()))
 
 
 def _sum(node: Any, notes: Notes) -> Any:
@@ -95,6 +143,8 @@ def _sum(node: Any, notes: Notes) -> Any:
     kinds = kind_of(left), kind_of(right)
     if kinds[1] == "interval":
         return _moved(left, right, sign, notes)
+    if sign == -1 and notes.source in TRINO and {"date", "timestamp"} & set(kinds):
+        raise unsupported("A difference of dates, an interval in Trino,", "Use date_diff('day', a, b).")
     if kinds == ("date", "date") and sign == -1:
         return integer(exp.paren(exp.Sub(this=call("julianday", left), expression=call("julianday", right))))
     if kinds[0] == "date" and is_integer(right):
@@ -105,18 +155,88 @@ def _sum(node: Any, notes: Notes) -> Any:
             "Arithmetic between a date and what may be one",
             "Cast both sides with ::date for a number of days, or add an interval written as a literal.",
         )
+    if sign == -1 and notes.source in POSTGRES | TRINO and _from_column(left) and _from_column(right):
+        notes.add("A difference of columns is one of numbers, or of dates; cast timestamps to date.")
+        return _days_or_difference(left, right, as_interval=notes.source in TRINO)
+    if sign == -1 and (_may_be_date(left) or _may_be_date(right)):
+        raise unsupported(
+            "A difference of what may be dates", "Cast both to date for days; write a - 1 * b for numbers."
+        )
     if isinstance(left, exp.Column) and (isinstance(right, exp.Column) or is_integer(right)):
         notes.add("+ and - on columns are arithmetic on numbers: write column::date where a date is meant.")
     return node
 
 
+_CHOICES = (exp.Min, exp.Max, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
+
+
+def _may_be_date(node: Any) -> bool:
+    """Whether a value is one of a column's: often a date."""
+    while isinstance(node, (exp.Paren, exp.Window)):
+        node = node.this
+    return isinstance(node, _CHOICES) and isinstance(node.this, exp.Column)
+
+
+def _from_column(node: Any) -> bool:
+    return isinstance(node, exp.Column) or _may_be_date(node)
+
+
+def _days_or_difference(left: Any, right: Any, *, as_interval: bool) -> Any:
+    """A difference of what may be dates, which are texts, or numbers. Trino writes days as an interval's text."""
+    days = integer(exp.paren(exp.Sub(this=call("julianday", left), expression=call("julianday", right))))
+    if as_interval:
+        days = exp.DPipe(this=days, expression=text(" 00:00:00.000"))
+    is_date = exp.EQ(this=call("typeof", left.copy()), expression=text("text"))
+    difference = exp.Sub(this=left.copy(), expression=right.copy())
+    return exp.Case(ifs=[exp.If(this=is_date, true=days)], default=difference)
+
+
+def same_kind(node: Any, notes: Notes) -> Any:
+    """A date beside a timestamp becomes one: as texts they would differ."""
+    kinds = kind_of(node.this), kind_of(node.expression)
+    for side, pair in (("this", ("date", "timestamp")), ("expression", ("timestamp", "date"))):
+        if kinds == pair:
+            node.set(side, call("datetime", node.args[side], kind="timestamp"))
+    return node
+
+
+def _added(node: Any, notes: Notes) -> Any:
+    """date_add(unit, amount, moment) of Trino."""
+    amount, unit = exact(node.expression), node.args.get("unit")
+    if notes.source not in TRINO or amount is None or unit is None:
+        raise unsupported("date_add", "Add an interval written as a literal.")
+    size, name = (3, "month") if unit.name.upper() == "QUARTER" else (1, unit.name.lower())
+    interval = exp.Interval(this=text(f"{int(amount) * size} {name}"))
+    return _moved(node.this, interval, 1, notes)
+
+
+def _difference_in(node: Any, notes: Notes) -> Any:
+    """date_diff(unit, a, b) of Trino: whole units between two moments, whether dates or timestamps."""
+    unit = node.args["unit"].name.upper() if node.args.get("unit") else ""
+    if notes.source not in TRINO or unit not in _SECONDS:
+        raise unsupported("This difference of dates", "Use date_diff in days, hours, minutes or seconds.")
+    notes.add(_TEXT_NOTICE)
+    seconds = exp.paren(exp.Sub(this=call("unixepoch", node.this), expression=call("unixepoch", node.expression)))
+    return exp.paren(exp.Div(this=seconds, expression=number(_SECONDS[unit]), typed=True))
+
+
+def _last_day(node: Any, notes: Notes) -> Any:
+    if node.args.get("unit"):
+        raise unsupported("The last day of another unit", "Use last_day_of_month.")
+    notes.add(_TEXT_NOTICE)
+    return call("date", node.this, "start of month", "+1 month", "-1 day", kind="date")
+
+
+def _epoch(node: Any, notes: Notes) -> Any:
+    return real(_part("EPOCH", node.this, notes))
+
+
 def _field(node: Any, notes: Notes) -> Any:
-    """year(a), month(a), day(a), hour(a), minute(a)."""
+    """year(a), month(a), day(a) and so on."""
     moment = node.this
     while isinstance(moment, (exp.TsOrDsToDate, exp.TsOrDsToTimestamp)):
         moment = moment.this
-    notes.add(_TEXT_NOTICE)
-    return integer(call("strftime", _FIELDS[node.key.upper()], moment))
+    return _part(_FIELDS_BY_FUNCTION[node.__class__], moment, notes)
 
 
 def _joined(left: Any, right: Any) -> Any:
@@ -127,12 +247,17 @@ def _joined(left: Any, right: Any) -> Any:
 
 
 def _extract(node: Any, notes: Notes) -> Any:
-    field, moment = node.name.upper(), node.expression
+    field: str = node.name.upper()
+    return _part(_FIELDS_OF_TRINO.get(field, field) if notes.source in TRINO else field, node.expression, notes)
+
+
+def _part(field: str, moment: Any, notes: Notes) -> Any:
     notes.add(_TEXT_NOTICE)
     if field in _FIELDS:
         return integer(call("strftime", _FIELDS[field], moment))
     if field == "SECOND":
-        return real(call("strftime", "%f", moment))
+        whole = notes.source in TRINO
+        return integer(call("strftime", "%S", moment)) if whole else real(call("strftime", "%f", moment))
     if field == "EPOCH":
         return call("unixepoch", moment, "subsec")
     if field == "QUARTER":
@@ -146,9 +271,13 @@ def _truncated(node: Any, notes: Notes) -> Any:
     if node.args.get("zone"):
         raise unsupported("date_trunc with a time zone", "Use UTC.")
     notes.add(_TEXT_NOTICE)
-    stays_date = kind_of(moment) == "date" and notes.source not in _TRUNCATES_TO_TIMESTAMP
+    stays_date = kind_of(moment) == "date" and notes.source not in POSTGRES
+    if kind_of(moment) == "date" and not stays_date and not isinstance(node.parent, _COMPARED):
+        raise unsupported("date_trunc of a date, a timestamp with time zone,", "Cast it to date or timestamp.")
     if unit in _TRUNCATED:
         form = _TRUNCATED[unit]
+        if notes.source in TRINO and not kind_of(moment):
+            return _of_its_length(call("strftime", form, moment.copy()), moment)
         return call("strftime", form[:8] if stays_date else form, moment, kind="date" if stays_date else "timestamp")
     if unit == "WEEK":
         monday = call("date", moment, "weekday 0", "-6 days", kind="date")
@@ -191,9 +320,12 @@ DATES: dict[type[Any], Rewriter] = {
     exp.Add: _sum,
     exp.Sub: _sum,
     exp.Extract: _extract,
-    exp.Year: _field,
-    exp.Month: _field,
-    exp.Day: _field,
+    **dict.fromkeys(_FIELDS_BY_FUNCTION, _field),
+    **dict.fromkeys((exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ), same_kind),
+    exp.DateAdd: _added,
+    exp.DateDiff: _difference_in,
+    exp.LastDay: _last_day,
+    exp.TimeToUnix: _epoch,
     exp.TimestampTrunc: _truncated,
     exp.DateTrunc: _truncated,
     exp.TimeToStr: _formatted,

@@ -11,9 +11,11 @@ from typing import Any
 from dragoman import Unsupported
 from sqlglot import exp
 
-# SQLs whose texts compare without case, unless a collation says otherwise; those of Microsoft.
+# SQLs whose texts compare without case, unless a collation says otherwise; those of Microsoft; two families.
 IGNORE_CASE = frozenset({"mysql", "tsql", "doris", "starrocks", "singlestore", "fabric"})
 TSQL = frozenset({"tsql", "fabric"})
+POSTGRES = frozenset({"postgres", "redshift", "materialize", "risingwave"})
+TRINO = frozenset({"trino", "presto", "athena"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +113,17 @@ def folded(node: Any) -> Any | None:
         return None
     value = left * right if isinstance(node, exp.Mul) else left + right if isinstance(node, exp.Add) else left - right
     return exp.Neg(this=number(f"{-value:f}")) if value < 0 else number(f"{value:f}")
+
+
+_PREDICATES = (
+    exp.Boolean, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.In,
+    exp.Between, exp.Exists, exp.Like, exp.Glob, exp.Escape, exp.LogicalAnd, exp.LogicalOr, exp.NullSafeEQ,
+    exp.NullSafeNEQ,
+)  # fmt: skip
+
+
+def is_predicate(node: Any) -> bool:
+    """Whether a node gives a truth value."""
+    while isinstance(node, (exp.Paren, exp.Alias)):
+        node = node.this
+    return isinstance(node, _PREDICATES)

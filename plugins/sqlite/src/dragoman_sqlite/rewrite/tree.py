@@ -1,8 +1,7 @@
 """Mends a query that was written in another SQL, so that SQLite gives the answer its author meant, or refuses it.
 
 Every node of the tree is either known to mean the same in SQLite (`SAME`), or rewritten by a function of `REWRITES`;
-whatever is left after that is refused by name. `rewrite_dates`, `rewrite_patterns` and `rewrite_values` hold
-the rewrites.
+whatever is left after that is refused by name. `dates`, `numbers`, `patterns` and `values` hold the rewrites.
 """
 
 from __future__ import annotations
@@ -14,9 +13,10 @@ from sqlglot import exp
 
 from dragoman_sqlite.reserved import RESERVED
 from dragoman_sqlite.rewrite.dates import DATES
+from dragoman_sqlite.rewrite.numbers import NUMBERS
 from dragoman_sqlite.rewrite.patterns import PATTERNS
-from dragoman_sqlite.rewrite.rewriting import Notes, Rewriter, is_ours, unsupported
-from dragoman_sqlite.rewrite.values import VALUES, is_predicate
+from dragoman_sqlite.rewrite.rewriting import Notes, Rewriter, is_ours, is_predicate, unsupported
+from dragoman_sqlite.rewrite.values import VALUES
 
 # The frame of a query: clauses, names, joins and their kind.
 _STRUCTURE = (
@@ -139,6 +139,7 @@ REWRITES: dict[type[Any], Rewriter] = {
     exp.Values: _values,
     **DATES,
     **PATTERNS,
+    **NUMBERS,
     **VALUES,
 }
 
@@ -149,11 +150,14 @@ def rewrite(tree: Any) -> Any:
     # Children first: a rewrite finds what is below it already mended.
     for node in reversed(list(tree.walk())):
         found = REWRITES.get(node.__class__)
-        new = found(node, notes) if found else node
-        if new is not node and node is tree:
+        if found is None:
+            continue
+        parent, place, index = node.parent, node.arg_key, node.index
+        new = found(node, notes)  # may hold the node itself
+        if parent is None:
             tree = new
         elif new is not node:
-            node.replace(new)
+            parent.set(place, new, index)
     for node in tree.walk():
         if node.__class__ not in SAME and not is_ours(node):
             raise _refusal(node)

@@ -1,109 +1,28 @@
-"""Texts, numbers, casts, JSON and aggregates whose meaning or name differs in SQLite."""
+"""Texts, JSON and aggregates whose meaning or name differs in SQLite."""
 
 from __future__ import annotations
 
 import re
-from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from sqlglot import exp
 
-from dragoman_sqlite.rewrite.dates import as_moment
+from dragoman_sqlite.rewrite.dates import same_kind
 from dragoman_sqlite.rewrite.rewriting import (
     IGNORE_CASE,
+    TRINO,
     TSQL,
     Notes,
     Rewriter,
     call,
     exact,
-    folded,
-    integer,
     is_integer,
     is_ours,
     is_text,
     number,
-    real,
     text,
     unsupported,
 )
-
-_PREDICATES = (
-    exp.Boolean, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.In,
-    exp.Between, exp.Exists, exp.Like, exp.Glob, exp.Escape, exp.LogicalAnd, exp.LogicalOr, exp.NullSafeEQ,
-    exp.NullSafeNEQ,
-)  # fmt: skip
-_WHOLE = (exp.Count, exp.Length, exp.StrPosition, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Placeholder)
-
-
-def is_predicate(node: Any) -> bool:
-    """Whether a node gives a truth value."""
-    while isinstance(node, (exp.Paren, exp.Alias)):
-        node = node.this
-    return isinstance(node, _PREDICATES)
-
-
-# Numbers
-
-
-def _product(node: Any, notes: Notes) -> Any:
-    return folded(node) or node
-
-
-def _quotient(node: Any, notes: Notes) -> Any:
-    if not exact(node.expression):
-        notes.add("Division by zero gives NULL in SQLite.")
-    if isinstance(node, exp.Mod) and not all(
-        (value := exact(side)) is None or value == value.to_integral() for side in (node.this, node.expression)
-    ):
-        raise unsupported("The remainder of a division of decimals", "Use whole numbers.")
-    return node
-
-
-_HALVES_TO_EVEN = frozenset({"postgres", "redshift", "materialize", "risingwave"})
-
-
-def _is_real(node: Any) -> bool:
-    """Whether a node is a cast to a double as it stood in the source or as it was mended."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return isinstance(node, exp.Cast) and node.args["to"].this.name in {"DOUBLE", "FLOAT"} and not is_ours(node)
-
-
-def _rounded(node: Any, notes: Notes) -> Any:
-    constant, digits = exact(node.this), node.args.get("decimals")
-    if isinstance(node, exp.Round) and constant is not None and is_integer(digits):
-        # A number with decimals is exact elsewhere; SQLite would round the binary float next to it.
-        value = constant.quantize(Decimal(1).scaleb(-int(digits.name)), rounding=ROUND_HALF_UP)
-        return exp.Neg(this=number(f"{-value:f}")) if value < 0 else number(f"{value:f}")
-    if isinstance(node, exp.Round) and notes.source in _HALVES_TO_EVEN:
-        if _is_real(node.this):
-            raise unsupported("round() of a double, which rounds halves to even,", "Cast to numeric first.")
-        if constant is None:
-            notes.add("round() rounds halves away from zero, as it does for numeric.")
-    if isinstance(node.args.get("decimals"), exp.Neg):
-        raise unsupported("Rounding to tens or hundreds", "Divide, round, and multiply.")
-    if isinstance(node, exp.Trunc) and node.args.get("decimals"):
-        raise unsupported("trunc() with a number of digits", "Use round().")
-    return node
-
-
-def _random(node: Any, notes: Notes) -> Any:
-    if not isinstance(node.parent, exp.Ordered):
-        raise unsupported("random() as a number from 0 to 1", "Use it in ORDER BY random() only.")
-    return call("random")
-
-
-def _extreme(node: Any, notes: Notes) -> Any:
-    values = [node.this, *node.expressions]
-    name = "max" if isinstance(node, exp.Greatest) else "min"
-    if not values[1:]:
-        raise unsupported(f"{node.key} of one value", "Give it two values.")
-    if not node.args.get("ignore_nulls"):
-        return call(name, *values)
-    # SQLite's max(a, b) is NULL when one is; each argument falls back on the others.
-    turned = (values[n:] + values[:n] for n in range(len(values)))
-    return call(name, *(call("coalesce", *(value.copy() for value in turn)) for turn in turned))
-
 
 # Texts
 
@@ -119,10 +38,29 @@ def _left(node: Any, notes: Notes) -> Any:
 
 
 def _substring(node: Any, notes: Notes) -> Any:
-    start = node.args.get("start")
+    start, length = node.args.get("start"), node.args.get("length")
     if start is None or is_text(start) or isinstance(start, exp.Neg) or exact(start) == 0:
         raise unsupported("substring by a pattern or from before the beginning", "Start at 1 or later.")
+    if not _is_positive(start):
+        raise unsupported("substr() from a computed place", "Start at a number, or at strpos() plus a number.")
+    if length is not None and not _is_positive(length):
+        node.set("length", call("max", length, number(0)))
     return node
+
+
+def _is_positive(value: Any) -> bool:
+    """Whether a number cannot be negative."""
+    while isinstance(value, exp.Paren):
+        value = value.this
+    if isinstance(value, exp.Add):
+        return _is_positive(value.this) and _is_positive(value.expression)
+    found = isinstance(value, exp.Anonymous) and is_ours(value) and value.name in {"instr", "length"}
+    return found or is_integer(value) or isinstance(value, (exp.Length, exp.StrPosition, exp.Placeholder))
+
+
+def _starts(node: Any, notes: Notes) -> Any:
+    beginning = call("substr", node.this, number(1), exp.Length(this=node.expression.copy()))
+    return exp.paren(exp.EQ(this=beginning, expression=node.expression))
 
 
 def _position(node: Any, notes: Notes) -> Any:
@@ -150,12 +88,21 @@ def _concat(node: Any, notes: Notes) -> Any:
     return exp.paren(joined)
 
 
+# What Trino's trim() takes off, and SQLite's does not: the white space of Unicode at which a line may break.
+_SPACES = (*range(0x9, 0xE), *range(0x1C, 0x21), 0x1680, *range(0x2000, 0x2007), *range(0x2008, 0x200B), 0x2028, 0x2029,
+           0x205F, 0x3000)  # fmt: skip
+
+
 def _trim(node: Any, notes: Notes) -> Any:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+    if notes.source in TRINO and node.expression is None:
+        return call(name, node.this, call("char", *(number(code) for code in _SPACES)))
     return call(name, *(part for part in (node.this, node.expression) if part))
 
 
 def _cased(node: Any, notes: Notes) -> Any:
+    if is_text(node.this) and not node.this.name.isascii():
+        raise unsupported("upper() or lower() of letters beyond ASCII", "Write the text itself.")
     notes.add("upper() and lower() change ASCII letters only.")
     return node
 
@@ -172,73 +119,6 @@ def _written(node: Any, notes: Notes) -> Any:
     if isinstance(node, exp.ByteString) and notes.source not in _ESCAPE_STRINGS:
         raise unsupported("A literal of bytes", "Pass it as a parameter.")
     return text(node.this)
-
-
-# Casts
-
-_INTEGERS = frozenset({"INT", "BIGINT", "SMALLINT", "TINYINT", "MEDIUMINT"})
-_TEXTS = frozenset({"TEXT", "VARCHAR", "NVARCHAR"})
-_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
-_TRUE, _FALSE = frozenset({"true", "t", "yes", "on", "1"}), frozenset({"false", "f", "no", "off", "0"})
-
-
-def _cast(node: Any, notes: Notes) -> Any:
-    value, to = node.this, node.args["to"]
-    name = to.this.name
-    sizes = [int(size.this.name) for size in to.expressions if isinstance(size, exp.DataTypeParam)]
-    if name in _INTEGERS:
-        return _whole(value, notes)
-    if name in {"DOUBLE", "FLOAT"}:
-        return real(_numeric(value, notes))
-    if name == "DECIMAL":
-        scale = sizes[1] if len(sizes) > 1 else 0
-        decimal = real(_numeric(value, notes))
-        decimal.meta["ours"] = True
-        return exp.Round(this=decimal, decimals=number(scale)) if sizes else decimal
-    if name in _TEXTS:
-        return _as_text(value, sizes)
-    if name in {"DATE", "TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"}:
-        return as_moment(value, "date" if name == "DATE" else "timestamp", notes)
-    if name == "TIME":
-        return call("time", value)
-    if name == "BOOLEAN" and is_text(value) and value.name.lower() in _TRUE | _FALSE:
-        return exp.Boolean(this=value.name.lower() in _TRUE)
-    if name in {"JSON", "JSONB"}:
-        return call("json", value)
-    if name == "INTERVAL" and is_text(value):
-        return exp.Interval(this=value)
-    raise unsupported(f"A cast to {to.sql()}", "Cast to integer, double precision, numeric, text, date or timestamp.")
-
-
-def _numeric(value: Any, notes: Notes) -> Any:
-    """`value`, about to become a number: SQLite would take what a text begins with, or 0."""
-    if is_text(value) and not _NUMBER.fullmatch(value.name):
-        raise unsupported(f"A cast of the text {value.name[:20]!r} to a number", "Write a number.")
-    if isinstance(value, exp.Column):
-        notes.add("A cast of a text that is no number gives the number it begins with, or 0.")
-    return value
-
-
-def _whole(value: Any, notes: Notes) -> Any:
-    """`value` cast to an integer. Other databases round what SQLite would cut off."""
-    if _is_real(value) and notes.source in _HALVES_TO_EVEN:
-        raise unsupported("A cast of a double to an integer, which rounds halves to even,", "Cast to numeric first.")
-    value = _numeric(value, notes)
-    if isinstance(value, _WHOLE) or is_text(value) or is_integer(value) or is_predicate(value):
-        return integer(value)
-    fraction = call("typeof", value.copy())
-    case = exp.Case(this=fraction, default=integer(value.copy()))
-    case.append("ifs", exp.If(this=text("real"), true=integer(exp.Round(this=value))))
-    return case
-
-
-def _as_text(value: Any, sizes: list[int]) -> Any:
-    if is_predicate(value):
-        raise unsupported("A truth value as text", "Use CASE WHEN ... THEN 'true' ELSE 'false' END.")
-    if isinstance(value, exp.Literal) and not value.is_string and not is_integer(value):
-        raise unsupported("A number with decimals as text", "Write the text itself.")
-    written = exp.Cast(this=value, to=exp.DataType.build("text"))
-    return call("substr", written, number(1), number(sizes[0])) if sizes else written
 
 
 # JSON
@@ -267,6 +147,9 @@ def _json_text(node: Any, notes: Notes) -> Any:
     kind = call("json_type", node.this.copy(), path)
     value = exp.Cast(this=call("json_extract", node.this.copy(), path), to=exp.DataType.build("text"))
     case = exp.Case(this=kind, default=value)
+    if notes.source in TRINO:
+        for compound in ("object", "array"):
+            case.append("ifs", exp.If(this=text(compound), true=exp.Null()))
     for truth in ("true", "false"):
         case.append("ifs", exp.If(this=text(truth), true=text(truth)))
     return case
@@ -277,6 +160,7 @@ def _json_text(node: Any, notes: Notes) -> Any:
 
 def _any(node: Any, notes: Notes) -> Any:
     """`= ANY (...)` and `<> ALL (...)` of a list or a query are IN and NOT IN."""
+    node = same_kind(node, notes)
     _heed_case(notes)
     several = node.expression
     if isinstance(node, exp.NEQ) and isinstance(several, exp.Anonymous) and several.name.lower() == "all":
@@ -318,14 +202,31 @@ def _count(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _average(node: Any, notes: Notes) -> Any:
-    if notes.source in TSQL:
-        notes.add("avg() of whole numbers gives decimals.")
+def _count_if(node: Any, notes: Notes) -> Any:
+    return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=number(1))]))
+
+
+def _gathered(node: Any, notes: Notes) -> Any:
+    if node.args.get("on_overflow"):
+        raise unsupported("LISTAGG ... ON OVERFLOW", "Leave it out.")
+    if notes.source in TRINO and node.args.get("separator") is None:
+        node.set("separator", text(""))
     return node
 
 
-def _count_if(node: Any, notes: Notes) -> Any:
-    return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=number(1))]))
+def _replaced(node: Any, notes: Notes) -> Any:
+    if notes.source in TRINO and is_text(node.expression) and not node.expression.name:
+        raise unsupported("replace() of an empty text", "Replace something.")
+    return node
+
+
+def _about_distinct(node: Any, notes: Notes) -> Any:
+    notes.add("approx_distinct() became an exact count.")
+    return exp.Count(this=exp.Distinct(expressions=[node.this]))
+
+
+def _any_value(node: Any, notes: Notes) -> Any:
+    return exp.Min(this=node.this)
 
 
 def _ordered_set(node: Any, notes: Notes) -> Any:
@@ -349,6 +250,10 @@ _RENAMED = {
 
 def _named(node: Any, notes: Notes) -> Any:
     name = _RENAMED.get(node.name.lower())
+    if node.name.lower() == "every" and len(node.expressions) == 1:
+        return exp.LogicalAnd(this=node.expressions[0])
+    if node.name.lower() == "codepoint" and notes.source in TRINO:
+        return call("unicode", *node.expressions)
     return call(name, *node.expressions) if name else node
 
 
@@ -374,14 +279,6 @@ def _unwrapped(node: Any, notes: Notes) -> Any:
 
 
 VALUES: dict[type[Any], Rewriter] = {
-    exp.Mul: _product,
-    exp.Div: _quotient,
-    exp.Mod: _quotient,
-    exp.Round: _rounded,
-    exp.Trunc: _rounded,
-    exp.Rand: _random,
-    exp.Greatest: _extreme,
-    exp.Least: _extreme,
     exp.Left: _left,
     exp.Right: _left,
     exp.Substring: _substring,
@@ -393,7 +290,6 @@ VALUES: dict[type[Any], Rewriter] = {
     exp.Ascii: _ascii,
     exp.ByteString: _written,
     exp.RawString: _written,
-    exp.Cast: _cast,
     exp.JSONExtract: _json,
     exp.JSONExtractScalar: _json_text,
     exp.EQ: _any,
@@ -401,7 +297,11 @@ VALUES: dict[type[Any], Rewriter] = {
     exp.In: _in,
     exp.Count: _count,
     exp.CountIf: _count_if,
-    exp.Avg: _average,
+    exp.GroupConcat: _gathered,
+    exp.Replace: _replaced,
+    exp.ApproxDistinct: _about_distinct,
+    exp.AnyValue: _any_value,
+    exp.StartsWith: _starts,
     exp.Length: _length,
     exp.WithinGroup: _ordered_set,
     exp.Anonymous: _named,

@@ -47,8 +47,8 @@ class Cursor:
 
     def at(self, *symbols: str) -> bool:
         """Whether these are the current token and those after it."""
-        return self.symbol == symbols[0] and all(
-            self.ahead(count).symbol == symbol for count, symbol in enumerate(symbols[1:], 1)
+        return self.symbol == symbols[0] and (
+            len(symbols) == 1 or all(self.ahead(count).symbol == symbol for count, symbol in enumerate(symbols[1:], 1))
         )
 
     def at_name(self) -> bool:

@@ -6,7 +6,7 @@ import abc
 
 from dragoman_trino.grammar.calls import ATOMS, Calls
 from dragoman_trino.grammar.cursor import DEEPEST
-from dragoman_trino.grammar.tokens import STRING
+from dragoman_trino.grammar.tokens import END, STRING
 from dragoman_trino.grammar.types import FIELDS
 
 _SIGNS = frozenset({"NOT", "+", "-"})
@@ -15,6 +15,7 @@ _QUANTIFIERS = frozenset({"ALL", "SOME", "ANY"})
 _BINARY = _COMPARISONS | {"AND", "OR", "+", "-", "*", "/", "%", "||", "BETWEEN", "LIKE", "ESCAPE"}
 _NEGATED = frozenset({"BETWEEN", "IN", "LIKE"})
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
+_AFTER = frozenset({",", ")", END})
 # What may follow a query in parentheses that is itself part of a query, and not an operand.
 _GOES_ON = frozenset({")", "UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH"})
 
@@ -24,6 +25,9 @@ class Expressions(Calls, abc.ABC):
 
     def read_expression(self) -> None:
         """Read an expression."""
+        if self.ahead().symbol in _AFTER and (self.symbol in ATOMS or self.at_name()):
+            self.advance()  # alone, as in the long lists of IN
+            return
         self.enter()
         self._operand()
         while self._operator():

@@ -1,0 +1,261 @@
+"""Casts: how each type of the source is called, and where the same cast gives something else."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlglot import exp
+
+from dragoman_trino.rewrite.numbers import kind_of_number
+from dragoman_trino.rewrite.rewriting import (
+    DECIMAL_PLACES,
+    Notes,
+    Rewriter,
+    bare,
+    call,
+    cast,
+    is_integer,
+    is_text,
+    is_textual,
+    kind_of,
+    text,
+    type_name,
+    unsupported,
+)
+from dragoman_trino.rewrite.texts import LETTERS, SPELLED
+
+_WHOLE = {"INT": "integer", "BIGINT": "bigint", "SMALLINT": "smallint", "TINYINT": "tinyint", "MEDIUMINT": "integer"}
+_REAL = {"DOUBLE": "double", "FLOAT": "real"}
+_TEXTS = frozenset({"TEXT", "VARCHAR", "NVARCHAR"})
+_TRUE, _FALSE = frozenset({"true", "t", "yes", "y", "on", "1"}), frozenset({"false", "f", "no", "n", "off", "0"})
+_NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+_DATE = r"\d{4}-\d\d-\d\d"
+_MOMENT = re.compile(rf"\s*({_DATE})(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{{1,6}})?)?))?\s*")
+_NUMERIC = f"A numeric of no fixed size became a decimal of {DECIMAL_PLACES} decimal places."
+_HALVES = "A cast of a double to an integer rounds halves away from zero in Trino."
+
+
+def _cast(node: Any, notes: Notes) -> Any:
+    value, to = node.this, node.args["to"]
+    name = to.this.name
+    if name in _WHOLE:
+        return _whole(value, _WHOLE[name], notes)
+    if name in _REAL:
+        return cast(_number(value, notes), "double" if notes.sqlite else _REAL[name])
+    if name == "DECIMAL":
+        return _decimal(value, to, notes)
+    if name in _TEXTS:
+        return _text(value, to, notes)
+    if name in {"DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPTZ", "DATETIME"} and not notes.sqlite:
+        return _moment(value, name, to)
+    if name == "BOOLEAN" and not notes.sqlite:
+        return _boolean(value)
+    if name in {"JSON", "JSONB"} and not notes.sqlite:
+        return value if type_name(value) == "JSON" else call("json_parse", value, kind="json")
+    if name == "UUID":
+        return cast(value, "uuid")
+    if name == "INTERVAL" and is_text(value):
+        return exp.Interval(this=value)
+    if name == "ARRAY" and isinstance(bare(value), exp.Array) and not notes.sqlite:
+        return _array(value, to)
+    raise unsupported(f"A cast to {to.sql()}", "Cast to integer, double precision, numeric, text, date or timestamp.")
+
+
+def _number(value: Any, notes: Notes) -> Any:
+    """`value`, about to become a number: SQLite would take what a text begins with, or 0."""
+    if is_text(value):
+        if not _NUMBER.fullmatch(value.name):
+            raise unsupported(f"A cast of the text {value.name[:20]!r} to a number", "Write a number.")
+        return text(value.name.strip())
+    return value
+
+
+def _whole(value: Any, to: str, notes: Notes) -> Any:
+    value = _number(value, notes)
+    if notes.sqlite:
+        if is_text(value) and not re.fullmatch(r"[+-]?\d+", value.name):
+            raise unsupported("A cast of a text with decimals to an integer", "Write a whole number.")
+        known = kind_of_number(value) == "whole" or is_textual(value)
+        # SQLite cuts off where Trino rounds; a decimal of this size holds texts and numbers of every type.
+        return cast(value if known else call("truncate", cast(value, f"decimal(38, {DECIMAL_PLACES})")), "bigint")
+    if kind_of_number(value) == "double" and notes.source == "postgres":
+        raise unsupported("A cast of a double to an integer, which rounds halves to even,", "Cast to numeric first.")
+    if isinstance(bare(value), exp.Column):
+        notes.add(_HALVES)
+    return cast(value, to)
+
+
+def _decimal(value: Any, to: Any, notes: Notes) -> Any:
+    if notes.sqlite:
+        raise unsupported("A cast to numeric, which changes some values only,", "Cast to REAL or INTEGER.")
+    sizes = [int(size.name) for size in to.expressions]
+    if not sizes:
+        # Of a numeric that is whole, a division is not: places are needed even there.
+        notes.add(_NUMERIC)
+        sizes = [38, DECIMAL_PLACES]
+    if not 0 < sizes[0] <= 38:
+        raise unsupported(f"A numeric of {sizes[0]} digits", "Trino has 38.")
+    return cast(_number(value, notes), f"decimal({', '.join(map(str, (*sizes, 0)[:2]))})")
+
+
+def _text(value: Any, to: Any, notes: Notes) -> Any:
+    size = f"varchar({to.expressions[0].name})" if to.expressions else "varchar"
+    if kind_of(value) == "json":
+        raise unsupported("JSON as text", "Use ->> for one of its values.")
+    if kind_of(value) in {"timestamp", "timestamptz", "interval"}:
+        raise unsupported(f"A {kind_of(value)} as text", "Use to_char(..., 'YYYY-MM-DD HH24:MI:SS').")
+    if kind_of_number(value) == "double" or (notes.sqlite and kind_of_number(value) == "decimal"):
+        raise unsupported("A double as text", "Cast to numeric with a number of decimal places first.")
+    if kind_of(value) or is_textual(value) or kind_of_number(value) or isinstance(value, (exp.Boolean, exp.Null)):
+        return cast(value, size)
+    if not isinstance(value, (exp.Predicate, exp.Placeholder)):
+        notes.add(SPELLED)
+    return cast(value, size)
+
+
+def _moment(value: Any, name: str, to: Any) -> Any:
+    places = int(to.expressions[0].name) if to.expressions else 6
+    wanted = {"DATE": "date", "TIMESTAMPTZ": f"timestamp({places}) with time zone"}.get(name, f"timestamp({places})")
+    if is_text(value):
+        found = _MOMENT.fullmatch(value.name)
+        if not found:
+            raise unsupported(f"The moment {value.name[:20]!r}", "Write it as YYYY-MM-DD or YYYY-MM-DD HH:MM:SS.")
+        value = text(found[1] if name == "DATE" or not found[2] else f"{found[1]} {found[2]}")
+    return cast(value, wanted)
+
+
+def _boolean(value: Any) -> Any:
+    if not is_text(value):
+        return cast(value, "boolean")
+    if value.name.strip().lower() not in _TRUE | _FALSE:
+        raise unsupported(f"The truth value {value.name[:20]!r}", "Write true or false.")
+    return exp.Boolean(this=value.name.strip().lower() in _TRUE)
+
+
+def _array(value: Any, to: Any) -> Any:
+    element = to.expressions[0].this.name if to.expressions else ""
+    names = {**_WHOLE, **_REAL, "TEXT": "varchar", "VARCHAR": "varchar", "DATE": "date", "BOOLEAN": "boolean"}
+    if element not in names:
+        raise unsupported(f"A cast to {to.sql()}", "Cast the elements instead.")
+    return cast(value, f"array({names[element]})")
+
+
+def compared(node: Any, notes: Notes) -> Any:
+    """A text that looks like a date, beside what may be one, is one: Trino compares no text with a date."""
+    sides = [side for side in _sides(node) if side is not None]
+    if any(map(is_textual_but_literal, sides)) or all(map(is_text, sides)):
+        return node
+    for side in sides:
+        found = _MOMENT.fullmatch(side.name) if is_text(side) else None
+        if found:
+            moment = _moment(side, "TIMESTAMP" if found[2] else "DATE", exp.DataType.build("date"))
+            side.replace(moment)
+            if not any(map(kind_of, sides)):
+                notes.add("A text like a date is compared as one: cast the column to text where it holds texts.")
+    return node
+
+
+def _is_nocase(node: Any) -> bool:
+    return isinstance(node, exp.Collate) and node.expression.name.lower() == "nocase"
+
+
+def _ordered(node: Any, notes: Notes) -> Any:
+    if _is_nocase(node.this):
+        node.set("this", call("lower", node.this.this))
+        notes.add(LETTERS)
+    return node
+
+
+def _sides(node: Any) -> list[Any]:
+    named = [node.args.get(place) for place in ("this", "expression", "low", "high")]
+    return [*named, *(node.expressions if isinstance(node, exp.In) else ())]
+
+
+def is_textual_but_literal(node: Any) -> bool:
+    """Whether a node is known to give a text, other than by being one."""
+    return is_textual(node) and not is_text(bare(node))
+
+
+def _compared_numbers(node: Any, notes: Notes) -> Any:
+    """SQLite compares a number with a text as what they are; Trino refuses."""
+    if any(_is_nocase(side) for side in (node.this, node.expression)):
+        for place in ("this", "expression"):
+            side = node.args[place]
+            node.set(place, call("lower", side.this if _is_nocase(side) else side))
+        notes.add(LETTERS)
+    kinds = [is_text(side) for side in (node.this, node.expression)]
+    numbers = [kind_of_number(side) or is_integer(side) for side in (node.this, node.expression)]
+    if notes.sqlite and any(kinds) and any(numbers):
+        raise unsupported("A comparison of a text and a number", "Compare numbers with numbers.")
+    return compared(_guarded(node), notes)
+
+
+def _equals(node: Any, notes: Notes) -> Any:
+    """`= ANY (...)` and `<> ALL (...)` of a list are IN and NOT IN; of an array, contains()."""
+    several = node.expression
+    negated = isinstance(node, exp.NEQ)
+    if isinstance(several, exp.Anonymous) and several.name.lower() == "all" and negated:
+        listed = bare(several.expressions[0])
+    elif isinstance(several, exp.All if negated else exp.Any):
+        listed = bare(several.this)
+    else:
+        return _compared_numbers(node, notes)
+    if isinstance(listed, (exp.Query, exp.Subquery)):
+        return node
+    found = (
+        compared(exp.In(this=node.this, expressions=listed.expressions), notes)
+        if isinstance(listed, exp.Array) and listed.expressions
+        else call("contains", listed, node.this)
+    )
+    return exp.not_(exp.paren(found)) if negated else found
+
+
+def _in(node: Any, notes: Notes) -> Any:
+    if node.args.get("unnest") or node.args.get("field"):
+        raise unsupported("IN of an array", "Write IN with the values one by one.")
+    if not node.expressions and not node.args.get("query"):
+        raise unsupported("IN of nothing", "Write false.")
+    return compared(_guarded(node), notes)
+
+
+def _is(node: Any, notes: Notes) -> Any:
+    """Trino has IS NULL only; IS TRUE is a comparison that is never NULL."""
+    if isinstance(node.expression, exp.Boolean):
+        return exp.paren(exp.NullSafeEQ(this=exp.paren(node.this), expression=node.expression))
+    if not isinstance(node.expression, exp.Null):
+        raise unsupported("This IS", "Use IS NULL, IS TRUE or IS NOT DISTINCT FROM.")
+    return _guarded(node)
+
+
+def _guarded(node: Any) -> Any:
+    """Trino compares no comparison, unless it stands in parentheses."""
+    for place in ("this", "expression"):
+        side = node.args.get(place)
+        operator = isinstance(side, (exp.Predicate, exp.Not, exp.Connector))
+        if operator and not isinstance(side, (exp.Exists, exp.SubqueryPredicate)):
+            node.set(place, exp.paren(side.copy()))
+    return node
+
+
+def _between(node: Any, notes: Notes) -> Any:
+    if node.args.get("symmetric"):
+        raise unsupported("BETWEEN SYMMETRIC", "Write the lower bound first.")
+    return compared(_guarded(node), notes)
+
+
+CASTS: dict[type[Any], Rewriter] = {
+    exp.Cast: _cast,
+    exp.EQ: _equals,
+    exp.NEQ: _equals,
+    exp.GT: _compared_numbers,
+    exp.GTE: _compared_numbers,
+    exp.LT: _compared_numbers,
+    exp.LTE: _compared_numbers,
+    exp.NullSafeEQ: _compared_numbers,
+    exp.NullSafeNEQ: _compared_numbers,
+    exp.Ordered: _ordered,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Is: _is,
+}

@@ -1,0 +1,93 @@
+"""Mends a query that was written in another SQL, so that Trino gives the answer its author meant, or refuses it.
+
+Every node of the tree is either known to mean the same in Trino (`SAME`), or rewritten by a function of `REWRITES`;
+whatever is left after that is refused by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman import Unsupported
+from sqlglot import exp
+
+from dragoman_trino.rewrite.casts import CASTS
+from dragoman_trino.rewrite.dates import DATES
+from dragoman_trino.rewrite.documents import DOCUMENTS
+from dragoman_trino.rewrite.numbers import NUMBERS
+from dragoman_trino.rewrite.patterns import PATTERNS
+from dragoman_trino.rewrite.queries import QUERIES, check_spelling
+from dragoman_trino.rewrite.rewriting import Notes, Rewriter, is_ours, unsupported
+from dragoman_trino.rewrite.sqlite_dates import SQLITE_DATES
+from dragoman_trino.rewrite.texts import TEXTS
+from dragoman_trino.rewrite.truth import make_boolean
+
+# The frame of a query: clauses, names, joins and their kind.
+_STRUCTURE = (
+    exp.Select, exp.From, exp.Join, exp.Where, exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Having,
+    exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Fetch, exp.LimitOptions, exp.Union, exp.Intersect, exp.Except,
+    exp.Subquery, exp.With, exp.CTE, exp.Values, exp.Table, exp.TableAlias, exp.Alias, exp.Column, exp.Identifier,
+    exp.Star, exp.Paren, exp.Tuple, exp.Distinct, exp.Placeholder, exp.Var, exp.Lateral, exp.Unnest, exp.TableSample,
+)  # fmt: skip
+_OPERATORS = (
+    exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ,
+    exp.NullSafeNEQ, exp.In, exp.Between, exp.Exists, exp.Any, exp.All, exp.Case, exp.If, exp.Add, exp.Sub, exp.Mul,
+    exp.Div, exp.Mod, exp.Neg, exp.DPipe, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot,
+    exp.BitwiseLeftShift, exp.BitwiseRightShift, exp.Literal, exp.Null, exp.Boolean, exp.Cast, exp.DataType,
+    exp.DataTypeParam, exp.Like, exp.Escape, exp.Interval, exp.Array, exp.HexString,
+)  # fmt: skip
+_FUNCTIONS = (
+    exp.Abs, exp.Ceil, exp.Floor, exp.Sign, exp.Sqrt, exp.Cbrt, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Round,
+    exp.Trunc, exp.Pi, exp.Degrees, exp.Radians, exp.Sin, exp.Cos, exp.Tan, exp.Asin, exp.Acos, exp.Atan, exp.Atan2,
+    exp.Rand, exp.Coalesce, exp.Nullif, exp.Lower, exp.Upper, exp.Length, exp.Substring, exp.StrPosition, exp.Replace,
+    exp.Trim, exp.Concat, exp.ConcatWs, exp.Chr, exp.Reverse, exp.Pad, exp.Translate, exp.StartsWith, exp.CurrentDate,
+    exp.CurrentTimestamp, exp.Localtimestamp, exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.TimeToStr,
+    exp.StrToDate, exp.Uuid,
+)  # fmt: skip
+_AGGREGATES = (
+    exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.GroupConcat, exp.LogicalAnd, exp.LogicalOr, exp.ArrayAgg,
+    exp.Filter, exp.Grouping, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.Corr,
+    exp.CovarPop, exp.CovarSamp, exp.RegrSlope, exp.RegrIntercept,
+)  # fmt: skip
+_WINDOWS = (
+    exp.Window, exp.WindowSpec, exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile,
+    exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue,
+)  # fmt: skip
+SAME = frozenset(_STRUCTURE + _OPERATORS + _FUNCTIONS + _AGGREGATES + _WINDOWS)
+
+REWRITES: dict[type[Any], Rewriter] = {**QUERIES, **NUMBERS, **TEXTS, **PATTERNS, **CASTS, **DATES, **DOCUMENTS}
+_COVERED = frozenset({"postgres", "sqlite"})
+
+
+def rewrite(tree: Any) -> Any:
+    """Return the sqlglot tree to run on Trino. Raises `Unsupported` for what Trino cannot answer the same."""
+    notes = Notes(source=tree.meta.get("source", ""), notices=tree.meta.setdefault("notices", []))
+    if notes.source not in _COVERED:
+        notes.add("No rules of ours cover this pair of dialects: check the result.")
+    check_spelling(tree, notes)
+    rewrites = REWRITES
+    if notes.sqlite:
+        make_boolean(tree)
+        rewrites = {**REWRITES, **SQLITE_DATES}
+    # Children first: a rewrite finds what is below it already mended.
+    for node in reversed(list(tree.walk())):
+        found = rewrites.get(node.__class__)
+        # What is made of a node may hold it: its place is kept before it moves.
+        parent, place, index = node.parent, node.arg_key, node.index
+        new = found(node, notes) if found else node
+        if new is not node and node is tree:
+            tree = new
+        elif new is not node:
+            parent.set(place, new, index)
+    for node in tree.walk():
+        if node.__class__ not in SAME and not is_ours(node):
+            raise _refusal(node)
+    return tree
+
+
+def _refusal(node: Any) -> Unsupported:
+    if isinstance(node, exp.Anonymous):
+        return unsupported(f"The function {node.name}", "Use a function that Trino has, in Trino's own SQL.")
+    if isinstance(node, exp.Func):
+        return unsupported(node.sql_name().lower(), "Write the query in Trino's own SQL.")
+    return unsupported(f"{node.key.upper()} ({node.sql()[:40]})", "Write the query in Trino's own SQL.")
