@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from dragoman_trino.rewrite.numbers import check_numbers, folded
+from dragoman_trino.rewrite.numbers import check_numbers, folded, kind_of_number
 from dragoman_trino.rewrite.rewriting import (
     Notes,
     Rewriter,
@@ -96,8 +96,6 @@ def _whole(node: Any) -> Any:
 
 
 def _is_number(node: Any) -> bool:
-    from dragoman_trino.rewrite.numbers import kind_of_number
-
     if isinstance(bare(node), (exp.Min, exp.Max)) and not kind_of_number(node):
         raise unsupported(
             "The difference of what may be dates",

@@ -10,6 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from dragoman_trino.rewrite.dates import moved, spelled
+from dragoman_trino.rewrite.documents import named
 from dragoman_trino.rewrite.rewriting import Notes, Rewriter, call, cast, in_parens, is_text, number, text, unsupported
 
 _MODIFIER = re.compile(r"([+-]?\d+) (year|month|day|hour|minute|second)s?")
@@ -65,7 +66,7 @@ def _modified(moment: Any, modifier: str, clocked: bool) -> Any:
 def _called(node: Any, notes: Notes) -> Any:
     name, arguments = node.name.lower(), list(node.expressions)
     found = _FUNCTIONS.get(name)
-    return found(arguments, notes) if found else _named(node, notes)
+    return found(arguments, notes) if found else named(node, notes)
 
 
 def _date(arguments: list[Any], notes: Notes) -> Any:
@@ -139,12 +140,6 @@ _FUNCTIONS = {
     "unixepoch": _epoch,
     "total": _total,
 }
-
-
-def _named(node: Any, notes: Notes) -> Any:
-    from dragoman_trino.rewrite.documents import named
-
-    return named(node, notes)
 
 
 def _date_of(node: Any, notes: Notes) -> Any:

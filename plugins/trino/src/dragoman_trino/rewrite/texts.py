@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from dragoman_trino.rewrite.numbers import kind_of_number
 from dragoman_trino.rewrite.rewriting import (
     Notes,
     Rewriter,
@@ -142,8 +143,6 @@ def _joined(node: Any, notes: Notes) -> Any:
 
 
 def _as_text(node: Any) -> Any:
-    from dragoman_trino.rewrite.numbers import kind_of_number
-
     if isinstance(node, exp.Literal) and not node.is_string and not is_integer(node):
         raise unsupported("A number with decimals as text", "Write the text itself.")
     return cast(node, "varchar") if kind_of_number(node) == "whole" or isinstance(node, exp.Boolean) else node
@@ -163,8 +162,6 @@ def _concat_ws(node: Any, notes: Notes) -> Any:
 
 
 def _spelled(node: Any, notes: Notes) -> Any:
-    from dragoman_trino.rewrite.numbers import kind_of_number
-
     if kind_of_number(node) not in {"", "whole"}:
         raise unsupported("A number with decimals as text", "Round it to a text in the database's own SQL.")
     if not kind_of_number(node) and not isinstance(node, exp.Null):
