@@ -11,7 +11,6 @@ from dragoman import Database, Relation, Statement
 from dragoman_postgres.gate import judge
 from dragoman_postgres.plugin import plugin as postgres
 from dragoman_postgres.testing import Server
-from dragoman_sqlite.gate import judge as judge_sqlite
 from dragoman_sqlite.plugin import plugin as sqlite
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st

@@ -74,7 +74,7 @@ async def test_parameters_are_bound(executor):
 async def test_a_run_has_its_parameters_too(executor):
     plan = await explained(executor, "SELECT name FROM nation WHERE nationkey = ?", 7, analyze=True)
     assert "Output: 1 row " in plan.plan
-    with pytest.raises(ParameterError, match="Parameter 1|bigint"):
+    with pytest.raises(ParameterError, match=r"Parameter 1|bigint"):
         await explained(executor, "SELECT name FROM nation WHERE nationkey = ?", "seven")
 
 

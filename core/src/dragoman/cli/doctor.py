@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -124,7 +124,7 @@ def _tell_broken(gateway: Gateway) -> None:
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
+def _progress(total: int) -> Generator[Callable[[], None]]:
     """Show on stderr how many are done, in a terminal."""
     if not sys.stderr.isatty():
         yield lambda: None
