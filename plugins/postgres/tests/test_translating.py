@@ -85,13 +85,14 @@ def test_what_trino_means_is_said_in_postgres(expression: str, expected: str):
 
 
 FROM_SQLITE = [
+    ("a < 0.06 + 0.01", "a < CAST(0.06 AS DOUBLE PRECISION) + CAST(0.01 AS DOUBLE PRECISION)"),
     ("name LIKE 'aB%'", "LOWER((CAST(name AS TEXT) COLLATE \"C\")) LIKE 'ab%'"),
     ("name LIKE '50!%' ESCAPE '!'", "LOWER((CAST(name AS TEXT) COLLATE \"C\")) LIKE '50!%' ESCAPE '!'"),
     ("name GLOB 'a*_'", "CAST(name AS TEXT) LIKE 'a%\\_'"),
     ("upper(name)", 'UPPER((CAST(name AS TEXT) COLLATE "C"))'),
     ("a / b", "a / NULLIF(b, 0)"),
     ("a % b", "a % NULLIF(b, 0)"),
-    ("7 / 2.0", "7 / NULLIF(2.0, 0)"),
+    ("7 / 2.0", "CAST(7 AS DOUBLE PRECISION) / NULLIF(CAST(2.0 AS DOUBLE PRECISION), 0)"),
     ("max(a, b)", "CASE WHEN NUM_NULLS(a, b) = 0 THEN GREATEST(a, b) END"),
     ("substr(name, -2)", "RIGHT(CAST(name AS TEXT), 2)"),
     (

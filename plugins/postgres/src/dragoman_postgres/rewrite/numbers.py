@@ -39,9 +39,20 @@ def product(node: Any, notes: Notes) -> Any:
     """Arithmetic whose sides are numbers; SQLite's texts become some, and its literals have 64 bits."""
     for side in ("this", "expression"):
         node.set(side, _operand(node.args[side], notes))
-    left, right = exact(node.this), exact(node.expression)
-    if notes.sqlite and left is not None and right is not None and abs(left) + abs(right) + abs(left * right) > _INT4:
-        node.set("this", cast(node.this, "bigint") if kind_of(node.this) == "integer" else node.this)
+    return _of_literals(node) if notes.sqlite else node
+
+
+def _of_literals(node: Any) -> Any:
+    """SQLite's arithmetic on literals: binary floats where one has decimals, and 64 bits for the others."""
+    sides = {"this": node.this, "expression": node.expression}
+    values = [value for side in sides.values() if (value := exact(side)) is not None]
+    if len(values) < 2:
+        return node
+    if "decimal" in {kind_of(side) for side in sides.values()}:
+        for name, side in sides.items():
+            node.set(name, cast(side, "double"))
+    elif abs(values[0]) + abs(values[1]) + abs(values[0] * values[1]) > _INT4 and kind_of(node.this) == "integer":
+        node.set("this", cast(node.this, "bigint"))
     return node
 
 

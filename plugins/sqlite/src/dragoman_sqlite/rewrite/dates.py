@@ -306,12 +306,17 @@ def _now(node: Any, notes: Notes) -> Any:
     return node
 
 
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?")
+
+
 def as_moment(value: Any, kind: str, notes: Notes) -> Any:
     """`value` cast to a date or a timestamp."""
     if isinstance(value, exp.Literal) and not value.is_string:
         raise unsupported("A number as a date", "Write dates as 'YYYY-MM-DD'.")
     if kind == "timestamp" and isinstance(value, exp.Literal) and "." in value.name:
         raise unsupported("Fractions of a second", "Write timestamps in whole seconds.")
+    if isinstance(value, exp.Literal) and not _MOMENT.fullmatch(value.name):
+        raise unsupported(f"The date {value.name[:30]!r}", "Write it as 'YYYY-MM-DD' or 'YYYY-MM-DD HH:MM:SS'.")
     notes.add(_TEXT_NOTICE)
     return call("date" if kind == "date" else "datetime", value, kind=kind)
 

@@ -219,6 +219,8 @@ def _whole(value: Any, notes: Notes) -> Any:
 def _as_text(value: Any, sizes: list[int], notes: Notes) -> Any:
     if is_predicate(value):
         raise unsupported("A truth value as text", "Use CASE WHEN ... THEN 'true' ELSE 'false' END.")
+    if isinstance(value, exp.Anonymous) and value.name.lower() == "json":
+        raise unsupported("JSON as text", "Leave out the cast: it comes as JSON text.")
     if isinstance(value, exp.Literal) and not value.is_string and not is_integer(value):
         raise unsupported("A number with decimals as text", "Write the text itself.")
     if not is_text(value) and not isinstance(value, _WHOLE) and not is_integer(value) and not is_ours(value):
@@ -232,8 +234,19 @@ def _bits(node: Any, notes: Notes) -> Any:
     return exp.paren(node) if notes.source in TRINO else node
 
 
+def _shifted(node: Any, notes: Notes) -> Any:
+    """Postgres' integers have 32 bits where SQLite's have 64, and drop what is shifted out."""
+    value, places = exact(node.this), exact(node.expression)
+    if notes.source not in POSTGRES:
+        return node
+    if value is None or places is None or not 0 <= places < 31 or value * 2 ** int(places) >= 2**31:
+        raise unsupported("Shifting to the left", "Multiply by a power of two.")
+    return node
+
+
 NUMBERS: dict[type[Any], Rewriter] = {
     **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseNot), _bits),
+    exp.BitwiseLeftShift: _shifted,
     exp.Mul: _product,
     exp.Div: _quotient,
     exp.Mod: _quotient,

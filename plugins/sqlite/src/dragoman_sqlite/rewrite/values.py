@@ -18,6 +18,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     exact,
     is_integer,
     is_ours,
+    is_predicate,
     is_text,
     number,
     text,
@@ -79,6 +80,12 @@ def _length(node: Any, notes: Notes) -> Any:
     return exp.Length(this=call("rtrim", node.this, " ")) if notes.source in TSQL else node
 
 
+def _joined(node: Any, notes: Notes) -> Any:
+    if any(is_predicate(side) for side in (node.this, node.expression)):
+        raise unsupported("A truth value as text", "Use CASE WHEN ... THEN 'true' ELSE 'false' END.")
+    return node
+
+
 def _concat(node: Any, notes: Notes) -> Any:
     if node.args.get("coalesce"):
         return call("concat", *node.expressions)
@@ -108,7 +115,8 @@ def _cased(node: Any, notes: Notes) -> Any:
 
 
 def _ascii(node: Any, notes: Notes) -> Any:
-    return call("unicode", node.this)
+    """0 for an empty text, where SQLite's is NULL."""
+    return call("coalesce", call("unicode", node.this), call("length", node.this.copy()))
 
 
 _ESCAPE_STRINGS = frozenset({"postgres", "redshift", "materialize", "risingwave", "duckdb"})
@@ -288,6 +296,7 @@ VALUES: dict[type[Any], Rewriter] = {
     exp.Lower: _cased,
     exp.Upper: _cased,
     exp.Ascii: _ascii,
+    exp.DPipe: _joined,
     exp.ByteString: _written,
     exp.RawString: _written,
     exp.JSONExtract: _json,
