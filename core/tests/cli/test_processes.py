@@ -14,9 +14,15 @@ ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELEC
 def dragoman(*argv: str, **options: object) -> subprocess.Popen[str]:
     """Start a command as a process of its own."""
     command = [sys.executable, "-m", "dragoman", *argv]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        command, **pipes, text=True, preexec_fn=heed_interrupts, **options
     )
+
+
+def heed_interrupts() -> None:
+    """As in a terminal: who is started in the background of a script inherits that SIGINT is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def children(pid: int) -> set[int]:
