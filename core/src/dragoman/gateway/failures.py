@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from traceback import walk_tb
 from types import FrameType
@@ -20,6 +20,7 @@ from dragoman.sql import Statement
 from dragoman.sql.text import caret
 
 T = TypeVar("T")
+Named = Callable[[], Awaitable[Sequence[Relation]]]
 
 SHOWN = 3
 PATIENCE = 2.0
@@ -69,9 +70,9 @@ def _frames(error: BaseException) -> list[FrameType]:
     return [frame for frame, _ in walk_tb(error.__traceback__)] + before
 
 
-async def explained(error: DragomanError, statement: Statement, catalog: Catalog) -> DragomanError:
-    """Return `error` with what helps to mend the statement; the same object."""
-    near = await _near(error, statement, catalog) if isinstance(error, NotFound) and error.identifier else []
+async def explained(error: DragomanError, statement: Statement, catalog: Catalog, named: Named) -> DragomanError:
+    """Return `error` with what helps to mend the statement; the same object. `named`: the relations it names."""
+    near = await _near(error, catalog, named) if isinstance(error, NotFound) and error.identifier else []
     if near:
         names = " or ".join(name if name.startswith(('"', "`", "[")) else f'"{name}"' for name in near[:SHOWN])
         own = "" if error.suggestion == error.remedy else error.suggestion
@@ -87,7 +88,7 @@ def located(error: DragomanError, text: str) -> DragomanError:
     return error
 
 
-async def _near(error: NotFound, statement: Statement, catalog: Catalog) -> list[str]:
+async def _near(error: NotFound, catalog: Catalog, named: Named) -> list[str]:
     """Near names of what was not found; none when the catalog cannot be read: the error itself matters more."""
     name = error.identifier or ""
     try:
@@ -95,19 +96,13 @@ async def _near(error: NotFound, statement: Statement, catalog: Catalog) -> list
             if isinstance(error, TableNotFound):
                 return await catalog.near_relations(name)
             if isinstance(error, ColumnNotFound):
-                return await catalog.near_columns(name, await _known(statement, catalog))
+                return await catalog.near_columns(name, await _known(catalog, named))
     except (DragomanError, TimeoutError):
         pass
     return []
 
 
-async def _known(statement: Statement, catalog: Catalog) -> list[Relation]:
+async def _known(catalog: Catalog, named: Named) -> list[Relation]:
     """The relations of a statement that the catalog knows."""
     snapshot = await catalog.snapshot()
-    known: list[Relation] = []
-    for relation in statement.relations():
-        try:
-            known.append(snapshot.find(relation.name, relation.schema).relation)
-        except DragomanError:
-            continue
-    return known
+    return [relation for relation in await named() if relation in snapshot.by_relation]

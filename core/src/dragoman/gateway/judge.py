@@ -65,6 +65,10 @@ class Judge:
                 self._passed.popitem(last=False)
         return verdict.statement
 
+    async def relations(self, statement: Statement) -> tuple[Relation, ...]:
+        """Return the relations a statement names, as the catalog knows them; one it does not know stays as written."""
+        return await self._resolver.relations(statement)
+
     async def _holds(self, verdict: _Verdict) -> bool:
         for validator, state in zip(self._changing, verdict.states, strict=True):
             if await self._state(validator) != state:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from dragoman.dialect import Capability
@@ -141,7 +142,8 @@ class Query:
                 yield
         except DragomanError as error:
             opened.health.saw(error)
-            raise _about(await explained(error, self.statement, opened.catalog), self.sql) from None
+            named = partial(opened.judge.relations, self.statement)
+            raise _about(await explained(error, self.statement, opened.catalog, named), self.sql) from None
         opened.health.saw(None)
 
 
