@@ -13,9 +13,19 @@ from dragoman_postgres.pool import Connections
 SCHEMA = (Path(__file__).parent / "catalog.sql").read_text()
 
 
+async def counted(connection: asyncpg.Connection) -> None:
+    """Wait until the server knows how many rows were written: before PostgreSQL 15 a process of its own counts them."""
+    async with asyncio.timeout(30):
+        while not await connection.fetchval("SELECT pg_stat_get_live_tuples('filled'::regclass)"):
+            await connection.execute("SELECT pg_stat_clear_snapshot()")
+
+
 @pytest.fixture(scope="module")
 async def connections(server, database_name):
     await server.run(SCHEMA, database_name)
+    watching = await asyncpg.connect(server.address(database_name))
+    await counted(watching)
+    await watching.close()
     lent = Connections(server.configured(database_name), 3)
     yield lent
     await lent.aclose()

@@ -104,7 +104,7 @@ class Gateway:
         """Return a database, opening it at first. Raises `UnknownDatabase`, `DialectError`, `ConfigurationError`."""
         name = self.known(name)
         if name not in self._opened:
-            waiting = self.configuration.server.max_concurrent
+            waiting = 2 * self.configuration.server.max_concurrent  # those who ran and those who waited before
             self._opened[name] = OpenDatabase(self.plugins, self.configuration.databases[name], waiting)
         return self._opened[name]
 

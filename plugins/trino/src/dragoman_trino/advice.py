@@ -94,7 +94,7 @@ def _much(scans: Sequence[Scan]) -> Iterator[str]:
 
 
 def _unknown(scans: Sequence[Scan]) -> Iterator[str]:
-    names = list(dict.fromkeys(str(scan.relation) for scan in scans if scan.rows is None))
+    names = sorted({str(scan.relation) for scan in scans if scan.rows is None})
     if names:
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         yield (
