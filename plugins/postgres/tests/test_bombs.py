@@ -9,10 +9,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 from dragoman import ConfigurationError, DragomanError, Gateway, Secret
+from dragoman.testing.asking import failure_of, value_of
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.options import Options
 from dragoman_postgres.testing import Server
-from dragoman_postgres.testing.asking import failure_of, value_of
 
 DEADLINE = 0.4
 BOUNDED = ("answered", "QUERY_TIMEOUT", "RESULT_TOO_LARGE", "QUERY_ERROR", "UNSAFE_SQL", "INVALID_SQL")

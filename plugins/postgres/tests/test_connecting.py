@@ -8,10 +8,10 @@ import pytest
 import trustme
 from dragoman import ConfigurationError, ConnectionFailed, Gateway, Secret
 from dragoman.config import parse_url
+from dragoman.testing.asking import failure_of, value_of
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.options import Options
 from dragoman_postgres.testing import Server, installations
-from dragoman_postgres.testing.asking import failure_of, value_of
 
 PASSWORD = "pass word/@%?"
 

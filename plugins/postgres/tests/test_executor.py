@@ -25,11 +25,11 @@ from dragoman import (
     TableNotFound,
     WriteDenied,
 )
+from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_postgres.executor import LARGE, PostgresExecutor
 from dragoman_postgres.failures import translated
 from dragoman_postgres.pool import Connections
 from dragoman_postgres.testing import Server
-from dragoman_postgres.testing.asking import ask, failure_of, value_of
 
 SLEEP = "SELECT pg_sleep(60)"
 BUSY = "SELECT count(*) FROM pg_stat_activity WHERE state <> 'idle' AND pid <> pg_backend_pid() AND datname = $1"

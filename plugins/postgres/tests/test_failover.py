@@ -8,9 +8,9 @@ import anyio
 import asyncpg
 import pytest
 from dragoman import ConnectionFailed
+from dragoman.testing.asking import failure_of, value_of
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.testing import Server, installations
-from dragoman_postgres.testing.asking import failure_of, value_of
 
 pytestmark = pytest.mark.skipif(not installations(), reason="no PostgreSQL server can be started here")
 

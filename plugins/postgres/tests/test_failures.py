@@ -12,8 +12,8 @@ from dragoman import (
     TableNotFound,
     WriteDenied,
 )
+from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_postgres.executor import PostgresExecutor
-from dragoman_postgres.testing.asking import ask, failure_of, value_of
 
 # SQL, the error, the name it did not know, and what stands where the error points.
 FAILURES = [

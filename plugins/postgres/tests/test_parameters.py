@@ -2,7 +2,7 @@
 
 import pytest
 from dragoman import ParameterError, QueryError
-from dragoman_postgres.testing.asking import ask, failure_of, value_of
+from dragoman.testing.asking import ask, failure_of, value_of
 
 GIVEN = [
     ("$1::smallint", -5, -5),

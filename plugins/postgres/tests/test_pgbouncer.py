@@ -8,8 +8,8 @@ import time
 
 import pytest
 from dragoman import ExplainOptions, QueryTimeout, Request
+from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_postgres.executor import PostgresExecutor
-from dragoman_postgres.testing.asking import ask, failure_of, value_of
 from dragoman_postgres.testing.server import unprivileged
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")

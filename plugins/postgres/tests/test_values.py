@@ -2,7 +2,7 @@
 
 import pytest
 from dragoman import Gateway
-from dragoman_postgres.testing.asking import ask, value_of
+from dragoman.testing.asking import ask, value_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator
 import asyncpg
 import pytest
 from dragoman import Database, DragomanError, InvalidSql, UnsafeSql
+from dragoman.testing.asking import ask
 from dragoman.testing.corpus import cases, setup
 from dragoman.validators import check_text
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.plugin import PostgresPlugin
 from dragoman_postgres.testing import Server
-from dragoman_postgres.testing.asking import ask
 
 CASES = cases("postgres") + cases("any")
 # They end the work of the role's own sessions, or wait: beside what a SELECT-only role is kept from.

@@ -9,9 +9,9 @@ import urllib.request
 import pytest
 import trustme
 from dragoman import ConfigurationError, ConnectionFailed, Database, Gateway, Principal, QueryTimeout, Request, Secret
+from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_trino.connecting import Connector
 from dragoman_trino.executor import TrinoExecutor
-from dragoman_trino.testing.asking import ask, failure_of, value_of
 from dragoman_trino.testing.fixtures import started
 from dragoman_trino.testing.server import free_port
 

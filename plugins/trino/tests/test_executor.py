@@ -19,9 +19,9 @@ from dragoman import (
     ResultTooLarge,
     WriteDenied,
 )
+from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_trino.client import Client
 from dragoman_trino.executor import TrinoExecutor
-from dragoman_trino.testing.asking import ask, failure_of, value_of
 
 WIDE = "SELECT rpad('x', 500000, 'x') FROM tpch.tiny.orders"
 STATE = "SELECT state, error_code FROM system.runtime.queries WHERE query LIKE '%{0}%' AND query NOT LIKE '%LIKE%'"

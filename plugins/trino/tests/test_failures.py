@@ -13,9 +13,9 @@ from dragoman import (
     TableNotFound,
     WriteDenied,
 )
+from dragoman.testing.asking import failure_of
 from dragoman_trino.failures import translated
 from dragoman_trino.protocol import ServerError
-from dragoman_trino.testing.asking import failure_of
 
 # A statement, the error it is, the name that was not known, and the text that stands where it is wrong.
 FAILURES = [

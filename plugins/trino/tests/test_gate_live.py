@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 from dragoman import Database, DragomanError, Gateway, UnsafeSql
+from dragoman.testing.asking import ask
 from dragoman.testing.corpus import cases, setup
 from dragoman_trino import doctor
 from dragoman_trino.client import Client
@@ -14,7 +15,6 @@ from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.reserved import RESERVED
 from dragoman_trino.rules import allowed, read_policy, sort_out
 from dragoman_trino.testing import Server
-from dragoman_trino.testing.asking import ask
 
 CASES = cases("trino")
 SETUP = [

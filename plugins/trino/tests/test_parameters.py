@@ -2,8 +2,8 @@
 
 import pytest
 from dragoman import InvalidSql, ParameterError
+from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_trino.parameters import literal
-from dragoman_trino.testing.asking import ask, failure_of, value_of
 
 # An expression over one parameter, the value given, and what comes back.
 GIVEN = [

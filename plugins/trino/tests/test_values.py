@@ -4,9 +4,9 @@ import base64
 import json
 
 import pytest
+from dragoman.testing.asking import ask
 from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.protocol import Page
-from dragoman_trino.testing.asking import ask
 
 MAP_OF_TEXTS = "map_from_entries(ARRAY[ROW(ARRAY['a, b'], 1), ROW(ARRAY['a', 'b'], 2)])"
 VALUES = [

@@ -1,10 +1,13 @@
-"""Asking an executor, without the gateway."""
+"""Asking an executor, without the gateway: for the tests of plugins."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dragoman import Column, DragomanError, Encoded, Executor, Limits, Request, RowStream, encode
+from dragoman.dialect import Executor
+from dragoman.errors import DragomanError
+from dragoman.model import Column, Encoded, Limits, Request, RowStream
+from dragoman.results import encode
 
 
 async def rows_of(stream: RowStream) -> list[list[Any]]:
