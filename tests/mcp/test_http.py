@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -217,3 +218,18 @@ async def test_a_port_that_is_taken_is_a_configuration_error(open_door: str, sta
     settings = Server(transport="http", port=int(open_door.rpartition(":")[2]))
     with pytest.raises(ConfigurationError, match=r"server\.port"):
         await serve_http(standin.StandIn(), settings)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_an_accepted_connection_sends_small_answers_at_once(host: str) -> None:
+    from dragoman.mcp.http import listen
+
+    accepted = asyncio.get_running_loop().create_future()
+    server = await asyncio.start_server(lambda _, writer: accepted.set_result(writer), sock=listen(host, 0))
+    async with server:
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+        there: asyncio.StreamWriter = await accepted
+        assert there.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        there.close()
+        writer.close()
+        await asyncio.gather(there.wait_closed(), writer.wait_closed())
