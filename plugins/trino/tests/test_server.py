@@ -1,5 +1,6 @@
 """A server of ours goes with us, whatever ends us, and one that cannot start says why."""
 
+import os
 import subprocess
 import sys
 import time
@@ -49,3 +50,15 @@ def test_a_connector_that_is_not_there_is_told_without_naming_a_host(tmp_path, m
         installed("no-such-connector")
     assert "://" not in str(raised.value)
     assert not list((tmp_path / "dragoman" / "trino").iterdir())
+
+
+def test_a_download_opens_nothing_in_the_process_that_asked_for_it(tmp_path):
+    asking = (
+        "import sys\n"
+        "from dragoman_trino.testing.installing import installed\n"
+        "try:\n    installed('no-such-connector')\nexcept RuntimeError:\n    pass\n"
+        "print([name for name in sys.modules if name.partition('.')[0] in ('jgo', 'requests', 'urllib3')])\n"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", asking], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
