@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import importlib.metadata
 import logging
@@ -10,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from dragoman.cli.parser import Parser
 from dragoman.errors import ConfigurationError, DialectError, DragomanError, InternalError, UnknownDatabase
 
 COMMANDS = {
@@ -24,6 +24,7 @@ COMMANDS = {
     "config": "show or check the configuration, or write a starter file",
     "client-config": "print what to paste into an MCP client",
     "new-dialect": "write a third-party dialect plugin to begin with",
+    "completion": "print the tab completion of a shell",
 }
 
 USAGE = 2
@@ -69,24 +70,50 @@ def report(error: DragomanError) -> None:
 
 
 def _run(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(
+    if "_ARGCOMPLETE" in os.environ:
+        _complete()
+    words = _without_help(argv)
+    parser = _parser(_command_of(words))
+    if not words:
+        parser.print_help()
+        return 0
+    arguments = parser.parse_args(words)
+    code: int = arguments.run(arguments)
+    return code
+
+
+def _complete() -> None:
+    """Answer a shell's tab key with what could stand at the cursor, and end."""
+    import argcomplete
+
+    argcomplete.autocomplete(_parser(_command_of(os.environ.get("COMP_LINE", "").split()[1:])))
+
+
+def _command_of(words: Sequence[str]) -> str | None:
+    return next((word for word in words if not word.startswith("-")), None)
+
+
+def _without_help(argv: Sequence[str]) -> list[str]:
+    """Return the words with `help COMMAND` written as `COMMAND -h`."""
+    if not argv or argv[0] != "help":
+        return list(argv)
+    return [*argv[1:], "-h"]
+
+
+def _parser(chosen: str | None) -> Parser:
+    """Return the parser of all commands; the arguments of `chosen` alone are declared, since its module is slow."""
+    parser = Parser(
         prog="dragoman",
         description="A query gateway for AI agents: one MCP server in front of many databases of many kinds.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     version = f"dragoman {importlib.metadata.version('dragoman')}"
-    parser.add_argument("--version", action="version", version=version)
+    parser.add_argument("-V", "--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    chosen = next((word for word in argv if not word.startswith("-")), None)
     for name, summary in COMMANDS.items():
-        command = commands.add_parser(
-            name, help=summary, description=summary, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        command = commands.add_parser(name, help=summary, description=summary)
         if name == chosen:
             module = importlib.import_module(f"dragoman.cli.{name.replace('-', '_')}")
             module.add_arguments(command)
             command.set_defaults(run=module.run)
-    arguments = parser.parse_args(argv)
-    code: int = arguments.run(arguments)
-    return code
+    return parser

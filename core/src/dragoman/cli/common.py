@@ -30,6 +30,20 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_database_argument(parser: argparse.ArgumentParser, **options: Any) -> None:
+    """Add the positional argument DATABASE, whose names the tab key completes."""
+    help_text = options.pop("help", "a configured name, a URL, or the path of a file")
+    action: Any = parser.add_argument("database", metavar="DATABASE", help=help_text, **options)
+    action.completer = _complete_database  # argcomplete reads it; argparse does not know it
+
+
+def _complete_database(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    try:
+        return list(load(getattr(parsed_args, "config", None)).databases)
+    except DragomanError:
+        return []
+
+
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
     """Add `--json`."""
     parser.add_argument("--json", action="store_true", help="answer in JSON")

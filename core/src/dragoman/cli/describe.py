@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from dragoman.cli.common import (
+    add_database_argument,
     add_json_argument,
     add_source_arguments,
     answered,
@@ -30,7 +31,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("database", metavar="DATABASE", help="a configured name, or a URL")
+    add_database_argument(parser)
     parser.add_argument("table", metavar="TABLE", nargs="?", help="a table or view; without it, all are listed")
     parser.add_argument("--schema", metavar="S", help="the schema to look in")
     parser.add_argument("--full", action="store_true", help="every fact, as objects (JSON)")

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from dragoman.cli.common import (
+    add_database_argument,
     add_json_argument,
     add_source_arguments,
     configured,
@@ -67,7 +68,7 @@ class Report:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("database", metavar="DATABASE", nargs="?", help="a configured name, or a URL; without it, all")
+    add_database_argument(parser, nargs="?", help="a configured name, a URL, or the path of a file; without it, all")
     add_json_argument(parser)
     add_source_arguments(parser)
 

@@ -7,7 +7,15 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.common import add_source_arguments, configured, log_if_asked, named_or_url, run_async, warn
+from dragoman.cli.common import (
+    add_database_argument,
+    add_source_arguments,
+    configured,
+    log_if_asked,
+    named_or_url,
+    run_async,
+    warn,
+)
 from dragoman.config import Configuration
 
 if TYPE_CHECKING:
@@ -28,7 +36,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("database", metavar="DATABASE", help="a configured name, or a URL")
+    add_database_argument(parser)
     parser.add_argument("sql", metavar="SQL", help="the query; - reads it from stdin")
     add_source_arguments(parser)
     parser.add_argument("--param", metavar="V", action="append", default=[], help="a bound value: JSON, else text")
