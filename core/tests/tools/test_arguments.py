@@ -34,10 +34,21 @@ REFUSED = [
     ({"table_name": "x", "columns": "a"}, "must be an array of strings", "Send an array of strings"),
     ({"table_name": ["x"] * 1001}, "at most 1000 items", "in that range"),
     ({"table_name": "\ud800"}, "surrogate", "valid Unicode"),
-    ({"table_name": "x", "params": _DEEP}, "nested too deeply", "less deeply"),
+    ({"table_name": "x", "params": _DEEP}, "nested too deeply", "at most 32 levels"),
     ({"table_name": "x", "params": [float("nan")]}, "not a JSON value", "as text"),
     ({"table_name": "x", "params": [float("inf")]}, "not a JSON value", "as text"),
     ("table", "must be an object", "Send {"),
+    ({"table_name": "x" * 1001}, "longer than 1000 characters", "shorter table_name"),
+    ({"table_name": ["x", "y" * 1001]}, "longer than 1000 characters", "shorter table_name"),
+    ({"table_name": "x", "columns": ["y" * 1001]}, "longer than 1000 characters", "shorter columns"),
+    ({"table_name": "x", "params": [10**1001]}, "more than 1,000 digits", "as text"),
+    ({"table_name": "x", "params": [-(10**5000)]}, "more than 1,000 digits", "as text"),
+    ({"table_name": "x", "params": ["y" * 1_000_001]}, "1000000 characters", "Send less"),
+    ({"table_name": "x", "params": ["y" * 2000] * 501}, "1000000 characters", "Send less"),
+    ({"table_name": "x", "params": [[0] * 10_001]}, "10000 values", "Send less"),
+    ({"table_name": "x", "params": [{"k" * 1001: 1}]}, "longer than 1000 characters", "shorter keys"),
+    ({"table_name": "x", "params": [{"\ud800": 1}]}, "surrogate", "valid Unicode"),
+    ({"\ud800": 1}, "surrogate", "valid Unicode"),
 ]
 
 

@@ -85,14 +85,17 @@ class Catalog:
         """Return the visible schemas, system ones included and marked."""
         return (await self.snapshot()).known_schemas
 
-    async def find(self, name: str, schema: str | None = None) -> Table:
+    async def find(self, name: str, schema: str | None = None, *, near: bool = True) -> Table:
         """Return the relation that `name` names: plain, quoted or dotted as in SQL, or exactly as stored.
 
         `schema` may be dotted (catalog.schema). Without it the name resolves as the database would. A name that is
-        missed has its schema looked at again before `TableNotFound` or `SchemaNotFound`, which name near ones.
-        Raises `ParameterError`, listing the candidates, when several fit.
+        missed has its schema looked at again before `TableNotFound` or `SchemaNotFound`, which name near ones unless
+        `near` is false. Raises `ParameterError`, listing the candidates, when several fit.
         """
-        return await self._sure(name, schema, lambda snapshot: snapshot.find(name, schema))
+        try:
+            return await self._sure(name, schema, lambda snapshot: snapshot.find(name, schema))
+        except NotFound as error:
+            raise (self.with_near_names(error) if near else error) from None
 
     async def detailed(self, tables: Sequence[Table]) -> list[Table]:
         """Return relations with what is told only of those looked at; as they are where it cannot be told."""
@@ -111,7 +114,14 @@ class Catalog:
 
     async def find_schema(self, written: str) -> SchemaKey:
         """Return the schema that a plain or dotted name names, looking again once; raises `SchemaNotFound`."""
-        return await self._sure("", written, lambda snapshot: snapshot.find_schema(written))
+        try:
+            return await self._sure("", written, lambda snapshot: snapshot.find_schema(written))
+        except NotFound as error:
+            raise self.with_near_names(error) from None
+
+    def with_near_names(self, error: NotFound) -> NotFound:
+        """Return an error of `find` with the names that were perhaps meant; the same object."""
+        return error if self._snapshot is None else self._snapshot.with_near_names(error)
 
     async def near_relations(self, name: str) -> list[str]:
         """Return relations, as in SQL, that `name` may have meant, best first."""
@@ -119,7 +129,9 @@ class Catalog:
 
     async def near_columns(self, name: str, relations: Iterable[Relation] = ()) -> list[str]:
         """Return columns of `relations`, or of any when there are none, that `name` may have meant, best first."""
-        return (await self.snapshot()).near_columns(name, relations)
+        snapshot = await self.snapshot()
+        # In a thread: the columns of 10,000 tables are many names.
+        return await asyncio.to_thread(snapshot.near_columns, name, relations)
 
     async def search(
         self, query: str, kinds: Collection[MatchKind] = ALL_KINDS, limit: int = 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import heapq
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -11,6 +10,7 @@ from functools import lru_cache
 from typing import Literal
 
 from dragoman.model import Table, TableColumn
+from dragoman.words import nearest
 
 MatchKind = Literal["table", "view", "column"]
 
@@ -121,7 +121,7 @@ class Index:
             if known != word and len(word) > 1 and word in known:
                 _merge(found, entries, 0.8 if known.startswith(word) else 0.6)
         if not found:
-            for known in difflib.get_close_matches(word, self._words, 5, 0.75):
+            for known in nearest(word, self._words, 5, 0.75):
                 _merge(found, self._words[known], 0.4)
         return found
 

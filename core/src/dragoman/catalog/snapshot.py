@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from dragoman.catalog.joins import Graph
-from dragoman.catalog.names import Namespace, Part, near, parse_name, shown
+from dragoman.catalog.names import Namespace, Part, near, parse_name
 from dragoman.catalog.search import Index
 from dragoman.dialect import Dialect
 from dragoman.errors import NotFound, ParameterError, SchemaNotFound, TableNotFound
 from dragoman.model import Relation, Schema, Table
+from dragoman.words import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class Snapshot:
     def find(self, name: str, schema: str | None = None) -> Table:
         """Return the relation that `name`, as in SQL or exactly as stored, names in `schema` or as the database would.
 
-        Raises `ParameterError` when several fit, `TableNotFound` or `SchemaNotFound` with near names otherwise.
+        Raises `ParameterError` when several fit, `TableNotFound` or `SchemaNotFound` otherwise, without near names.
         """
         key = None if schema is None else self.find_schema(schema)
         for parts in readings(name, self.dialect):
@@ -96,7 +97,7 @@ class Snapshot:
         raise self._missing(name, key)
 
     def find_schema(self, written: str) -> SchemaKey:
-        """Return the schema that a plain or dotted name names; raises `SchemaNotFound` or `ParameterError`."""
+        """Return the schema that a plain or dotted name names; raises as `find` does."""
         for parts in readings(written, self.dialect):
             fitting = [key for key in self.schemas if self._fits(parts, key)]
             if len(fitting) > 1:
@@ -107,12 +108,34 @@ class Snapshot:
                 return fitting[0]
         raise self._missing_schema(written)
 
+    def with_near_names(self, error: NotFound) -> NotFound:
+        """Return an error of `find` with the names that were perhaps meant; the same object."""
+        written = error.identifier or ""
+        if isinstance(error, SchemaNotFound):
+            error.suggestion = did_you_mean(near(written, self._schema_names)) or self._few_schemas()
+        else:
+            error.suggestion = did_you_mean(self.near_relations(written)) or error.suggestion
+        return error
+
+    def _few_schemas(self) -> str:
+        few = sorted(self._schema_names)[:10]
+        return f"Schemas: {', '.join(few)}." if few else "Use list_schemas."
+
+    @cached_property
+    def _schema_names(self) -> tuple[str, ...]:
+        return tuple(self.namespace.join(key.catalog, key.name) for key in self.schemas)
+
+    @cached_property
+    def _relations_by_name(self) -> dict[str, list[Relation]]:
+        found: dict[str, list[Relation]] = {}
+        for table in self.visible:
+            found.setdefault(table.relation.name, []).append(table.relation)
+        return found
+
     def near_relations(self, name: str, count: int = 3) -> list[str]:
         """Return relations `name` may have meant, as in SQL, best first."""
         parts = parse_name(name, self.dialect.lexicon) or (Part(name),)
-        by_name: dict[str, list[Relation]] = {}
-        for table in self.visible:
-            by_name.setdefault(table.relation.name, []).append(table.relation)
+        by_name = self._relations_by_name
         found = (
             each for stored in near(parts[-1].text, by_name, count) for each in self._nearest(parts, by_name[stored])
         )
@@ -174,23 +197,15 @@ class Snapshot:
             and not any(self._fits(parts[:-1], k) for k in self.schemas)
         ):
             return self._missing_schema(self.namespace.join(*(part.text for part in parts[:-1])))
-        found = self.near_relations(name)
         where = f" in schema {self.namespace.join(key.catalog, key.name)}" if key else ""
         return TableNotFound(
             f"There is no table {shown(name)}{where}.",
-            suggestion=_did_you_mean(found) or "Use list_tables or search_catalog to see what there is.",
+            suggestion="Use list_tables or search_catalog to see what there is.",
             identifier=name,
         )
 
     def _missing_schema(self, written: str) -> SchemaNotFound:
-        stored = {self.namespace.join(key.catalog, key.name): key for key in self.schemas}
-        found = near(written, stored)
-        few = sorted(stored)[:10]
-        return SchemaNotFound(
-            f"There is no schema {shown(written)}.",
-            suggestion=_did_you_mean(found) or (f"Schemas: {', '.join(few)}." if few else "Use list_schemas."),
-            identifier=written,
-        )
+        return SchemaNotFound(f"There is no schema {shown(written)}.", identifier=written)
 
 
 def readings(written: str, dialect: Dialect) -> Iterator[tuple[Part, ...]]:
@@ -209,9 +224,15 @@ def _in_schema(schema: str, table: Table) -> bool:
     return table.relation.schema == schema
 
 
-def _did_you_mean(names: Sequence[str]) -> str:
-    shown_names = (name if name.startswith(('"', "`", "[")) else f'"{name}"' for name in names)
-    return f"Did you mean {' or '.join(shown_names)}?" if names else ""
+def did_you_mean(names: Sequence[str]) -> str:
+    """Return names, as in SQL, as a question; empty without any. What others called a thing stands in quotes."""
+    return f"Did you mean {' or '.join(map(quoted, names))}?" if names else ""
+
+
+def quoted(name: str) -> str:
+    """Return a name, as in SQL, in quotes and as short as a message may hold it: it is data, whatever it says."""
+    line = shown(name)
+    return line if line.startswith(('"', "`", "[")) else f'"{line}"'
 
 
 def _ambiguous(written: str, candidates: Sequence[str]) -> ParameterError:

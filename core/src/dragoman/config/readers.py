@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 
 from dragoman.config.settings import PROFILES
 from dragoman.model import Secret
+from dragoman.words import nearest
 
 Reader = Callable[[Any], Any]
 
@@ -30,9 +31,7 @@ _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "
 
 def suggest(word: str, known: tuple[str, ...]) -> str:
     """Return `Did you mean ...?` when `word` is near one of the known ones, else nothing."""
-    import difflib
-
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    near = nearest(word, known)
     return f"Did you mean {near[0]}?" if near else ""
 
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -23,6 +22,7 @@ from dragoman.gateway.tasks import finished
 from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import Database, ExplainOptions, Plan, Principal, Result, RowStream
 from dragoman.plugins import Plugins
+from dragoman.words import nearest
 
 Source = Configuration | Sequence[Database] | str | Path | None
 PLAIN = ExplainOptions()
@@ -117,7 +117,7 @@ class Gateway:
                 suggestion=f"Pass database, one of: {', '.join(self.names)}.",
             )
         if chosen not in self.configuration.databases:
-            near = get_close_matches(chosen, self.names, n=1)
+            near = nearest(chosen, self.names)
             raise UnknownDatabase(
                 f"There is no database {chosen!r}.",
                 suggestion=f"Did you mean {near[0]!r}?" if near else f"Configured are: {', '.join(self.names)}.",

@@ -73,7 +73,7 @@ class Resolver:
 
     async def _find(self, name: str, schema: str | None) -> Table | None:
         try:
-            return await self._catalog.find(name, schema)
+            return await self._catalog.find(name, schema, near=False)
         except NotFound:
             return None
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from dragoman.dialect import Dialect
 from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, UnsafeSql
 from dragoman.gateway.failures import located
 from dragoman.model import Table
 from dragoman.sql import Statement
+from dragoman.words import nearest
 
 STATEMENTS = frozenset({"select", "values", "with"})
 EXAMPLE = "Give one boolean expression, such as status = 'paid'; subqueries stand in parentheses."
@@ -33,7 +33,7 @@ def _column(written: str, table: Table, dialect: Dialect) -> str:
     found = next((name for name in names if dialect.same(written, name)), None)
     if found is not None:
         return found
-    near = get_close_matches(written, names, n=1)
+    near = nearest(written, names)
     raise ColumnNotFound(
         f"{table.relation.name} has no column {written!r}.",
         suggestion=f'Did you mean "{near[0]}"?' if near else f"Its columns are: {', '.join(names)}.",

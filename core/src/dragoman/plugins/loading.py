@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib.metadata
 import inspect
 import logging
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 from dragoman.dialect import CONTRACT, Dialect
 from dragoman.errors import DialectError
 from dragoman.hookspecs import PROJECT, DialectPlugin, PolicyPlugin
+from dragoman.words import nearest
 
 _log = logging.getLogger(__name__)
 PluginT = TypeVar("PluginT", DialectPlugin, PolicyPlugin)
@@ -144,7 +144,7 @@ def _check_declared_options(options: Any, entry_point: EntryPoint) -> None:
 def _check_hooks(plugin: object, entry_point: EntryPoint) -> None:
     for hook, function in _marked(plugin):
         if hook not in HOOKS:
-            near = difflib.get_close_matches(hook, HOOKS, n=1)
+            near = nearest(hook, HOOKS)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(HOOKS)}."
             raise broken(entry_point, f"it marks {hook!r} with @hookimpl, which is no hook: {hint}")
         if inspect.iscoroutinefunction(function):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any, Literal
 from dragoman.config.readers import Wrong, texts
 from dragoman.errors import ConfigurationError, DragomanError
 from dragoman.model import Database, Secret
+from dragoman.words import nearest
 
 _LISTS = (list, tuple, set, frozenset)
 
@@ -76,7 +76,7 @@ class _Options:
             ) from None
 
     def _unknown(self, key: str, known: Sequence[str]) -> ConfigurationError:
-        near = difflib.get_close_matches(key, known, n=1)
+        near = nearest(key, known)
         return ConfigurationError(
             f"{self.place}: unknown option {key!r} for {self.owner}.",
             suggestion=f"Did you mean {near[0]!r}?" if near else f"Known options: {', '.join(known) or 'none'}.",

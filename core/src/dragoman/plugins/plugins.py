@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib.metadata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +27,7 @@ from dragoman.plugins.loading import (
 )
 from dragoman.plugins.options import checked_options, policy_options
 from dragoman.plugins.policies import asked, checked, checked_validators, configured_policy
+from dragoman.words import nearest
 
 DIALECTS: Final = "dragoman.dialects"
 POLICIES: Final = "dragoman.policies"
@@ -228,7 +228,7 @@ def _only_claim(what: str, entry_points: Sequence[EntryPoint]) -> EntryPoint:
 
 
 def _no_policy(name: str, installed: Sequence[str]) -> ConfigurationError:
-    near = difflib.get_close_matches(name, installed, n=1)
+    near = nearest(name, installed)
     return ConfigurationError(
         f"policies.{name}: no policy of that name is installed.",
         suggestion=f"Did you mean {near[0]!r}?" if near else "Install its distribution, or take the section out.",
@@ -236,7 +236,7 @@ def _no_policy(name: str, installed: Sequence[str]) -> ConfigurationError:
 
 
 def _missing(name: str, installed: Sequence[str]) -> DialectError:
-    near = difflib.get_close_matches(name, installed, n=1)
+    near = nearest(name, installed)
     meant = f"Did you mean {near[0]!r}? Otherwise install" if near else "Install"
     return DialectError(
         f"No plugin for the dialect {name!r} is installed; installed are: {', '.join(installed) or 'none'}.",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from typing import Literal
 
@@ -22,6 +21,7 @@ from dragoman.sql.lexicon import Lexicon
 from dragoman.sql.statement import Statement
 from dragoman.sql.text import clean, tokens
 from dragoman.sql.tree import parse_text
+from dragoman.words import nearest
 
 Rewrite = Callable[[exp.Expr], exp.Expr]
 Placeholder = Literal["$1", "?"]
@@ -82,7 +82,7 @@ def _grammar_name(name: str) -> str:
     known = {grammar.value for grammar in Dialects if grammar.value} - {"prql", "dax", "solr"}
     found = _ALIASES.get(name.lower(), name.lower())
     if found not in known:
-        near = get_close_matches(found, known | _ALIASES.keys(), n=3)
+        near = nearest(found, sorted(known | _ALIASES.keys()), 3)
         raise ParameterError(
             f"from_dialect {name!r} is not known.",
             suggestion=f"Did you mean {', '.join(near)}?" if near else f"Use one of {', '.join(sorted(known))}.",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
 from dragoman.errors import ParameterError
+from dragoman.tools.bounds import check_keys, check_text, check_values
+from dragoman.words import nearest
 
 TypeName = Literal["string", "integer", "boolean", "strings", "string or strings", "values"]
 
@@ -30,11 +30,16 @@ _WORDS: dict[TypeName, str] = {
 }
 MAX_ITEMS = 1000
 """Of an argument that is a list. Bound parameters have the dialect's own limit below it or near it."""
+MAX_LENGTH = 1000
+"""Characters of a text, unless its argument says otherwise: names and words are shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """An argument of a tool. `default` stands in when it is not given; an optional argument may be null."""
+    """An argument of a tool. `default` stands in when it is not given; an optional argument may be null.
+
+    `longest`: characters of a text or of each text in a list; None where the gateway has a bound and words of its own.
+    """
 
     name: str
     type: TypeName = "string"
@@ -43,6 +48,7 @@ class Argument:
     choices: tuple[str, ...] = ()
     minimum: int | None = None
     maximum: int | None = None
+    longest: int | None = MAX_LENGTH
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -77,18 +83,7 @@ def _object(given: Any) -> Mapping[str, Any]:
         return {}
     if not _is_object(given):
         raise ParameterError("Arguments must be an object.", suggestion='Send {"name": value, ...}.')
-    try:
-        json.dumps(given, ensure_ascii=False, allow_nan=False).encode()
-    except UnicodeEncodeError:
-        raise ParameterError(
-            "An argument holds half of a surrogate pair, which is no character.", suggestion="Send valid Unicode."
-        ) from None
-    except RecursionError:
-        raise ParameterError("The arguments are nested too deeply.", suggestion="Nest them less deeply.") from None
-    except (ValueError, TypeError):
-        raise ParameterError(
-            "An argument is not a JSON value.", suggestion="Send NaN and infinities as text."
-        ) from None
+    check_keys(given)
     return given
 
 
@@ -98,7 +93,7 @@ def _is_object(given: Any) -> TypeGuard[Mapping[str, Any]]:
 
 def _unknown(name: str, known: Iterable[str]) -> ParameterError:
     names = list(known)
-    close = difflib.get_close_matches(name[:100].lower(), names, 1, 0.5)
+    close = nearest(name.lower(), names, 1, 0.5)
     remedy = f"Did you mean {close[0]}?" if close else f"Arguments: {', '.join(names)}." if names else "It takes none."
     return ParameterError(f"There is no argument {name[:100]!r}.", suggestion=remedy)
 
@@ -116,6 +111,7 @@ def _value(argument: Argument, value: Any) -> Any:
     if not _fits(argument.type, value):
         raise _wrong_type(argument, value)
     _check_range(argument, value)
+    _check_length(argument, value)
     _check_choices(argument, value)
     return value
 
@@ -179,11 +175,24 @@ def _check_range(argument: Argument, value: Any) -> None:
     )
 
 
+def _check_length(argument: Argument, value: Any) -> None:
+    if argument.type == "values":
+        check_values(_items(value))
+        return
+    for text in [value] if isinstance(value, str) else _items(value):
+        if argument.longest is not None and len(text) > argument.longest:
+            raise ParameterError(
+                f"{argument.name} is longer than {argument.longest} characters.",
+                suggestion=f"Send a shorter {argument.name}.",
+            )
+        check_text(text)
+
+
 def _check_choices(argument: Argument, value: Any) -> None:
     if not argument.choices:
         return
     for item in [value] if isinstance(value, str) else _items(value):
         if item not in argument.choices:
-            close = difflib.get_close_matches(item[:100].lower(), argument.choices, 1, 0.5)
+            close = nearest(item.lower(), argument.choices, 1, 0.5)
             remedy = f"Did you mean {close[0]}?" if close else f"Choose from {', '.join(argument.choices)}."
             raise ParameterError(f"{argument.name} cannot be {item[:100]!r}.", suggestion=remedy)

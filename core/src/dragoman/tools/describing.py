@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.catalog import Namespace, compact, full, kind_of, said, summary
@@ -12,8 +12,11 @@ from dragoman.errors import NotFound, ParameterError, ResultTooLarge
 from dragoman.model import Table
 from dragoman.tools.answer import Body, size
 from dragoman.tools.context import ENVELOPE, Budget, ToolCall
+from dragoman.words import shown as line
 
 NARROWER = "Narrow it with schema_name or name_pattern, or raise limit."
+EXPLAINED = 10
+"""Names of one call for which near ones are looked for."""
 
 
 async def list_schemas(call: ToolCall) -> Body:
@@ -91,13 +94,23 @@ def by_schema(tables: Sequence[Table], namespace: Namespace, budget: Budget) -> 
 
 
 def _like(pattern: str) -> re.Pattern[str]:
-    """Return a LIKE pattern as a regular expression: without case, a backslash takes what follows as it is."""
-    parts: list[str] = []
-    for match in re.finditer(r"\\(.)|(%)|(_)|(.)|\\", pattern, re.DOTALL):
+    """Return a LIKE pattern as a regular expression: without case, a backslash takes what follows as it is.
+
+    What stands between two % is looked for once, from left to right, and never again: the first place it fits leaves
+    most room for the rest. So a pattern takes no more than its length times the name's.
+    """
+    runs = [""]
+    for match in re.finditer(r"\\(.)|(%+)|(_)|(.)|\\", pattern, re.DOTALL):
         escaped, many, one, plain = match.groups()
-        parts.append(".*" if many else "." if one else re.escape(escaped or plain or "\\"))
-    collapsed = re.sub(r"(?:\.\*)+", ".*", "".join(parts))
-    return re.compile(collapsed, re.IGNORECASE | re.DOTALL)
+        if many:
+            runs.append("")
+        else:
+            runs[-1] += "." if one else re.escape(escaped or plain or "\\")
+    if len(runs) == 1:
+        return re.compile(runs[0], re.IGNORECASE | re.DOTALL)
+    first, *inner, last = runs
+    once = "".join(f"(?>.*?{run})" for run in inner)
+    return re.compile(f"{first}{once}.*{last}", re.IGNORECASE | re.DOTALL)
 
 
 async def describe_table(call: ToolCall) -> Body:
@@ -105,11 +118,17 @@ async def describe_table(call: ToolCall) -> Body:
     found, missing = await _found(call)
     found = await call.database.catalog.detailed(found)
     budget = call.budget()
+    unknown = _unknown(missing, budget)
     facts: dict[str, Any] = _compact(call, found, budget) if call["detail"] == "compact" else _full(call, found, budget)
-    if missing:
-        facts["not_found"] = list(missing)
-        facts["notices"] = [f"{name}: {error.suggestion}" for name, error in missing.items()]
-    return Body(facts)
+    return Body(facts | unknown)
+
+
+def _unknown(missing: Mapping[str, NotFound], budget: Budget) -> dict[str, Any]:
+    """Return the names that name nothing, and of the first few what they may have meant."""
+    if not missing:
+        return {}
+    told = [f"{line(name)}: {error.suggestion}" for name, error in list(missing.items())[:EXPLAINED]]
+    return {"not_found": budget.fitting(map(line, missing)), "notices": budget.fitting(told)}
 
 
 async def _found(call: ToolCall) -> tuple[list[Table], dict[str, NotFound]]:
@@ -118,20 +137,20 @@ async def _found(call: ToolCall) -> tuple[list[Table], dict[str, NotFound]]:
     if not names:
         raise ParameterError("table_name is an empty list.", suggestion="Name at least one table.")
     # At once, so that misses share one look at the database.
-    answers = await asyncio.gather(*(_look(call, name) for name in names))
-    pairs = list(zip(names, answers, strict=True))
-    missing = {name: answer for name, answer in pairs if isinstance(answer, NotFound)}
+    answers = await asyncio.gather(*(_look(call, name) for name in dict.fromkeys(names)))
+    missing = dict([answer for answer in answers if isinstance(answer, tuple)])
     found = {answer.relation: answer for answer in answers if isinstance(answer, Table)}
+    explained = [call.database.catalog.with_near_names(error) for error in list(missing.values())[:EXPLAINED]]
     if not found:
-        raise next(iter(missing.values()))
+        raise explained[0]
     return list(found.values()), missing
 
 
-async def _look(call: ToolCall, name: str) -> Table | NotFound:
+async def _look(call: ToolCall, name: str) -> Table | tuple[str, NotFound]:
     try:
-        return await call.database.catalog.find(name, call["schema_name"])
+        return await call.database.catalog.find(name, call["schema_name"], near=False)
     except NotFound as error:
-        return error
+        return name, error
 
 
 def _compact(call: ToolCall, tables: Sequence[Table], budget: Budget) -> dict[str, Any]:

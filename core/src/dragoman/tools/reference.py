@@ -16,6 +16,9 @@ Every tool that asks one database takes `database`. It may be left out when one 
 `default_database` is set; the answer then says which one answered, if there are several. Table names are written as in
 SQL: plain, quoted or dotted, or exactly as they are stored. Optional arguments may be null. All tools only read.
 
+Every argument has a bound: a text of 1,000 characters, a `name_pattern` of 250, a list of 1,000 items, SQL of 64 kB;
+all `params` together of 10,000 values and 1,000,000 characters, 32 levels deep, a number of 1,000 digits.
+
 Answers are JSON objects, the same as text and as structured content, bounded by the database's `max_bytes`: a result's
 rows, or the whole answer of any other tool. What did not fit is counted in `omitted`, with a `hint`. What a caller
 should know stands in `notices`. An error is `{"error": {"code", "message", "suggestion", "context"}, "tool_name"}`.

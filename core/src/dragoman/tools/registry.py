@@ -5,13 +5,13 @@ Every byte here is paid for by every session of every agent, so words that a sch
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from dragoman.errors import ConfigurationError
 from dragoman.tools.arguments import Argument
+from dragoman.words import nearest
 
 MAX_NAMED = 20
 """More databases than this are not enumerated in the schemas."""
@@ -76,6 +76,11 @@ def _text(name: str, *, required: bool = False) -> Argument:
     return Argument(name=name, required=required)
 
 
+def _sql(name: str, *, required: bool = False) -> Argument:
+    """SQL, whose length the gate bounds, with words of its own."""
+    return Argument(name=name, required=required, longest=None)
+
+
 def _flag(name: str, *, default: bool | None = False) -> Argument:
     return Argument(name=name, type="boolean", default=default)
 
@@ -87,7 +92,7 @@ def _count(name: str, default: int | None, *, maximum: int | None = None) -> Arg
 _SCHEMA = _text("schema_name")
 _TABLE = _text("table_name", required=True)
 _DETAIL = Argument(name="detail", default="compact", choices=("compact", "full"))
-_SQL = (_text("sql", required=True), Argument(name="params", type="values", default=[]))
+_SQL = (_sql("sql", required=True), Argument(name="params", type="values", default=[]))
 _FROM = _text("from_dialect")
 _ROWS = {"columns": "array", "types": "array", "rows": "array", "row_count": "integer"}
 _RESULT = {**_ROWS, "truncated": "object", "notices": "array"}
@@ -148,7 +153,13 @@ SPECS = (
         name="list_tables",
         title="List tables",
         description="Tables; name_pattern: LIKE.",
-        arguments=(_SCHEMA, _flag("include_views", default=True), _text("name_pattern"), _count("limit", 500), _DETAIL),
+        arguments=(
+            _SCHEMA,
+            _flag("include_views", default=True),
+            Argument(name="name_pattern", longest=250),
+            _count("limit", 500),
+            _DETAIL,
+        ),
         answers={"tables": "", "views": "object", "omitted": "integer"},
         always=("tables",),
     ),
@@ -161,7 +172,7 @@ SPECS = (
             _SCHEMA,
             _count("limit", 5, maximum=100),
             Argument(name="columns", type="strings"),
-            _text("where_clause"),
+            _sql("where_clause"),
             _flag("randomize"),
         ),
         answers=_RESULT,
@@ -243,6 +254,6 @@ def instructions(specs: Sequence[Spec], databases: Sequence[tuple[str, str]]) ->
 
 
 def _unknown(name: str, what: str, known: Sequence[str] | dict[str, Any]) -> ConfigurationError:
-    close = difflib.get_close_matches(name, known, 1, 0.5)
+    close = nearest(name, known, 1, 0.5)
     remedy = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(known)}."
     return ConfigurationError(f"server.tools: there is no {what} {name!r}.", suggestion=remedy)

@@ -1,0 +1,50 @@
+"""Words of others in texts of ours: what a misspelled one may have meant, and how a foreign one is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+LONGEST: Final = 200
+"""Characters of a word that are compared: no name anyone misspells is longer."""
+SHOWN: Final = 100
+"""Characters of a foreign name in a message."""
+
+# What a terminal obeys or a reader does not see: C0, C1, line and paragraph separators, directions of writing,
+# characters of no width and the tags that spell an invisible ASCII.
+_UNSEEN: Final = (
+    *range(0x20),
+    *range(0x7F, 0xA0),
+    0xAD,
+    0x61C,
+    *range(0x200B, 0x2010),
+    *range(0x2028, 0x202F),
+    *range(0x2060, 0x2070),
+    0xFEFF,
+    *range(0xFFF9, 0xFFFC),
+    *range(0xE0000, 0xE0080),
+)
+_SPELLED: Final = {code: chr(code).encode("unicode_escape").decode() for code in _UNSEEN}
+
+
+def visible(text: str) -> str:
+    """Return text with what a terminal obeys or nobody sees spelled out."""
+    return text if text.isascii() and text.isprintable() else text.translate(_SPELLED)
+
+
+def shown(name: str, longest: int = SHOWN) -> str:
+    """Return a foreign name as a message may hold it: one visible line of at most `longest` characters."""
+    line = visible(" ".join(name[: 2 * longest].split())) or "''"
+    return line if len(line) <= longest else line[: longest - 3] + "..."
+
+
+def nearest(word: str, known: Iterable[str], count: int = 1, cutoff: float = 0.6) -> list[str]:
+    """Return up to `count` of the known words that `word` may have meant, best first.
+
+    The time grows with the known words, never with the misspelled one. `cutoff`: from 0, anything goes, to 1, only the
+    word itself: the share of letters two words have in common in the same order.
+    """
+    from rapidfuzz import fuzz, process  # only for who has misspelled
+
+    found = process.extract(word[:LONGEST], tuple(known), scorer=fuzz.ratio, score_cutoff=cutoff * 100, limit=count)
+    return [each for each, _, _ in found]
