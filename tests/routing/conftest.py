@@ -55,7 +55,7 @@ class {title}Plugin(DialectPlugin):
         return {title}Inspector()
 
     @hookimpl
-    def validators(self, database):
+    def validators(self, database, executor, inspector):
         asked.append(database.dialect)
         return [{title}Validator()]
 

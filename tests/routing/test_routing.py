@@ -73,7 +73,7 @@ class Policy(PolicyPlugin):
     def wrap_inspector(self, inspector, database):
         return Hiding(inspector)
 
-    def further_validators(self, database):
+    def further_validators(self, database, executor, inspector):
         return [NoEmail()]
 
 outer, inner = Policy("first"), Policy("second")
@@ -149,7 +149,7 @@ async def test_a_policy_that_does_not_load_stops_the_start(case: str, site, shop
     [
         ("wrap_executor(self, executor, database)", "pass", "returned NoneType, not an Executor"),
         ("wrap_inspector(self, inspector, database)", "1 / 0", "raised ZeroDivisionError"),
-        ("further_validators(self, database)", "return ['x']", "gave a str, not a Validator"),
+        ("further_validators(self, database, executor, inspector)", "return ['x']", "gave a str, not a Validator"),
     ],
 )
 async def test_a_policy_that_misbehaves_keeps_the_database_closed(method, body, what, site, shop: Database):

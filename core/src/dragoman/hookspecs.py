@@ -25,7 +25,8 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 class DialectPlugin(abc.ABC):
     """What a dialect provides. Only the plugin that owns `database.dialect` is asked, so plugins need no guards.
 
-    Hooks take one value and never grow parameters; `Database` grows by defaulted fields instead.
+    Hooks never grow parameters; `Database` grows by defaulted fields instead. What a hook is given is the owner's own,
+    before any policy wraps it: a dialect may rely on what it made, and no policy can take a check away.
     """
 
     dialect: Dialect
@@ -43,8 +44,11 @@ class DialectPlugin(abc.ABC):
         """Return the inspector for `database`; it may share the executor's connections."""
 
     @hookspec
-    def validators(self, database: Database) -> Sequence[Validator]:
-        """Return further checks of statements sent to `database`, beside the core's; every plugin's are used."""
+    def validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
+        """Return further checks of statements sent to `database`, beside the core's.
+
+        `executor` and `inspector` are what this plugin returned for it: a check may ask the database through them.
+        """
         return ()
 
     def demo(self, folder: Path) -> Sequence[Database]:
@@ -78,6 +82,10 @@ class PolicyPlugin:
         """Return the inspector to use instead, usually one that calls `inspector`."""
         return inspector
 
-    def further_validators(self, database: Database) -> Sequence[Validator]:
-        """Return further checks of statements sent to `database`."""
+    def further_validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
+        """Return further checks of statements sent to `database`, beside the core's and the dialect's.
+
+        `executor` and `inspector` are the dialect's own, which no policy has wrapped: what a check asks of them is what
+        the database tells. Their methods raise as the contract says; nobody bounds how long they take.
+        """
         return ()

@@ -62,7 +62,7 @@ class OddPlugin(PretendPlugin):
         return OddInspector()
 
     @hookimpl
-    def validators(self, database):
+    def validators(self, database, executor, inspector):
         return [OddValidator()]
 
 plugin = OddPlugin()

@@ -34,7 +34,7 @@ class Silence(PolicyPlugin):
     def configured(self, options):
         return Silence((options.word, *options.more))
 
-    def further_validators(self, database):
+    def further_validators(self, database, executor, inspector):
         return [NoWord(self.words)]
 
 plugin = Silence()

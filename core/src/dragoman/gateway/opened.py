@@ -44,12 +44,13 @@ class OpenDatabase:
         self.config = placed(plugins.prepare(database), self.dialect)
         self.turns = Turns(f"{database.name} runs statements", self.config.pool_size, waiting)
         self.work = Work()
-        self.executor = plugins.executor(self.config)
+        parts = plugins.open(self.config)
+        self.executor = parts.executor
+        self._owned = parts.owned
         self.source = Source(plugins, self.config)
-        inspector = plugins.inspector(self.config, self.executor)
-        self.inspector = GuardedInspector(inspector, self.config, self.work, self.source)
+        self.inspector = GuardedInspector(parts.inspector, self.config, self.work, self.source)
         self.catalog = Catalog(self.inspector, self.dialect, self.config)
-        validators = [ReadOnly(self.dialect, self.config), *plugins.validators(self.config)]
+        validators = [ReadOnly(self.dialect, self.config), *parts.validators]
         self.judge = Judge(self.dialect, self.config, self.catalog, validators, self.source)
         self.watch = Watch(database.name, self.doctor)
         self.health = Health(self.inspector.version, self.watch.begin)
@@ -116,7 +117,7 @@ class OpenDatabase:
     async def aclose(self) -> None:
         """End what runs and release everything; a part that fails or hangs does not keep the others open."""
         self.health.close()
-        for part in (self.watch, self.work, self.catalog, self.inspector, self.executor):
+        for part in (self.watch, self.work, self.catalog, self.inspector, self.executor, *self._owned):
             try:
                 async with asyncio.timeout(CLEANUP):
                     await part.aclose()

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import EntryPoint
 from types import FrameType, MappingProxyType
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import pluggy
 
@@ -26,7 +26,8 @@ from dragoman.plugins.loading import (
     version_of,
 )
 from dragoman.plugins.options import checked_options, policy_options
-from dragoman.plugins.policies import asked, checked, checked_validators, configured_policy
+from dragoman.plugins.owned import OwnedExecutor, OwnedInspector, Parts
+from dragoman.plugins.policies import Enforced, asked, checked, checked_validators, configured_policy
 from dragoman.words import nearest
 
 DIALECTS: Final = "dragoman.dialects"
@@ -59,6 +60,7 @@ class Plugins:
         self._policies = policies
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(DialectPlugin)
+        self._enforced: list[Enforced] = []
         self._loaded: dict[str, DialectPlugin] = {}
         self._failed: dict[str, DialectError] = {}
         self._modules: dict[str, str] = {}
@@ -82,7 +84,7 @@ class Plugins:
             policy = load_policy(entry_point)
             given = policy_options(policy.options, name, options.get(name, {}))
             self._modules[_package(type(policy))] = origin_of(entry_point)
-            self._manager.register(configured_policy(policy, given, origin_of(entry_point)))
+            self._enforced.append(configured_policy(policy, given, origin_of(entry_point)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -163,20 +165,31 @@ class Plugins:
         _check_enforced(dialect, database)
         return dataclasses.replace(database, options=checked_options(dialect.options, database))
 
-    def executor(self, database: Database) -> Executor:
-        """Return the owner's executor for `database`, wrapped by the policies."""
-        return cast(Executor, self._ask("executor", Executor, database=database))
+    def open(self, database: Database) -> Parts:
+        """Return what serves `database`: the owner's executor, inspector and validators, and what policies add.
 
-    def inspector(self, database: Database, executor: Executor) -> Inspector:
-        """Return the owner's inspector for `database`, wrapped by the policies."""
-        return cast(Inspector, self._ask("inspector", Inspector, database=database, executor=executor))
+        Every hook is given what the owner returned: no policy stands between a dialect and its own checks. Raises
+        `DialectError` for a plugin that misbehaves.
+        """
+        executor: Executor = self._ask("executor", Executor, database=database)
+        inspector: Inspector = self._ask("inspector", Inspector, database=database, executor=executor)
+        validators = self._validators(database, executor, inspector)
+        if not self._enforced:
+            return Parts(executor, inspector, validators, ())
+        owned = OwnedInspector(inspector), OwnedExecutor(executor)
+        inspector, executor = owned
+        for policy in self._enforced:
+            inspector, executor = policy.inspector(inspector, database), policy.executor(executor, database)
+        return Parts(executor, inspector, validators, owned)
 
-    def validators(self, database: Database) -> list[Validator]:
-        """Return the owner's validators for `database`, then the policies'."""
+    def _validators(self, database: Database, executor: Executor, inspector: Inspector) -> list[Validator]:
         hook = "validators"
-        answers = self._ask(hook, list, database=database)  # last registered first: the owner; policies' are checked
+        own = self._ask(hook, list, database=database, executor=executor, inspector=inspector)
         origin = self.origin(database.dialect)
-        return [validator for answer in answers for validator in checked_validators(answer, hook, origin)]
+        found = [validator for answer in own for validator in checked_validators(answer, hook, origin)]
+        for policy in self._enforced:
+            found += policy.validators(database, executor, inspector)
+        return found
 
     def _ask(self, hook: str, kind: type[Any], **values: Any) -> Any:
         database: Database = values["database"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from dragoman.dialect import Executor, Inspector, Validator
 from dragoman.errors import DialectError, DragomanError
-from dragoman.hookspecs import PolicyPlugin, hookimpl
+from dragoman.hookspecs import PolicyPlugin
 from dragoman.model import Database
 
 T = TypeVar("T")
@@ -23,30 +23,23 @@ class Enforced:
         self._policy = policy
         self.origin = origin
 
-    @hookimpl(wrapper=True)
-    def executor(self, database: Database) -> Generator[None, Executor, Executor]:
-        """The owner's executor, wrapped."""
-        inner = yield
+    def executor(self, inner: Executor, database: Database) -> Executor:
+        """Return the executor to use instead of `inner`. Raises `DialectError`."""
         return self._wrapped("wrap_executor", self._policy.wrap_executor, inner, Executor, database)
 
-    @hookimpl(wrapper=True)
-    def inspector(self, database: Database) -> Generator[None, Inspector, Inspector]:
-        """The owner's inspector, wrapped."""
-        inner = yield
+    def inspector(self, inner: Inspector, database: Database) -> Inspector:
+        """Return the inspector to use instead of `inner`. Raises `DialectError`."""
         return self._wrapped("wrap_inspector", self._policy.wrap_inspector, inner, Inspector, database)
 
-    @hookimpl
-    def validators(self, database: Database) -> Sequence[Validator]:
-        """The policy's own validators."""
+    def validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
+        """Return the policy's own validators. Raises `DialectError`."""
         method = "further_validators"
-        answer = asked(lambda: self._policy.further_validators(database), method, self.origin)
+        answer = asked(lambda: self._policy.further_validators(database, executor, inspector), method, self.origin)
         return checked_validators(answer, method, self.origin)
 
     def _wrapped(
         self, method: str, wrap: Callable[[T, Database], T], inner: T, kind: type[Any], database: Database
     ) -> T:
-        if not isinstance(inner, kind):
-            return inner  # the owner's fault, which is told as such
         answer = asked(lambda: wrap(inner, database), method, self.origin)
         checked(answer, kind, method, self.origin)
         return answer

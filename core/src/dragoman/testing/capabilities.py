@@ -71,7 +71,7 @@ class CapabilityCases(Suite):
     async def test_an_own_grammar_brings_its_own_validator(self, gateway: Gateway, dialect: Dialect) -> None:
         if Capability.GRAMMAR not in dialect.capabilities:
             return
-        validators = gateway.plugins.validators(gateway.database().config)
+        validators = gateway.plugins.open(gateway.database().config).validators
         assert dialect.judge or validators, (
             "Capability.GRAMMAR is declared, which takes our own judge away, and neither Dialect.judge nor a validator"
             " is given."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
 
@@ -60,9 +59,6 @@ class PostgresPlugin(DialectPlugin):
         judge=judge,
     )
 
-    def __init__(self) -> None:
-        self._readers: WeakValueDictionary[Database, CatalogReader] = WeakValueDictionary()
-
     @hookimpl
     def executor(self, database: Database) -> Executor:
         """Return the executor: a pool of connections."""
@@ -71,13 +67,13 @@ class PostgresPlugin(DialectPlugin):
     @hookimpl
     def inspector(self, database: Database, executor: Executor) -> Inspector:
         """Return the inspector, with connections of its own."""
-        reader = self._readers[database] = CatalogReader(database)
-        return reader
+        return CatalogReader(database)
 
     @hookimpl
-    def validators(self, database: Database) -> Sequence[Validator]:
-        """Return what the catalog must tell for the gate; the inspector made before has the connections for it."""
-        return (PostgresGate(database, self._readers.get(database)),)
+    def validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
+        """Return what the catalog must tell for the gate, over the connections of the inspector made above."""
+        assert isinstance(inspector, CatalogReader)  # the core gives each plugin what it returned
+        return (PostgresGate(database, inspector),)
 
     def demo(self, folder: Path) -> Sequence[Database]:
         """Build a shop's support desk on the embedded server; nothing where that is not installed."""

@@ -67,7 +67,7 @@ class TrinoPlugin(DialectPlugin):
         return CatalogReader(database)
 
     @hookimpl
-    def validators(self, database: Database) -> Sequence[Validator]:
+    def validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
         """Return what keeps a database to its schemas."""
         return (TrinoGate(database),)
 

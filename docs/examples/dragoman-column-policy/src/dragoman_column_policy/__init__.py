@@ -10,6 +10,8 @@ from dragoman import (
     Call,
     ConfigurationError,
     Database,
+    Executor,
+    Inspector,
     PolicyPlugin,
     Relation,
     Resolution,
@@ -106,7 +108,7 @@ class ColumnPolicy(PolicyPlugin):
         """Return the policy with its check."""
         return ColumnPolicy(RefusedColumns(options))
 
-    def further_validators(self, database: Database) -> Sequence[Validator]:
+    def further_validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
         """Return the check."""
         return self.checks
 

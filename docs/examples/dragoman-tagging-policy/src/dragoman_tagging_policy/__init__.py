@@ -163,7 +163,7 @@ class TaggingPolicy(PolicyPlugin):
         """Return an inspector that hides."""
         return HidingInspector(inspector, self._hidden) if self._given.hide else inspector
 
-    def further_validators(self, database: Database) -> Sequence[Validator]:
+    def further_validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
         """Return the check that keeps queries from what is hidden."""
         return [OnlyListed(self._given.refuse_functions)] if self._given.hide else []
 

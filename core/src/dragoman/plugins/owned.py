@@ -1,0 +1,45 @@
+"""What serves one database: what its dialect returned, and what the policies made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dragoman.dialect import Executor, Inspector, Validator, WrappedExecutor, WrappedInspector
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """`executor` and `inspector`: to be used, as the policies wrap them. `owned`: what is closed after them anyway.
+
+    `validators`: the dialect's, then the policies'; both were given the dialect's own executor and inspector.
+    """
+
+    executor: Executor
+    inspector: Inspector
+    validators: Sequence[Validator]
+    owned: Sequence[Executor | Inspector]
+
+
+class OwnedExecutor(WrappedExecutor):
+    """The dialect's executor as policies see it. Closed once, though a policy that replaces it should not close it."""
+
+    _closed = False
+
+    async def aclose(self) -> None:
+        """Close it unless that is done."""
+        if not self._closed:
+            self._closed = True
+            await self.inner.aclose()
+
+
+class OwnedInspector(WrappedInspector):
+    """The dialect's inspector as policies see it. Closed once, though a policy that replaces it should not close it."""
+
+    _closed = False
+
+    async def aclose(self) -> None:
+        """Close it unless that is done."""
+        if not self._closed:
+            self._closed = True
+            await self.inner.aclose()
