@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from dragoman.cli.output import csv_lines, markdown_lines, plain_table
+from dragoman.cli.output import csv_lines, markdown_lines, plain_table, record_lines
 from dragoman.cli.query import parameter
 
 from .conftest import Dragoman
@@ -122,7 +122,6 @@ FAILURES = [
     (["query", "shop"], 2, "usage:"),
     (["query", "shop", "SELECT 1", "--format", "xml"], 2, "usage:"),
     (["quer"], 2, "usage:"),
-    ([], 2, "usage:"),
 ]
 
 
@@ -160,3 +159,33 @@ def test_a_mistake_is_shown_where_it_is(dragoman: Dragoman) -> None:
     lines = dragoman("query", "shop", "SELECT * fro orders").err.splitlines()
     assert lines[1] == "SELECT * fro orders"
     assert lines[2].strip() == "^"
+
+
+@pytest.mark.parametrize("place", ["shop.db", "./shop.db", "sqlite:///shop.db"])
+def test_the_path_of_a_file_is_a_database(dragoman: Dragoman, place: str) -> None:
+    assert dragoman("query", place, "SELECT count(*) AS n FROM orders", "--format", "csv").out == "n\n3\n"
+
+
+def test_a_file_that_is_not_there_is_named_with_the_nearest(dragoman: Dragoman, folder: Path) -> None:
+    outcome = dragoman("query", "shopp.db", "SELECT 1")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"There is no file {folder / 'shopp.db'}." in outcome.err
+    assert "Did you mean shop.db?" in outcome.err
+    assert not (folder / "shopp.db").exists()
+
+
+def test_a_row_too_wide_for_a_table_is_a_record_of_its_own() -> None:
+    lines = list(record_lines(["id", "a long name"], [[1, "x"], [2, None]]))
+    assert lines == [
+        "-- row 1 -------",
+        "id           1",
+        "a long name  x",
+        "-- row 2 -------",
+        "id           2",
+        "a long name  NULL",
+    ]
+
+
+def test_exact_numbers_that_json_carries_as_text_stand_to_the_right() -> None:
+    assert list(plain_table(["total"], [["12.50"], ["9007199254740993"]]))[2] == "           12.50"
+    assert list(plain_table(["zip"], [["01234"], ["9"]]))[2] == "01234"

@@ -30,6 +30,12 @@ URLS: list[tuple[str, dict[str, Any]]] = [
     ("trino://me@host:443/Hive/default", {"name": "hive", "database": "Hive/default"}),
     ("x://h/d?a=1&b=x%26y&c=&d=a+b", {"options": {"a": "1", "b": "x&y", "c": "", "d": "a+b"}}),
     ("x://h/Größe-2", {"name": "gr__e_2"}),
+    ("shop.db", {"name": "shop", "dialect": "sqlite", "host": None, "database": "shop.db"}),
+    ("./my shop.db", {"name": "my_shop", "dialect": "sqlite", "database": "./my shop.db"}),
+    ("/abs/100%?.sqlite3", {"name": "100__", "dialect": "sqlite", "database": "/abs/100%?.sqlite3"}),
+    ("data/Lake.duckdb", {"name": "lake", "dialect": "duckdb", "database": "data/Lake.duckdb"}),
+    ("~/x.db", {"name": "x", "dialect": "sqlite", "database": str(Path.home() / "x.db")}),
+    ("sqlite:///~/x.db", {"name": "x", "dialect": "sqlite", "database": str(Path.home() / "x.db")}),
 ]
 
 
@@ -51,7 +57,7 @@ def test_a_relative_file_is_relative_to_the_folder_given() -> None:
 
 
 BAD = [
-    ("shop.db", "not a database URL"),
+    ("shop", "not a database URL"),
     ("postgresql+asyncpg://h/d", "not a driver"),
     ("postgresql://u:hunter2@h:port/d", "port"),
     ("postgresql://u:hunter2@h:0/d", "port"),

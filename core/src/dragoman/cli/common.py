@@ -6,10 +6,12 @@ import argparse
 import logging
 import sys
 from collections.abc import Coroutine, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dragoman.config import Configuration, load, parse_named
-from dragoman.errors import DragomanError
+from dragoman.config import Configuration, is_path, load, parse_named, split_name
+from dragoman.errors import ConfigurationError, DragomanError
 
 if TYPE_CHECKING:
     from dragoman.tools import Answer
@@ -55,12 +57,28 @@ def configured(arguments: argparse.Namespace, overrides: Mapping[str, Any] | Non
 
 
 def named_or_url(arguments: argparse.Namespace) -> str:
-    """Return the name of the database an argument means; a URL is configured on the way."""
+    """Return the name of the database an argument means; a URL or a path is configured on the way.
+
+    Raises `ConfigurationError` when it is the path of a file that is not there.
+    """
     place: str = arguments.database
-    if "://" not in place:
+    if "://" not in place and not is_path(place):
         return place
-    arguments.urls.append(place)
-    return parse_named(place).name
+    database = parse_named(place)
+    # Named, so that it is the one that is meant where the configuration has another of its name.
+    arguments.urls.append(place if split_name(place)[0] else f"{database.name}={place}")
+    if not database.host and database.database:
+        _check_file(Path.cwd() / database.database)
+    return database.name
+
+
+def _check_file(path: Path) -> None:
+    if is_path(path.as_posix()) and path.suffix and not path.exists():
+        near = get_close_matches(path.name, [each.name for each in path.parent.glob("*")], n=1)
+        raise ConfigurationError(
+            f"There is no file {path}.",
+            suggestion=f"Did you mean {near[0]}?" if near else "Check the path; a relative one starts at this folder.",
+        )
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Rows = Sequence[Sequence[Any]]
 
 # A value may hold escape sequences: in a terminal they must be seen, not obeyed.
 _UNSEEN = (*range(32), *range(127, 160), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+# Decimals and integers beyond 2^53 are texts in JSON.
+_EXACT = re.compile(r"-?\d+\.\d+|-?\d{16,}")
 _SPELLED = {code: chr(code).encode("unicode_escape").decode() for code in _UNSEEN}
 
 
@@ -29,18 +35,49 @@ def _shown(value: Any) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Rows) -> None:
-    """Print rows as a table: drawn in a terminal, else aligned with nothing cut."""
-    if sys.stdout.isatty():
-        _print_rich(columns, rows)
-    else:
+    """Print rows as a table, drawn in a terminal; where it is too wide for that, as a record for each row."""
+    if not sys.stdout.isatty():
         print("\n".join(plain_table(columns, rows)))
+        return
+    from rich.console import Console
+
+    console = Console()
+    if _width(columns, rows) <= console.width:
+        console.print(rich_table(columns, rows))
+    else:
+        # Nothing is cut and no number is broken; what is long wraps where words do.
+        for line in record_lines(columns, rows):
+            console.print(line, markup=False, highlight=False, soft_wrap=False)
+
+
+def _width(columns: Sequence[str], rows: Rows) -> int:
+    """The columns of a terminal that a table takes, with two blanks between and one on either side."""
+    cells = [[visible(name) for name in columns], *([_shown(value) for value in row] for row in rows)]
+    return sum(max(map(cell_width, place)) + 2 for place in zip(*cells, strict=True))
+
+
+def cell_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes; wide letters take two."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def record_lines(columns: Sequence[str], rows: Rows) -> Iterable[str]:
+    """Yield each row as lines of a name and a value, below a line that numbers it."""
+    names = [visible(name) for name in columns]
+    width = max(map(cell_width, names), default=0)
+    for number, row in enumerate(rows, 1):
+        yield f"-- row {number} " + "-" * max(width - 4, 4)
+        for name, value in zip(names, row, strict=True):
+            yield f"{name}{' ' * (width - cell_width(name))}  {_shown(value)}"
 
 
 def plain_table(columns: Sequence[str], rows: Rows) -> Iterable[str]:
     """Yield the lines of an aligned table; columns of numbers stand to the right."""
     cells = [[visible(name) for name in columns], *([_shown(value) for value in row] for row in rows)]
     widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
-    right = [_numeric(rows, place) for place in range(len(columns))]
+    right = [numeric(rows, place) for place in range(len(columns))]
 
     def line(row: Sequence[str]) -> str:
         pairs = zip(row, widths, right, strict=True)
@@ -51,23 +88,30 @@ def plain_table(columns: Sequence[str], rows: Rows) -> Iterable[str]:
     yield from map(line, cells[1:])
 
 
-def _numeric(rows: Rows, place: int) -> bool:
+def numeric(rows: Rows, place: int) -> bool:
+    """Tell whether a column holds numbers: JSON's own, or exact ones that JSON can only carry as text."""
     values = [row[place] for row in rows if row[place] is not None]
-    return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    return bool(values) and all(_is_number(value) for value in values)
 
 
-def _print_rich(columns: Sequence[str], rows: Rows) -> None:
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return _EXACT.fullmatch(value) is not None
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def rich_table(columns: Sequence[str], rows: Rows) -> Table:
+    """Return rows as a table for a terminal; columns of numbers stand to the right."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for place, name in enumerate(columns):
-        table.add_column(Text(visible(name)), justify="right" if _numeric(rows, place) else "left", overflow="fold")
+        table.add_column(Text(visible(name)), justify="right" if numeric(rows, place) else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_shown(value), style="dim" if value is None else "") for value in row))
-    Console().print(table)
+    return table
 
 
 def csv_lines(columns: Sequence[str], rows: Rows) -> Iterable[str]:
@@ -89,7 +133,7 @@ def markdown_lines(columns: Sequence[str], rows: Rows) -> Iterable[str]:
         return "| " + " | ".join(cells) + " |"
 
     yield line(_markdown(name) for name in columns)
-    yield line("---:" if _numeric(rows, place) else "---" for place in range(len(columns)))
+    yield line("---:" if numeric(rows, place) else "---" for place in range(len(columns)))
     yield from (line(_markdown(value) for value in row) for row in rows)
 
 

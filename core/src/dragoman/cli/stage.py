@@ -8,21 +8,32 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pygments.token import Token  # rich brings it
 from rich.box import ROUNDED, SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
-from rich.syntax import Syntax
+from rich.style import Style
+from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.table import Table
 from rich.text import Text
 
-from dragoman.cli.output import text_of, visible
+from dragoman.cli.output import numeric, text_of, visible
 from dragoman.model import Database
 
 if TYPE_CHECKING:
     from dragoman.mcp.tour import Step
 
 _PLAIN_WIDTH = 110
+# Names keep the terminal's own colour, so that they are read on light and dark alike.
+_THEME = ANSISyntaxTheme(
+    {
+        Token.Keyword: Style(bold=True),
+        Token.Literal.String: Style(color="green"),
+        Token.Literal.Number: Style(color="cyan"),
+        Token.Comment: Style(dim=True),
+    }
+)
 
 
 class Stage:
@@ -113,15 +124,15 @@ class Stage:
             yield Text(f"truncated: {json.dumps(cut, ensure_ascii=False)}", style="yellow")
 
     def _sql(self, text: str) -> RenderableType:
-        return Syntax(text, "sql", background_color="default", word_wrap=True) if self._terminal else Text(text)
+        return Syntax(text, "sql", theme=_THEME, word_wrap=True) if self._terminal else Text(text)
 
     def _objects(self, columns: Sequence[str], objects: Sequence[dict[str, Any]]) -> RenderableType:
         return self._table(columns, [[each.get(column, "") for column in columns] for each in objects])
 
     def _table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> RenderableType:
         table = Table(box=SIMPLE_HEAD if self._terminal else None, header_style="bold", pad_edge=False, show_edge=False)
-        for name in columns:
-            table.add_column(Text(visible(name)), overflow="fold")
+        for place, name in enumerate(columns):
+            table.add_column(Text(visible(name)), justify="right" if numeric(rows, place) else "left", overflow="fold")
         for row in rows:
             table.add_row(*(Text("NULL" if value is None else visible(text_of(value))) for value in row))
         return table

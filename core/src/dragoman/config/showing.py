@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.config.readers import is_collection, is_mapping
 from dragoman.config.settings import Configuration
-from dragoman.config.urls import split_url
+from dragoman.config.urls import as_url, split_url
 from dragoman.model import Database, Secret
 
 MASK = "***"
@@ -81,7 +81,7 @@ def _plain(value: Any) -> Any:
 
 def mask_url(text: str) -> str:
     """Return a URL without its secrets: the password, and options that sound like one."""
-    body, mark, query = text.partition("?")
+    body, mark, query = as_url(text).partition("?")
     password = split_url(body).parts.get("password")
     if password is not None:
         head, at, tail = body.rpartition("@")

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from dragoman.errors import ConfigurationError
 from dragoman.model import Database, Secret
@@ -18,9 +18,10 @@ PARTS = ("host", "port", "schema", "user", "password")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)(\+[^:/]*)?://")
 _NAMED = re.compile(r"([^=:/?@]*)=(.*)", re.DOTALL)
-_FORM = (
-    "Write DIALECT://USER:PASSWORD@HOST:PORT/DATABASE; for a file DIALECT:///relative.db or DIALECT:////absolute.db."
-)
+# A path has a folder, or the suffix of a database's file; no name of a database has either.
+_PATH = re.compile(r"^(~|\.{1,2})?/|^[^@:]+\.(db|db3|sqlite|sqlite3|duckdb|ddb)$", re.IGNORECASE)
+_SUFFIXES = {".duckdb": "duckdb", ".ddb": "duckdb"}
+_FORM = "Write the path of a file, or DIALECT://USER:PASSWORD@HOST:PORT/DATABASE; for a file DIALECT:///relative.db or DIALECT:////absolute.db."
 _ENCODE = "Percent-encode special characters in the user and the password (@ is %40, / is %2F, : is %3A)."
 
 
@@ -42,6 +43,7 @@ class Url:
 
 def split_url(text: str) -> Url:
     """Take a URL apart. Raises `ConfigurationError` that never repeats the URL."""
+    text = as_url(text)
     scheme = _SCHEME.match(text)
     if scheme is None:
         raise ConfigurationError("This is not a database URL.", suggestion=_FORM)
@@ -55,7 +57,7 @@ def split_url(text: str) -> Url:
     authority, slash, path = body.partition("/")
     parts: dict[str, Any] = {"dialect": dialect, **_authority(authority)}
     if slash and path:
-        parts["database"] = unquote(path)
+        parts["database"] = _in_home(unquote(path)) if not authority else unquote(path)
     options = _options(query)
     for part in PARTS:
         if part in options:
@@ -65,6 +67,23 @@ def split_url(text: str) -> Url:
     if "password" in parts:
         parts["password"] = Secret(parts["password"])
     return Url(parts, options)
+
+
+def is_path(text: str) -> bool:
+    """Whether a text is the path of a database's file: it begins or ends as one and is no URL."""
+    return "://" not in text and bool(_PATH.search(text))
+
+
+def as_url(text: str) -> str:
+    """Return a URL as it is, and the path of a file as a URL; the suffix tells the dialect."""
+    if not is_path(text):
+        return text
+    dialect = _SUFFIXES.get(PurePosixPath(text).suffix.lower(), "sqlite")
+    return f"{dialect}:///{quote(_in_home(text))}"
+
+
+def _in_home(path: str) -> str:
+    return str(Path(path).expanduser()) if path.startswith("~/") else path
 
 
 def _authority(text: str) -> dict[str, str]:
