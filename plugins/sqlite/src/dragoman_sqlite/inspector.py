@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
-import aiosqlite
 import apsw
 from dragoman import (
     ConnectionFailed,
@@ -25,6 +26,8 @@ from dragoman import (
 from dragoman_sqlite.ddl import quoted
 from dragoman_sqlite.executor import check_file, file_of
 from dragoman_sqlite.tables import Facts, build
+
+T = TypeVar("T")
 
 TABLES = """
 SELECT list.name, list.type, list.wr, schema.sql
@@ -80,41 +83,23 @@ class SQLiteInspector(Inspector):
         """Return the file's tables and views, shadow and system tables marked."""
         if scope.schemas and "main" not in scope.schemas:
             return Inspection(())
-        async with self._open() as connection:
-            facts = await self._facts(connection)
+        facts = await self._ask(_facts)
+        for name in facts.unreadable:
+            facts.columns += await self._described_columns(name, facts)
         tables = build(facts)
         return Inspection(tuple(table for table in tables if table.relation in scope), tuple(facts.notices))
 
     async def _read(self, sql: str) -> None:
-        async with self._open() as connection:
-            await _rows(connection, sql)
+        await self._ask(lambda connection: _rows(connection, sql))
 
-    def _open(self) -> _Opened:
-        return _Opened(self._path, self._database.name)
-
-    async def _facts(self, connection: aiosqlite.Connection) -> Facts:
-        await connection.execute("BEGIN")  # one state of the file for all that is told of it
-        facts = Facts(tables=await _rows(connection, TABLES))
-        facts.columns = await _rows(connection, COLUMNS.format(which=STORED))
-        facts.columns += await self._compiled_columns(connection, facts)
-        facts.foreign_keys = await _rows(connection, FOREIGN_KEYS)
-        facts.indexes = await _rows(connection, INDEXES)
-        facts.row_estimates = await _row_estimates(connection, facts)
-        return facts
-
-    async def _compiled_columns(self, connection: aiosqlite.Connection, facts: Facts) -> list[Any]:
-        """All of them at once; when one spoils that, one by one."""
+    async def _ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what `question` finds out on a connection of its own, in a thread; a cancelled one is interrupted."""
+        opened = _Opened(self._path, self._database.name)
         try:
-            return await _rows(connection, COLUMNS.format(which=COMPILED))
-        except sqlite3.OperationalError:
-            pass
-        found: list[Any] = []
-        for name in (name for name, kind, *_ in facts.tables if kind in ("view", "virtual")):
-            try:
-                found += await _rows(connection, COLUMNS.format(which=f"{COMPILED} AND list.name = ?"), (name,))
-            except sqlite3.OperationalError:
-                found += await self._described_columns(name, facts)
-        return found
+            return await asyncio.to_thread(opened.ask, question)
+        except asyncio.CancelledError:
+            opened.interrupt()
+            raise
 
     async def _described_columns(self, name: str, facts: Facts) -> list[Any]:
         """What the workers' SQLite says, which is newer than Python's and has modules and functions Python's lacks."""
@@ -127,27 +112,30 @@ class SQLiteInspector(Inspector):
 
 
 class _Opened:
-    """A read-only connection for a moment; what goes wrong comes out as `ConnectionFailed`."""
+    """A read-only connection for one question; what goes wrong comes out as `ConnectionFailed`."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._path = path
         self._name = name
+        self._connection: sqlite3.Connection | None = None
 
-    async def __aenter__(self) -> aiosqlite.Connection:
+    def ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
+        """Open the file, ask and close it again."""
         check_file(self._path, self._name)
         # Quoted, so that a path such as `x.db?mode=rwc` stays a path.
         uri = f"file:{quote(self._path.as_posix())}?mode=ro"
         try:
-            self._connection = await aiosqlite.connect(uri, uri=True, timeout=5)
+            with closing(sqlite3.connect(uri, uri=True, timeout=5, check_same_thread=False)) as self._connection:
+                self._connection.text_factory = _readable
+                return question(self._connection)
         except sqlite3.Error as error:
             raise self._failure(error) from None
-        self._connection.text_factory = _readable
-        return self._connection
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        await self._connection.close()
-        if isinstance(error, sqlite3.Error):
-            raise self._failure(error) from None
+    def interrupt(self) -> None:
+        """Have a question that is under way fail soon. From any thread."""
+        if self._connection is not None:
+            with suppress(sqlite3.ProgrammingError):  # it is closed
+                self._connection.interrupt()
 
     def _failure(self, error: sqlite3.Error) -> ConnectionFailed:
         return ConnectionFailed(
@@ -161,35 +149,60 @@ def _readable(text: bytes) -> str:
     return text.decode(errors="replace")
 
 
-async def _rows(connection: aiosqlite.Connection, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-    return list(await connection.execute_fetchall(sql, parameters))
+def _rows(connection: sqlite3.Connection, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+    return connection.execute(sql, parameters).fetchall()
 
 
-async def _row_estimates(connection: aiosqlite.Connection, facts: Facts) -> dict[str, int]:
-    """What ANALYZE counted, else the span of rowids, which is the count when nothing was deleted."""
-    counted = await _counted(connection)
+def _facts(connection: sqlite3.Connection) -> Facts:
+    connection.execute("BEGIN")  # one state of the file for all that is told of it
+    facts = Facts(tables=_rows(connection, TABLES))
+    facts.columns = _rows(connection, COLUMNS.format(which=STORED))
+    _add_compiled_columns(connection, facts)
+    facts.foreign_keys = _rows(connection, FOREIGN_KEYS)
+    facts.indexes = _rows(connection, INDEXES)
+    facts.row_estimates = _row_estimates(connection, facts)
+    return facts
+
+
+def _add_compiled_columns(connection: sqlite3.Connection, facts: Facts) -> None:
+    """Add the columns of views and virtual tables: all of them at once; when one spoils that, one by one."""
     try:
-        spans = await _spans(connection, {name: key for name, key in facts.rowids().items() if name not in counted})
+        facts.columns += _rows(connection, COLUMNS.format(which=COMPILED))
+        return
+    except sqlite3.OperationalError:
+        pass
+    for name in (name for name, kind, *_ in facts.tables if kind in ("view", "virtual")):
+        try:
+            facts.columns += _rows(connection, COLUMNS.format(which=f"{COMPILED} AND list.name = ?"), (name,))
+        except sqlite3.OperationalError:
+            facts.unreadable.append(name)
+
+
+def _row_estimates(connection: sqlite3.Connection, facts: Facts) -> dict[str, int]:
+    """What ANALYZE counted, else the span of rowids, which is the count when nothing was deleted."""
+    counted = _counted(connection)
+    try:
+        spans = _spans(connection, {name: key for name, key in facts.rowids().items() if name not in counted})
     except sqlite3.DatabaseError as error:
         facts.notices.append(f"The number of rows is not known: {error}.")
         return counted
-    pages, size = (await _rows(connection, "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"))[0]
+    pages, size = (_rows(connection, "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"))[0]
     possible = pages * size // SMALLEST_ROW
     return {name: rows for name, rows in spans.items() if rows <= possible} | counted
 
 
-async def _counted(connection: aiosqlite.Connection) -> dict[str, int]:
+def _counted(connection: sqlite3.Connection) -> dict[str, int]:
     try:
-        return dict(await _rows(connection, STATISTICS))
+        return dict(_rows(connection, STATISTICS))
     except sqlite3.OperationalError:
         return {}  # never analyzed: the table of statistics does not exist
 
 
-async def _spans(connection: aiosqlite.Connection, rowids: dict[str, str]) -> dict[str, int]:
+def _spans(connection: sqlite3.Connection, rowids: dict[str, str]) -> dict[str, int]:
     spans: dict[str, int] = {}
     names = list(rowids)
     for start in range(0, len(names), MOST_SPANS):
         some = names[start : start + MOST_SPANS]
         terms = (SPAN.format(number=n, rowid=rowids[name], table=quoted(name)) for n, name in enumerate(some))
-        spans |= {some[number]: span or 0 for number, span in await _rows(connection, " UNION ALL ".join(terms))}
+        spans |= {some[number]: span or 0 for number, span in _rows(connection, " UNION ALL ".join(terms))}
     return spans

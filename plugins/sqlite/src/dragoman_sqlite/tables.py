@@ -22,10 +22,14 @@ HIDDEN, VIRTUAL, STORED = 1, 2, 3
 
 @dataclass(slots=True)
 class Facts:
-    """Rows as the inspector's queries return them, each beginning with its table's name."""
+    """Rows as the inspector's queries return them, each beginning with its table's name.
+
+    `unreadable`: views and virtual tables whose columns this SQLite cannot tell.
+    """
 
     tables: list[Any]
     columns: list[Any] = field(default_factory=list[Any])
+    unreadable: list[str] = field(default_factory=list[str])
     foreign_keys: list[Any] = field(default_factory=list[Any])
     indexes: list[Any] = field(default_factory=list[Any])
     row_estimates: dict[str, int] = field(default_factory=dict[str, int])
