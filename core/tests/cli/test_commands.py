@@ -228,3 +228,28 @@ def test_serve_without_any_database_says_how_to_name_one(dragoman: Dragoman) -> 
     outcome = dragoman("serve")
     assert outcome.code == 2
     assert "dragoman serve sqlite:///shop.db" in outcome.err
+
+
+# The command line's own words
+
+
+def test_hints_for_agents_are_told_in_the_words_of_the_command_line(dragoman: Dragoman) -> None:
+    outcome = dragoman("query", "shop.db", "SELECT * FROM ordrs_of_nobody_at_all")
+    assert outcome.code == 1
+    assert "list_tables" not in outcome.err
+    cut = dragoman("query", "shop.db", "SELECT * FROM orders", "--limit", "1")
+    assert "`limit`" not in cut.err
+    assert "--limit" in cut.err
+
+
+def test_an_empty_database_says_that_it_is_empty(dragoman: Dragoman, folder: Path) -> None:
+    (folder / "empty.db").touch()
+    outcome = dragoman("describe", "empty.db")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "there are no tables" in outcome.err
+
+
+def test_a_password_on_the_command_line_is_warned_about_where_it_is_pasted(dragoman: Dragoman) -> None:
+    outcome = dragoman("client-config", "--url", "postgresql://reader:hunter2@db/shop")
+    assert "a password stands in this text" in outcome.err
+    assert "a password" not in dragoman("client-config", "--url", "postgresql://reader@db/shop").err

@@ -13,6 +13,22 @@ from dragoman.cli.demo import write_configuration
 from dragoman.config import load
 from dragoman.model import Database, DeclaredKey, Secret
 
+CALL = "".join(
+    json.dumps({"jsonrpc": "2.0", **message}) + "\n"
+    for message in (
+        {
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "t", "version": "1"},
+            },
+        },
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "list_databases", "arguments": {}}},
+    )
+)
 COMMAND = [sys.executable, "-m", "dragoman", "demo"]
 
 
@@ -23,7 +39,9 @@ def environ(folder: Path) -> dict[str, str]:
     return {**os.environ, "TMPDIR": str(folder), "DRAGOMAN_DEFAULT_DATABASE": "nosuch"}
 
 
-def test_the_demo_shows_the_whole_tour_and_ends_with_a_client_configuration_that_works(environ: dict[str, str]) -> None:
+def test_the_demo_shows_the_whole_tour_and_ends_with_a_client_configuration_that_works(
+    environ: dict[str, str], folder: Path
+) -> None:
     shown = subprocess.run(COMMAND, capture_output=True, text=True, env=environ, timeout=100)
     assert (shown.returncode, shown.stderr) == (0, "")
     titles = re.findall(r"^(\d)\. (.*) \(\d+ ms\)$", shown.stdout, re.MULTILINE)
@@ -34,10 +52,10 @@ def test_the_demo_shows_the_whole_tour_and_ends_with_a_client_configuration_that
     server = snippet["mcpServers"]["dragoman"]
     command = [server["command"], *server["args"]]
     assert shlex.join(command) in shown.stdout
-    listed = subprocess.run(
-        [*command[:3], "databases", "--json", *command[4:]], capture_output=True, text=True, check=True
-    )
-    assert {each["status"] for each in json.loads(listed.stdout)["databases"]} == {"ready"}
+    served = subprocess.run(command, input=CALL, capture_output=True, text=True, env=environ, timeout=100, check=True)
+    answers = [json.loads(line) for line in served.stdout.splitlines()]
+    assert "shop" in next(answer for answer in answers if answer.get("id") == 2)["result"]["content"][0]["text"]
+    assert not list(folder.glob("dragoman-demo-*")), "the demo leaves nothing behind"
 
 
 def test_the_demo_can_serve_on_http(environ: dict[str, str]) -> None:

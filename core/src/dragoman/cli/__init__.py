@@ -65,7 +65,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def report(error: DragomanError) -> None:
     """Write an error to stderr: `CODE: message`, the line it is about with a caret, then what to do."""
-    lines = [f"{error.code}: {error.message}", error.context.get("position", ""), error.suggestion]
+    from dragoman.cli.common import in_our_words
+
+    lines = [f"{error.code}: {error.message}", error.context.get("position", ""), in_our_words(error.suggestion)]
     print("\n".join(line for line in lines if line), file=sys.stderr)
 
 

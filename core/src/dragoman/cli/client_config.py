@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from dragoman.cli.common import add_source_arguments, configured, warn
-from dragoman.config import Configuration, parse_named
+from dragoman.config import Configuration, is_path, parse_named, split_name
 
 EXAMPLES = """\
 examples:
@@ -33,6 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the snippet."""
     configuration = configured(arguments)
     print(snippet(arguments.client, configuration, arguments.urls))
+    warn(PLACES[arguments.client])
+    if any(parse_named(url).password for url in arguments.urls):
+        warn("a password stands in this text: use a configuration file with ${NAME}, or give the file to nobody else")
     if configuration.variables:
         warn(f"put the values of {', '.join(configuration.variables)} into env: the client does not pass its own on")
     return 0
@@ -41,6 +44,13 @@ def run(arguments: argparse.Namespace) -> int:
 def snippet(client: str, configuration: Configuration, urls: Sequence[str] = ()) -> str:
     """Return what to paste into `client` to reach the databases of a configuration."""
     return CLIENTS[client](configuration, urls)
+
+
+def paste(client: str, command: Sequence[str]) -> str:
+    """Return what to paste into `client` so that it starts a command and speaks MCP to it."""
+    if client == "claude-code":
+        return shlex.join(["claude", "mcp", "add", "dragoman", "--", *command])
+    return _pretty({"mcpServers": {"dragoman": {"command": command[0], "args": list(command[1:])}}})
 
 
 def _command(configuration: Configuration, urls: Sequence[str]) -> dict[str, Any]:
@@ -57,14 +67,15 @@ def _command(configuration: Configuration, urls: Sequence[str]) -> dict[str, Any
 
 
 def absolute(url: str) -> str:
-    """Return the URL of a file that is there with an absolute path, any other as it is."""
+    """Return the URL of a file, there or not yet, with an absolute path; any other as it is."""
+    name, text = split_name(url)
     database = parse_named(url)
     file = Path(database.database or "")
-    if database.host or file.is_absolute() or not file.is_file():
+    if database.host or file.is_absolute() or not (is_path(text) or file.suffix):
         return url
-    start, _, rest = url.partition("://")
-    _, mark, options = rest.partition("?")
-    return f"{start}:///{quote(file.resolve().as_posix())}{mark}{options}"
+    _, mark, options = ("", "", "") if is_path(text) else text.partition("?")
+    start = f"{name}=" if name else ""
+    return f"{start}{database.dialect}:///{quote(file.resolve().as_posix())}{mark}{options}"
 
 
 def _address(configuration: Configuration) -> str:
@@ -117,3 +128,12 @@ CLIENTS: dict[str, Callable[[Configuration, Sequence[str]], str]] = {
     "vscode": _vscode,
     "generic": _generic,
 }
+
+PLACES = {
+    "claude-desktop": "paste it into claude_desktop_config.json: Settings, Developer, Edit Config; then restart Claude",
+    "claude-code": "run it in a terminal; `claude mcp list` shows whether it answers",
+    "cursor": "paste it into .cursor/mcp.json of a project, or ~/.cursor/mcp.json for all of them",
+    "vscode": "paste it into .vscode/mcp.json of a workspace, or run MCP: Open User Configuration",
+    "generic": "paste it into the client's MCP configuration",
+}
+"""Where each client keeps its configuration."""

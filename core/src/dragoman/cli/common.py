@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import re
 import sys
 from collections.abc import Coroutine, Iterator, Mapping
 from difflib import get_close_matches
@@ -126,9 +127,30 @@ def log_if_asked(configuration: Configuration) -> None:
         log_to_stderr(configuration.server.log_format, configuration.server.log_level)
 
 
+# What agents are told names tools and their arguments; a person has commands and options.
+_WORDS = {
+    "`timeout_ms`": "--timeout",
+    "timeout_ms": "--timeout",
+    "`limit`": "--limit",
+    "`params`": "--param",
+    "`from_dialect`": "--from-dialect",
+    "list_databases": "`dragoman databases`",
+    "list_tables": "`dragoman describe DATABASE`",
+    "describe_table": "`dragoman describe DATABASE TABLE`",
+    "list_schemas": "`dragoman describe DATABASE`",
+    "search_catalog": "`dragoman describe DATABASE`",
+}
+_TOOL_WORD = re.compile("|".join(re.escape(word) + (r"\b" if word[-1] != "`" else "") for word in _WORDS))
+
+
+def in_our_words(text: str) -> str:
+    """Return a hint meant for an agent as one for a person at the command line."""
+    return _TOOL_WORD.sub(lambda found: _WORDS[found[0]], text)
+
+
 def warn(message: str) -> None:
     """Write a remark to stderr."""
-    print(f"note: {message}", file=sys.stderr)
+    print(f"note: {in_our_words(message)}", file=sys.stderr)
 
 
 LOGGER = logging.getLogger("dragoman.cli")

@@ -6,13 +6,14 @@ import argparse
 import asyncio
 import dataclasses
 import os
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import aclosing
+import sys
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.client_config import absolute, snippet
+from dragoman.cli.client_config import absolute, paste, snippet
 from dragoman.cli.common import add_source_arguments, run_async, warn
 from dragoman.cli.config import to_toml
 from dragoman.config import Configuration, load
@@ -36,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
     parser.add_argument("--serve", action="store_true", help="keep the server up on HTTP instead of showing the tour")
+    parser.add_argument(
+        "--stdio", action="store_true", help="serve a client over stdin and stdout, as it configures it"
+    )
     parser.add_argument(
         "--trino",
         dest="also",
@@ -64,45 +68,65 @@ class Scene:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the tour, or serve, the demo databases or those of `--config`."""
+    """Show the tour, or serve, the demo databases or those of `--config`; nothing of the demo is left afterwards."""
     from dragoman.cli.stage import Stage
 
     stage = Stage()
-    with stage.working("Building the demo databases"):
-        scene = _own_scene(arguments) if arguments.config else _demo_scene(arguments)
-    server = {"transport": "http" if arguments.serve else "stdio", "port": arguments.port}
-    given = {key: value for key, value in server.items() if value}
-    configuration = load(
-        scene.config, urls=scene.urls, environ=scene.environ, folder=scene.folder, overrides={"server": given}
-    )
-    stage.opening(configuration.databases.values(), scene.folder)
-    if arguments.serve:
-        _serve(stage, configuration)
-    else:
-        run_async(_show_tour(stage, scene))
-        stage.closing(*(snippet(client, configuration, scene.urls) for client in ("generic", "claude-code")))
+    with _scene(stage, arguments) as scene:
+        if arguments.stdio or arguments.serve:
+            _serve(stage, scene, arguments)
+        else:
+            _tour(stage, scene, arguments)
     return 0
 
 
-def _own_scene(arguments: argparse.Namespace) -> Scene:
-    return Scene(Path(arguments.config).resolve(), tuple(map(absolute, arguments.urls)), Path.cwd(), dict(os.environ))
+@contextmanager
+def _scene(stage: Stage, arguments: argparse.Namespace) -> Generator[Scene]:
+    """Yield what is shown: the user's own configuration, or a demo in a folder that goes when the block is left."""
+    if arguments.config:
+        yield Scene(
+            Path(arguments.config).resolve(), tuple(map(absolute, arguments.urls)), Path.cwd(), dict(os.environ)
+        )
+        return
+    with TemporaryDirectory(prefix="dragoman-demo-", ignore_cleanup_errors=True) as name:
+        # Nothing of the user's own configuration reaches the demo.
+        folder = Path(name).resolve()
+        with stage.working("Building the demo databases"):
+            file = write_configuration(folder, build(folder, arguments.also))
+        yield Scene(file, tuple(map(absolute, arguments.urls)), folder, {})
 
 
-def _demo_scene(arguments: argparse.Namespace) -> Scene:
-    """Build the demo where nothing of the user's own configuration reaches it."""
-    folder = Path(tempfile.mkdtemp(prefix="dragoman-demo-")).resolve()
-    return Scene(
-        write_configuration(folder, build(folder, arguments.also)), tuple(map(absolute, arguments.urls)), folder, {}
-    )
-
-
-def _serve(stage: Stage, configuration: Configuration) -> None:
+def _serve(stage: Stage, scene: Scene, arguments: argparse.Namespace) -> None:
     from dragoman import mcp
     from dragoman.cli.logs import log_to_stderr
 
-    log_to_stderr("text", "info")
-    stage.serving(snippet("generic", configuration))
+    given = {"transport": "stdio" if arguments.stdio else "http", "port": arguments.port}
+    configuration = _load(scene, {key: value for key, value in given.items() if value})
+    log_to_stderr("text", "error" if arguments.stdio else "info")
+    if not arguments.stdio:
+        stage.serving(snippet("generic", configuration))
     asyncio.run(mcp.serve(configuration))
+
+
+def _load(scene: Scene, server: Mapping[str, Any]) -> Configuration:
+    return load(scene.config, urls=scene.urls, environ=scene.environ, folder=scene.folder, overrides={"server": server})
+
+
+def _tour(stage: Stage, scene: Scene, arguments: argparse.Namespace) -> None:
+    configuration = _load(scene, {"transport": "stdio"})
+    stage.opening(configuration.databases.values())
+    run_async(_show_tour(stage, scene))
+    stage.closing(*_snippets(configuration, scene, arguments))
+
+
+def _snippets(configuration: Configuration, scene: Scene, arguments: argparse.Namespace) -> tuple[str, str]:
+    """Return what to paste: for the demo a command that builds it anew, since what was shown is gone."""
+    if arguments.config:
+        generic, claude_code = (snippet(client, configuration, scene.urls) for client in ("generic", "claude-code"))
+        return generic, claude_code
+    also = (f"--{name}" for name in arguments.also)
+    command = [sys.executable, "-m", "dragoman", "demo", "--stdio", *also]
+    return paste("generic", command), paste("claude-code", command)
 
 
 async def _show_tour(stage: Stage, scene: Scene) -> None:

@@ -71,6 +71,8 @@ async def _ask(configuration: Configuration, database: str, arguments: argparse.
 def _show(answer: dict[str, Any], *, listing: bool) -> None:
     groups: list[tuple[str, list[str]]] = list(answer["tables"].items())
     groups += [(f"{schema} (views)", names) for schema, names in answer.get("views", {}).items()] if listing else []
+    if not groups:
+        warn("there are no tables or views, or none that this role and `schemas` show")
     for number, (title, lines) in enumerate(groups):
         if number:
             print()
@@ -88,3 +90,5 @@ def _print_group(title: str, lines: list[str]) -> None:
     print(f"{bold}{visible(title)}{plain}")
     for line in lines:
         print(f"  {visible(line)}")
+    if not lines:
+        warn(f"nothing is known of the columns of {visible(title)}")

@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from dragoman.cli.common import LOGGER, add_source_arguments, configured
+from dragoman.config import Configuration
 from dragoman.errors import ConfigurationError
 
 EXAMPLES = """\
@@ -43,10 +44,35 @@ def run(arguments: argparse.Namespace) -> int:
     if server.transport == "stdio" and given.keys() & {"host", "port"}:
         raise ConfigurationError("--host and --port need HTTP.", suggestion="Add --transport http.")
     server.check_exposure(allow_unauthenticated=arguments.allow_unauthenticated)
-    log_to_stderr(server.log_format, server.log_level)
+    log_to_stderr(_log_format(configuration), server.log_level)
     for warning in configuration.warnings:
         LOGGER.warning(warning)
-    if server.transport == "stdio" and sys.stdin.isatty():
-        LOGGER.info("serving MCP on stdin and stdout; a client starts this, see `dragoman client-config`")
+    if sys.stderr.isatty():
+        print(_banner(configuration), file=sys.stderr)
     asyncio.run(mcp.serve(configuration))
     return 0
+
+
+def _log_format(configuration: Configuration) -> str:
+    """Return the format that is configured; else text for a terminal and JSON for everything else."""
+    configured_format = configuration.server.log_format
+    if "server.log_format" in configuration.sources:
+        return configured_format
+    return "text" if sys.stderr.isatty() else configured_format
+
+
+def _banner(configuration: Configuration) -> str:
+    """Return what a person at a terminal needs to know: what is served, where, and how to connect."""
+    server = configuration.server
+    names = ", ".join(configuration.databases)
+    if server.transport == "stdio":
+        return (
+            f"dragoman serves {names} over stdin and stdout. A client starts this command by itself:"
+            " `dragoman client-config` prints what to paste. Ctrl-D or Ctrl-C ends it."
+        )
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    place = f"http://{host}:{server.port}/mcp" if server.port else f"a free port of {host}, named below"
+    return (
+        f"dragoman serves {names} on {place}. Connect a client: `dragoman client-config` with the same options prints"
+        " what to paste. Ctrl-C ends it."
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pygments.token import Token  # rich brings it
@@ -48,12 +47,11 @@ class Stage:
         """Show that something takes its time."""
         return self._console.status(f"{what} ...") if self._terminal else nullcontext()
 
-    def opening(self, databases: Iterable[Database], folder: Path) -> None:
+    def opening(self, databases: Iterable[Database]) -> None:
         """Introduce the demo."""
         self._console.print(Text("dragoman", style="bold magenta") + Text(": one MCP server, many databases"))
         names = ", ".join(f"{database.name} ({database.dialect})" for database in databases)
-        self._console.print(f"Databases: {names}", highlight=False)
-        print(f"Folder: {folder}\n")
+        self._console.print(f"Databases: {names}\n", highlight=False)
 
     def step(self, step: Step) -> None:
         """Show one call and its answer."""
