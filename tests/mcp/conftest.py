@@ -151,12 +151,12 @@ async def steady(anyio_backend: str) -> AsyncIterator[Peer]:
 
 
 @pytest.fixture(scope="session")
-def serve_standin() -> Callable[[str], AbstractAsyncContextManager[tuple[Peer, str]]]:
-    """The stand-in over HTTP: `async with serve_standin(token) as (peer, url)`."""
+def serve_standin() -> Callable[..., AbstractAsyncContextManager[tuple[Peer, str]]]:
+    """The stand-in over HTTP: `async with serve_standin(token, head=1) as (peer, url)`."""
 
     @asynccontextmanager
-    async def serve(token: str = "") -> AsyncIterator[tuple[Peer, str]]:
-        async with started(sys.executable, str(STANDIN), token) as peer:
+    async def serve(token: str = "", **limits: float) -> AsyncIterator[tuple[Peer, str]]:
+        async with started(sys.executable, str(STANDIN), token, json.dumps(limits)) as peer:
             yield peer, (await peer.logged(r"serving on (http://\S+)/mcp"))[1]
 
     return serve

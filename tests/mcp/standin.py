@@ -1,7 +1,7 @@
 """A toolbox no database is behind: it waits, crashes and reports progress when told to.
 
 It stands in where a test is about the protocol or the process. As a program it serves itself: over stdio, or over HTTP
-with the token given on the command line.
+with the token and the limits (JSON) given on the command line.
 """
 
 import asyncio
@@ -101,11 +101,18 @@ async def main(arguments: list[str]) -> None:
         await serve_stdio(StandIn())
         return
     from dragoman.config import Server
+    from dragoman.mcp.connections import Limits
     from dragoman.mcp.http import serve_http
     from dragoman.model import Secret
 
-    token = Secret(arguments[0]) if arguments[0] else None
-    await serve_http(StandIn(), Server(transport="http", port=0, token=token, allowed_hosts=("gw.example",)))
+    settings = Server(
+        transport="http",
+        port=0,
+        token=Secret(arguments[0]) if arguments[0] else None,
+        allowed_hosts=("gw.example", "other.example:8443"),
+        allowed_origins=("https://app.example", "http://dev.example:3000/"),
+    )
+    await serve_http(StandIn(), settings, Limits(**json.loads(arguments[1])))
 
 
 if __name__ == "__main__":

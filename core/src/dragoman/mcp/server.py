@@ -17,15 +17,13 @@ from mcp.server.caching import CacheHint
 from mcp.shared.exceptions import MCPError
 
 from dragoman.errors import DragomanError, InternalError, QueryCancelled
+from dragoman.mcp.identity import PRINCIPAL
 from dragoman.model import Principal
 
 if TYPE_CHECKING:
     from dragoman.tools import Answer, Tool, Toolbox
 
 LOGGER = logging.getLogger("dragoman.mcp")
-
-PRINCIPAL = "dragoman.principal"
-"""The key of the ASGI scope under which the HTTP face puts who calls."""
 
 # What the tools are depends on the configuration, which never changes while a server runs.
 _CACHE = CacheHint(ttl_ms=60_000, scope="private")

@@ -1,0 +1,228 @@
+"""The connections of the HTTP face: how many there may be, and how long one may take to say what it wants.
+
+uvicorn gives a connection for ever to send its first request. Here each connection is wrapped: it has a deadline until
+its request's head is complete, a bound on what it sends before, and a place among those that were not let in yet. When
+these are too many, the oldest of the peer that has most of them is dropped, so that a new client is always heard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import resource
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+from dragoman.mcp.refusals import RefusalLog
+
+STATE = "dragoman.connection"
+"""The key of the ASGI scope's `state` under which a request finds its `Connection`."""
+
+_SWEEP = 0.5
+_STALLED = "it does not read its answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a connection may take. Seconds and bytes."""
+
+    connections: int = 1024
+    """All of them, never more than half of the files this process may open. A peer has at most half of them, and at
+    most half of them wait to be let in."""
+
+    head: float = 10.0
+    """From a request's first byte, or from the connection, to the end of its headers."""
+
+    body: float = 20.0
+    """From the end of the headers to the end of the body."""
+
+    idle: int = 60
+    """Between two requests."""
+
+    stall: float = 30.0
+    """An answer that the client does not read."""
+
+    head_bytes: int = 64 * 1024
+    drain_bytes: int = 8 * 1024 * 1024
+    """What a client may still send of a body that was refused; it is not kept."""
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection. Everything passes on to `inner`, the server's own protocol."""
+
+    def __init__(self, inner: Callable[[Connection], asyncio.Protocol], connections: Connections) -> None:
+        self._inner = inner(self)
+        self._all = connections
+        self._limits = connections.limits
+        self._transport: asyncio.Transport | None = None
+        self._requests = 0
+        self._received = 0
+        self._allowance = self._limits.head_bytes
+        self._deadline = math.inf
+        self._stalled = math.inf
+        self._accepted = False
+        self.peer = "unknown"
+
+    @contextmanager
+    def serving(self) -> Generator[None]:
+        """Serve one request; between requests the connection is on a deadline again as soon as it sends."""
+        self._requests += 1
+        self._received, self._deadline, self._allowance = 0, math.inf, self._limits.head_bytes
+        try:
+            yield
+        finally:
+            self._requests -= 1
+
+    def let_in(self) -> None:
+        """Note that it sent a whole request that may be served; it no longer has to make room for others."""
+        self._all.let_in(self)
+
+    def discard_body(self) -> None:
+        """Note that the request's body is refused and not read."""
+        self._allowance = self._limits.drain_bytes
+        self._deadline = self._now() + self._limits.head
+
+    def drop(self, reason: str) -> None:
+        """Close the connection at once."""
+        self._all.leave(self)
+        if self._transport is not None:
+            self._transport.abort()
+        self._all.log.note(self.peer, reason)
+
+    def overdue(self, now: float) -> str | None:
+        """Return why it has to be dropped by now, if it has."""
+        if self._transport is not None and self._transport.is_closing():
+            # Closing waits for the client to read what is left; from now on not for ever.
+            self._stalled = min(self._stalled, now)
+        if now > self._stalled + self._limits.stall:
+            return _STALLED
+        if not self._requests and now > self._deadline:
+            return f"it did not complete a request in {self._limits.head:g} seconds"
+        return None
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection in, or close it when there is no room."""
+        self._transport = cast("asyncio.Transport", transport)
+        self.peer = str((transport.get_extra_info("peername") or ["unknown"])[0])
+        if not self._all.enter(self):
+            self._all.log.note(self.peer, "too many connections")
+            self._transport.abort()
+            return
+        self._accepted = True
+        self._deadline = self._now() + self._limits.head
+        self._inner.connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Make room."""
+        self._all.leave(self)
+        if self._accepted:
+            self._inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass data on, unless there is too much of it before a request is complete."""
+        if not self._requests:
+            if not self._received:
+                self._deadline = min(self._deadline, self._now() + self._limits.head)
+            if self._received > self._allowance:
+                self.drop("it sends too much before a request is complete")
+                return
+            self._received += len(data)
+        self._inner.data_received(data)
+        if not self._requests and self._transport is not None and self._transport.is_closing():
+            self._all.log.note(self.peer, "it does not speak HTTP", status=400)
+
+    def eof_received(self) -> bool | None:
+        """Pass on that the client will send nothing more."""
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """Note that the client does not read."""
+        self._stalled = self._now()
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Note that the client reads again."""
+        self._stalled = math.inf
+        self._inner.resume_writing()
+
+
+class Connections:
+    """All connections of a server, by peer and in order of arrival."""
+
+    def __init__(self, limits: Limits, log: RefusalLog) -> None:
+        self.limits = limits
+        self.log = log
+        self._most = min(limits.connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self._open: set[Connection] = set()
+        self._peers = Counter[str]()
+        self._waiting: dict[str, dict[Connection, None]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def protocol(self, base: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
+        """Return uvicorn's protocol class `base` with every connection guarded, as uvicorn calls it."""
+
+        def create(*, app_state: dict[str, Any], **options: Any) -> asyncio.Protocol:
+            return Connection(lambda guard: base(app_state=app_state | {STATE: guard}, **options), self)
+
+        return create
+
+    def enter(self, new: Connection) -> bool:
+        """Take a connection in; tell whether there was, or could be made, room."""
+        half = self._most // 2
+        if self._peers[new.peer] >= half:
+            room = self._drop_oldest(new.peer)
+        elif len(self._open) >= self._most or sum(map(len, self._waiting.values())) >= half:
+            room = self._drop_oldest(max(self._waiting, key=lambda peer: len(self._waiting[peer]), default=""))
+        else:
+            room = True
+        if room:
+            self._open.add(new)
+            self._sweep_later()
+            self._peers[new.peer] += 1
+            self._waiting.setdefault(new.peer, {})[new] = None
+        return room
+
+    def _drop_oldest(self, peer: str) -> bool:
+        oldest = next(iter(self._waiting.get(peer, ())), None)
+        if oldest is None:
+            return False
+        oldest.drop("it makes room for new connections")
+        return True
+
+    def let_in(self, connection: Connection) -> None:
+        """Take a connection off those that wait."""
+        waiting = self._waiting.get(connection.peer, {})
+        waiting.pop(connection, None)
+        if not waiting:
+            self._waiting.pop(connection.peer, None)
+
+    def leave(self, connection: Connection) -> None:
+        """Forget a connection; one that is not known is left alone."""
+        if connection not in self._open:
+            return
+        self._open.discard(connection)
+        self.let_in(connection)
+        self._peers[connection.peer] -= 1
+        if not self._peers[connection.peer]:
+            del self._peers[connection.peer]
+
+    def _sweep_later(self) -> None:
+        if self._open and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_SWEEP, self._sweep)
+
+    def _sweep(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for connection in list(self._open):
+            if reason := connection.overdue(now):
+                connection.drop(reason)
+        self._timer = None
+        self._sweep_later()

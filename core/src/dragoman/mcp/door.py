@@ -1,0 +1,219 @@
+"""The one entrance of the HTTP face: an ASGI middleware that every request passes, whatever its path.
+
+In this order: framing, Host, Origin, preflight, path, method, who calls, size; then the body is read, bounded in bytes
+and seconds. What is inside gets requests that may be served, with their whole body in one message, and a `Principal`
+in the scope. Every refusal is one log line with the peer's address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dragoman.mcp.connections import STATE, Limits
+from dragoman.mcp.identity import PRINCIPAL, Authenticate
+from dragoman.mcp.origins import Origins, allowing, preflight
+from dragoman.mcp.refusals import RefusalLog, Refused
+
+MAX_BODY = 1024 * 1024
+"""Bytes of one request."""
+
+MAX_BODIES = 64 * MAX_BODY
+"""Bytes of all requests whose bodies are being read."""
+
+# Sent twice they would mean one thing here and another to a proxy in front.
+_ONCE = {b"host", b"origin", b"authorization", b"content-length", b"transfer-encoding", b"content-type"}
+_ONCE |= {b"mcp-session-id", b"mcp-protocol-version", b"mcp-method", b"mcp-name"}
+_LAST: Mapping[str, str] = {"Connection": "close"}
+
+
+class Peer(Protocol):
+    """What the door asks of a connection; see `connections.Connection`."""
+
+    def serving(self) -> AbstractContextManager[None]:
+        """Serve one request."""
+        ...
+
+    def let_in(self) -> None:
+        """Note that a request may be served."""
+
+    def discard_body(self) -> None:
+        """Note that a body is not read."""
+
+
+class _Anywhere:
+    """Stands in for the connection where the server is not ours, as in tests of an application alone."""
+
+    def serving(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def let_in(self) -> None:
+        pass
+
+    def discard_body(self) -> None:
+        pass
+
+
+class Door:
+    """Refuses what may not come in; hands the rest to `app`.
+
+    `closed` and `open` are the paths there are, with their methods; on closed ones only those who are known come in.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        closed: Mapping[str, Collection[str]],
+        open: Mapping[str, Collection[str]],
+        origins: Origins,
+        authenticate: Authenticate,
+        limits: Limits,
+        log: RefusalLog,
+    ) -> None:
+        self._app = app
+        self._closed = closed
+        self._methods = {**open, **closed}
+        self._origins = origins
+        self._authenticate = authenticate
+        self._limits = limits
+        self._log = log
+        self._held = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        peer: Peer = scope.get("state", {}).get(STATE) or _Anywhere()
+        with peer.serving():
+            await self._serve(scope, receive, send, peer)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, peer: Peer) -> None:
+        try:
+            _check_framing(scope)
+            self._origins.check_host(scope)
+            origin = self._origins.check_origin(scope)
+        except Refused as refused:
+            await self._refuse(refused, scope, receive, send, peer)
+            return
+        if origin is not None:
+            send = allowing(origin, send)
+        try:
+            methods = self._methods_of(scope)
+            if origin is not None and _is_preflight(scope):
+                await preflight(Headers(scope=scope), methods)(scope, receive, send)
+                return
+            _check_method(scope, methods)
+            await self._admit(scope)
+            receive = await self._with_body(scope, receive)
+        except Refused as refused:
+            await self._refuse(refused, scope, receive, send, peer)
+            return
+        if PRINCIPAL in scope:
+            peer.let_in()
+        await self._app(scope, receive, send)
+
+    async def _refuse(self, refused: Refused, scope: Scope, receive: Receive, send: Send, peer: Peer) -> None:
+        if _announces_body(scope):
+            peer.discard_body()
+        client = scope.get("client") or ("unknown",)
+        fields = {"status": refused.status, "method": scope["method"][:20], "path": scope["path"][:100]}
+        self._log.note(str(client[0]), refused.code, **fields)
+        await refused.response()(scope, receive, send)
+
+    def _methods_of(self, scope: Scope) -> Collection[str]:
+        if len(scope["path"]) > 1:
+            scope["path"] = scope["path"].rstrip("/")
+        methods = self._methods.get(scope["path"])
+        if methods is None:
+            raise Refused(404, "not_found", f"There is nothing here; see {', '.join(self._methods)}.")
+        return methods
+
+    async def _admit(self, scope: Scope) -> None:
+        """Put who calls into the scope; on open paths nobody has to be known, but a wrong token is noted."""
+        try:
+            scope[PRINCIPAL] = await self._authenticate(scope)
+        except Refused as refused:
+            if scope["path"] in self._closed:
+                raise
+            if "authorization" in Headers(scope=scope):
+                self._log.note(str((scope.get("client") or ("unknown",))[0]), refused.code, path=scope["path"])
+
+    async def _with_body(self, scope: Scope, receive: Receive) -> Receive:
+        """Read the body; return the `receive` that gives it whole, then what comes after it."""
+        if not _announces_body(scope):
+            return receive
+        if scope["path"] not in self._closed:
+            raise _too_large(0)
+        declared = Headers(scope=scope).get("content-length", "0")
+        if not declared.isdecimal() or int(declared) > MAX_BODY:
+            raise _too_large(MAX_BODY)
+        try:
+            async with asyncio.timeout(self._limits.body):
+                message = await self._body(receive)
+        except TimeoutError:
+            reason = f"The body did not arrive within {self._limits.body:g} seconds."
+            raise Refused(408, "request_timeout", reason, _LAST) from None
+        return _handing(message, receive)
+
+    async def _body(self, receive: Receive) -> Message:
+        body = bytearray()
+        try:
+            while (message := await receive())["type"] == "http.request":
+                chunk = message.get("body", b"")
+                self._held += len(chunk)
+                body += chunk
+                if len(body) > MAX_BODY:
+                    raise _too_large(MAX_BODY)
+                if self._held > MAX_BODIES:
+                    raise Refused(503, "busy", "Too many requests at once. Try again.", {"Retry-After": "1"})
+                if not message.get("more_body", False):
+                    return {"type": "http.request", "body": bytes(body), "more_body": False}
+            return message
+        finally:
+            self._held -= len(body)
+
+
+def _handing(first: Message, receive: Receive) -> Receive:
+    rest: list[Message] = [first]
+
+    async def handing() -> Message:
+        return rest.pop() if rest else await receive()
+
+    return handing
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(413, "too_large", f"The body may have {most} bytes at most.")
+
+
+def _check_framing(scope: Scope) -> None:
+    """Refuse what a proxy in front may have read as another request than we do."""
+    if scope["http_version"] not in ("1.0", "1.1"):
+        raise Refused(400, "unknown_protocol", "This server speaks HTTP/1.1.", _LAST)
+    names = Counter(name for name, _ in scope["headers"] if name in _ONCE)
+    if any(count > 1 for count in names.values()) or (names[b"content-length"] and names[b"transfer-encoding"]):
+        raise Refused(
+            400, "ambiguous_request", "A header that may be sent once was sent twice, or two disagree.", _LAST
+        )
+
+
+def _check_method(scope: Scope, methods: Collection[str]) -> None:
+    if scope["method"] not in methods:
+        raise Refused(405, "method_not_allowed", "The method is not allowed here.", {"Allow": ", ".join(methods)})
+
+
+def _is_preflight(scope: Scope) -> bool:
+    return scope["method"] == "OPTIONS" and "access-control-request-method" in Headers(scope=scope)
+
+
+def _announces_body(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"

@@ -1,0 +1,90 @@
+"""Which Host and Origin headers pass, and what browsers at allowed origins are told (CORS)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import Message, Scope, Send
+
+from dragoman.mcp.refusals import Refused
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^\s:/@\[\]?#\\]+)(:(?P<port>\d{1,5}))?")
+_ORIGIN = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://" + _HOST.pattern)
+
+# What clients of the protocol send; the protocol's own (`Mcp-...`) grow with the names of arguments.
+_ALLOWED_HEADERS = {"accept", "authorization", "baggage", "content-type", "last-event-id", "traceparent", "tracestate"}
+_EXPOSED = "Mcp-Session-Id, WWW-Authenticate, Retry-After"
+_PREFLIGHT_AGE = "600"
+
+
+def in_url(host: str) -> str:
+    """Return an address as it stands in a URL."""
+    return f"[{host}]" if ":" in host else host
+
+
+class Origins:
+    """The names this server answers to, and the pages that may call it."""
+
+    def __init__(self, host: str, allowed_hosts: Iterable[str], allowed_origins: Iterable[str]) -> None:
+        self._own = {*LOOPBACK, in_url(host).lower()} - {"0.0.0.0", "[::]"}
+        self._hosts = self._own | {name.lower() for name in allowed_hosts}
+        self._origins = {origin.lower().rstrip("/") for origin in allowed_origins}
+
+    def check_host(self, scope: Scope) -> None:
+        """Raise `Refused` unless the Host header names this server: against names that were rebound to its address."""
+        given = Headers(scope=scope).get("host", "").lower()
+        host = _HOST.fullmatch(given)
+        if host is None or not {given, host["name"], _address(scope, host["name"])} & self._hosts:
+            reason = "The Host header is none of this server's; its administrator can add it to server.allowed_hosts."
+            raise Refused(421, "unknown_host", reason)
+
+    def check_origin(self, scope: Scope) -> str | None:
+        """Return the Origin header, None when there is none. Raises `Refused` when it may not call."""
+        given = Headers(scope=scope).get("origin")
+        if given is None:
+            return None
+        origin = _ORIGIN.fullmatch(given.lower())
+        local = origin is not None and origin["scheme"] in ("http", "https") and origin["name"] in self._own
+        if not local and given.lower() not in self._origins:
+            reason = (
+                "Pages of this origin may not call; the server's administrator can add it to server.allowed_origins."
+            )
+            raise Refused(403, "unknown_origin", reason)
+        return given
+
+
+def _address(scope: Scope, name: str) -> str:
+    """Return loopback if `name` is the address the connection came in at: no name was resolved, so none rebound."""
+    server = scope.get("server")
+    return LOOPBACK[0] if server and in_url(str(server[0])).lower() == name else ""
+
+
+def allowing(origin: str, send: Send) -> Send:
+    """Return `send` that lets a page at `origin` read the answer."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["Access-Control-Allow-Origin"] = origin
+            headers["Access-Control-Expose-Headers"] = _EXPOSED
+            headers.add_vary_header("Origin")
+        await send(message)
+
+    return sending
+
+
+def preflight(headers: Mapping[str, str], methods: Iterable[str]) -> Response:
+    """Return the answer to a browser that asks whether it may send a request."""
+    asked = [name.strip() for name in headers.get("access-control-request-headers", "").split(",")]
+    allowed = [name for name in asked if name.lower() in _ALLOWED_HEADERS or name.lower().startswith("mcp-")]
+    answer = {
+        "Access-Control-Allow-Methods": ", ".join(methods),
+        "Access-Control-Allow-Headers": ", ".join(allowed),
+        "Access-Control-Max-Age": _PREFLIGHT_AGE,
+    }
+    return Response(status_code=204, headers=answer)

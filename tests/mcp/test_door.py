@@ -1,0 +1,435 @@
+"""The entrance of the HTTP face, spoken to in bytes: what is refused or dropped, and who is answered meanwhile."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, nullcontext, suppress
+from typing import Any
+
+import httpx2
+import pytest
+from dragoman.mcp.origins import Origins
+from dragoman.mcp.refusals import Refused
+
+TOKEN = "a-token-nobody-guesses"
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {}}}
+BODY = json.dumps(CALL).encode()
+PATIENCE = 20
+
+# Short enough to wait for, long enough for a good client on a busy machine.
+HASTY = {"head": 1.0, "body": 1.0, "stall": 1.0}
+
+
+def head(**changes: str | None) -> bytes:
+    """Return the head of a good call, with headers changed or, when None, left out."""
+    headers: dict[str, str | None] = {
+        "host": "localhost",
+        "authorization": f"Bearer {TOKEN}",
+        "accept": "application/json, text/event-stream",
+        "content-type": "application/json",
+        "mcp-protocol-version": "2025-11-25",
+        "content-length": str(len(BODY)),
+    }
+    headers |= {name.replace("_", "-"): value for name, value in changes.items()}
+    lines = [f"{name}: {value}" for name, value in headers.items() if value is not None]
+    return "\r\n".join(["POST /mcp HTTP/1.1", *lines, "", ""]).encode()
+
+
+GOOD = head() + BODY
+ANONYMOUS = head(authorization=None)
+
+
+class Client:
+    """A connection that sends bytes as they are."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def aclose(self) -> None:
+        self.writer.transport.abort()
+        with suppress(ConnectionError):
+            await self.writer.wait_closed()
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def status(self) -> int:
+        """Return the status of the next answer; its body is read too."""
+        async with asyncio.timeout(PATIENCE):
+            answer = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+            if length := re.search(r"content-length: (\d+)", answer):
+                await self.reader.readexactly(int(length[1]))
+            elif "chunked" in answer:
+                await self.reader.readuntil(b"\r\n0\r\n\r\n")
+        return int(answer.split()[1])
+
+    async def rest(self) -> bytes:
+        """Return everything until the server closes the connection."""
+        try:
+            return await asyncio.wait_for(self.reader.read(), PATIENCE)
+        except ConnectionError:
+            return b""
+
+
+class Clients(AsyncExitStack):
+    """Connections to one server; closed together."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.url = url
+        self._address = url.removeprefix("http://").split(":")
+
+    async def connect(self) -> Client:
+        reader, writer = await asyncio.open_connection(*self._address)
+        client = Client(reader, writer)
+        self.push_async_callback(client.aclose)
+        return client
+
+    async def answers(self) -> None:
+        """Assert that a good client, who comes now, is answered."""
+        client = await self.connect()
+        await client.send(GOOD)
+        assert await client.status() == 200
+
+
+@pytest.fixture(scope="module")
+async def server(anyio_backend: str, serve_standin: Any) -> AsyncIterator[Any]:
+    async with serve_standin(TOKEN, **HASTY) as served:
+        yield served
+
+
+@pytest.fixture
+async def clients(server: Any) -> AsyncIterator[Clients]:
+    async with Clients(server[1]) as clients:
+        yield clients
+
+
+@pytest.fixture
+def log(server: Any) -> Any:
+    return server[0]
+
+
+HALVES = {
+    "nothing at all": b"",
+    "half a request line": b"POST /mc",
+    "half of the headers": ANONYMOUS[:-20],
+    "all headers and no end": ANONYMOUS[:-2],
+    "a head without a token": ANONYMOUS,
+    "a head with a wrong token": head(authorization="Bearer wrong"),
+    "a head with the token and no body": head(),
+    "half a body": GOOD[:-10],
+    "a refused body that never ends": head(authorization=None, content_length="1000000"),
+    "a chunked body that never ends": head(content_length=None, transfer_encoding="chunked") + b"1\r\n{\r\n",
+}
+
+
+@pytest.mark.parametrize("half", HALVES)
+async def test_half_a_request_is_dropped_and_others_are_answered_meanwhile(clients: Clients, half: str) -> None:
+    crowd = [await clients.connect() for _ in range(100)]
+    for client in crowd:
+        await client.send(HALVES[half])
+    await clients.answers()
+    await asyncio.gather(*(client.rest() for client in crowd))
+    await clients.answers()
+
+
+@pytest.mark.parametrize("sent", ["headers", "body", "refused body"])
+async def test_a_byte_now_and_then_does_not_keep_a_connection(clients: Clients, sent: str) -> None:
+    first = {"headers": b"POST /mcp HTTP/1.1\r\nx: ", "body": head(content_length="1000"), "refused body": ANONYMOUS}
+    client = await clients.connect()
+    await client.send(first[sent])
+    closed = asyncio.create_task(client.rest())
+    while not closed.done():
+        client.writer.write(b"x")
+        await asyncio.wait({closed}, timeout=0.1)
+    assert not re.search(b" 2\\d\\d ", closed.result().partition(b"\r\n")[0])
+
+
+async def test_the_oldest_that_say_nothing_make_room_for_new_clients(serve_standin: Any) -> None:
+    async with serve_standin(TOKEN, connections=40) as (peer, url), Clients(url) as clients:
+        good = await clients.connect()
+        await good.send(GOOD)
+        assert await good.status() == 200
+        crowd = [await clients.connect() for _ in range(200)]
+        await clients.answers()
+        await peer.logged("makes room")
+        await asyncio.gather(*(client.rest() for client in crowd[:100]))
+        await good.send(GOOD)
+        assert await good.status() == 200, "a client that was let in stays"
+
+
+async def test_those_let_in_are_bounded_too(serve_standin: Any) -> None:
+    async with serve_standin(TOKEN, connections=40) as (peer, url), Clients(url) as clients:
+        inside = []
+        for _ in range(20):
+            inside.append(await clients.connect())
+            await inside[-1].send(GOOD)
+            assert await inside[-1].status() == 200
+        late = await clients.connect()
+        assert await late.rest() == b""
+        await peer.logged("refused 127.0.0.1: too many connections")
+        for client in inside:
+            await client.send(GOOD)
+            assert await client.status() == 200
+
+
+async def test_a_client_that_does_not_read_is_dropped(serve_standin: Any) -> None:
+    async with serve_standin(stall=1) as (peer, url), Clients(url) as clients:
+        call = {**CALL, "params": {"name": "big", "arguments": {"bytes": 30_000_000}}}
+        body = json.dumps(call).encode()
+        client = await clients.connect()
+        client.writer.transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue]
+        await client.send(head(content_length=str(len(body))) + body)
+        await peer.logged("does not read its answer")
+        await clients.answers()
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "status"),
+    [
+        ("no host", {"host": None}, 400),
+        ("an empty host", {"host": ""}, 421),
+        ("another host", {"host": "evil.example"}, 421),
+        ("a host with our name in it", {"host": "localhost.evil.example"}, 421),
+        ("a host that ends in ours", {"host": "evil-localhost"}, 421),
+        ("a port that is none", {"host": "localhost:evil.example"}, 421),
+        ("a user before the host", {"host": "localhost@evil.example"}, 421),
+        ("a port and a user", {"host": "localhost:80@evil.example"}, 421),
+        ("two hosts in one", {"host": "localhost, evil.example"}, 421),
+        ("a dot after it", {"host": "localhost."}, 421),
+        ("another loopback address", {"host": "127.0.0.2"}, 421),
+        ("a number for the address", {"host": "2130706433"}, 421),
+        ("any address", {"host": "0.0.0.0"}, 421),
+        ("capitals", {"host": "LocalHost:9"}, 200),
+        ("IPv6", {"host": "[::1]:9"}, 200),
+        ("a configured host", {"host": "gw.example:1"}, 200),
+        ("a configured host and port", {"host": "other.example:8443"}, 200),
+        ("a configured host, another port", {"host": "other.example:8444"}, 421),
+        ("an origin elsewhere", {"origin": "http://evil.example"}, 403),
+        ("an origin like ours", {"origin": "http://localhost.evil.example"}, 403),
+        ("an origin with a user", {"origin": "http://localhost@evil.example"}, 403),
+        ("an origin of another kind", {"origin": "file://localhost"}, 403),
+        ("a null origin", {"origin": "null"}, 403),
+        ("an empty origin", {"origin": ""}, 403),
+        ("a local origin", {"origin": "http://localhost:3000"}, 200),
+        ("a configured origin", {"origin": "https://app.example"}, 200),
+        ("a configured origin, plain", {"origin": "http://app.example"}, 403),
+        ("a configured origin, another port", {"origin": "https://app.example:444"}, 403),
+        ("no token", {"authorization": None}, 401),
+        ("a body too large", {"content_length": str(2**40)}, 413),
+    ],
+)
+async def test_a_request_is_judged_by_its_head(
+    clients: Clients, name: str, changes: dict[str, str | None], status: int
+) -> None:
+    client = await clients.connect()
+    await client.send(head(**changes) + BODY)
+    assert await client.status() == status, name
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/ready", "/mcp", "/nothing", "/health/", "//", "/%2e"])
+async def test_host_and_origin_are_checked_on_every_path(server: Any, path: str) -> None:
+    async with httpx2.AsyncClient(base_url=server[1]) as client:
+        assert (await client.get(path, headers={"host": "evil.example"})).status_code == 421
+        response = await client.get(path, headers={"origin": "http://evil.example"})
+    assert response.status_code == 403
+    assert not [name for name in response.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize(
+    ("path", "statuses"),
+    [
+        ("/", {"GET": 200, "HEAD": 200, "POST": 405, "DELETE": 405}),
+        ("/health", {"GET": 200, "HEAD": 200, "POST": 405}),
+        ("/ready", {"GET": 200, "HEAD": 200, "PUT": 405}),
+        ("/mcp", {"GET": 405, "POST": 401, "OPTIONS": 405, "TRACE": 405, "BREW": 405}),
+        ("/mcp/", {"GET": 405, "POST": 401}),
+        ("/MCP", {"POST": 404}),
+        ("/mcp/../mcp", {"POST": 404}),
+        ("/mcp%2f", {"POST": 401}),
+        ("/docs", {"GET": 404}),
+        ("/.well-known/oauth-protected-resource", {"GET": 404}),
+        ("http://localhost/mcp", {"POST": 404}),
+        ("*", {"OPTIONS": 404}),
+    ],
+)
+async def test_paths_and_methods_are_those_there_are(clients: Clients, path: str, statuses: dict[str, int]) -> None:
+    for method, status in statuses.items():
+        client = await clients.connect()
+        await client.send(f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
+        assert (await client.rest()).split()[1] == str(status).encode(), method
+
+
+async def test_the_first_page_says_what_this_is_and_how_to_connect(server: Any) -> None:
+    async with httpx2.AsyncClient() as client:
+        page = (await client.get(server[1])).text
+    assert "Model Context Protocol" in page
+    assert f"{server[1]}/mcp" in page
+    assert "Bearer" in page
+
+
+async def test_readiness_names_databases_only_to_those_who_are_known(server: Any) -> None:
+    async with httpx2.AsyncClient(base_url=server[1]) as client:
+        assert (await client.get("/ready")).json() == {"status": "ready"}
+        wrong = await client.get("/ready", headers={"authorization": "Bearer wrong"})
+        assert wrong.json() == {"status": "ready"}
+        known = await client.get("/ready", headers={"authorization": f"Bearer {TOKEN}"})
+        assert known.json() == {"status": "ready", "databases": {}}
+
+
+SMUGGLED = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n"
+AMBIGUOUS = {
+    "both lengths": head(transfer_encoding="chunked") + b"0\r\n\r\n" + SMUGGLED,
+    "both lengths, the other way": head(content_length="4", transfer_encoding="chunked") + b"5c\r\n" + SMUGGLED,
+    "two lengths": head(content_length="0\r\ncontent-length: 100") + SMUGGLED,
+    "two lengths in one": head(content_length="0, 100") + SMUGGLED,
+    "a length with a sign": head(content_length="+0") + SMUGGLED,
+    "a negative length": head(content_length="-1") + SMUGGLED,
+    "a hexadecimal length": head(content_length="0x10") + SMUGGLED,
+    "another coding": head(content_length=None, transfer_encoding="xchunked") + b"0\r\n\r\n" + SMUGGLED,
+    "two codings": head(content_length=None, transfer_encoding="gzip, chunked") + b"0\r\n\r\n" + SMUGGLED,
+    "a coding with a tab": head(content_length="4", transfer_encoding="\tchunked") + b"0\r\n\r\n" + SMUGGLED,
+    "a coding under a bad name": head(content_length="4", **{"transfer-encoding ": "chunked"}) + SMUGGLED,
+    "a folded header": head(content_length="4", transfer_encoding="\r\n chunked") + b"0\r\n\r\n" + SMUGGLED,
+    "a chunk of a wrong size": head(content_length=None, transfer_encoding="chunked")
+    + b"-1\r\n{\r\n0\r\n\r\n"
+    + SMUGGLED,
+    "a chunk with more than it says": head(content_length=None, transfer_encoding="chunked") + b"1\r\n{}\r\n0\r\n\r\n",
+    "two hosts": head(host="localhost\r\nhost: evil.example") + BODY,
+    "two tokens": head(authorization=f"Bearer {TOKEN}\r\nauthorization: Bearer wrong") + BODY,
+    "two versions": head(mcp_protocol_version="2025-11-25\r\nmcp-protocol-version: 2026-07-28") + BODY,
+    "a NUL in a header": head(x="a\0b") + BODY,
+    "another protocol": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100),
+    "SSH": b"SSH-2.0-OpenSSH_9.6\r\n",
+}
+
+
+@pytest.mark.parametrize("shape", AMBIGUOUS)
+async def test_what_can_be_read_in_two_ways_is_refused_and_ends_the_connection(clients: Clients, shape: str) -> None:
+    client = await clients.connect()
+    await client.send(AMBIGUOUS[shape])
+    answer = await client.rest()
+    assert [line.split()[1] for line in answer.splitlines() if line.startswith(b"HTTP/")] in ([b"400"], [b"501"], [])
+    await clients.answers()
+
+
+@pytest.mark.parametrize("header", ["x: " + "y" * 2_000_000, "\r\n".join(f"x{n}: y" for n in range(200_000))])
+async def test_huge_headers_are_refused(clients: Clients, header: str) -> None:
+    client = await clients.connect()
+    with suppress(ConnectionError):
+        await client.send(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\n" + header.encode())
+    assert (await client.rest()).split()[1:2] in ([b"400"], [b"431"], [])
+    await clients.answers()
+
+
+async def test_requests_in_one_write_are_answered_in_order(clients: Clients) -> None:
+    health = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    client = await clients.connect()
+    await client.send(GOOD + health + ANONYMOUS + BODY + head(host="evil.example") + BODY + GOOD)
+    assert [await client.status() for _ in range(5)] == [200, 200, 401, 421, 200]
+
+
+async def test_a_client_that_waits_to_be_told_to_go_on_is_refused_before_its_body(clients: Clients) -> None:
+    client = await clients.connect()
+    await client.send(head(authorization=None, expect="100-continue"))
+    assert await client.status() == 401
+    other = await clients.connect()
+    await other.send(head(expect="100-continue"))
+    assert await other.status() == 100
+    await other.send(BODY)
+    assert await other.status() == 200
+
+
+async def test_each_refusal_is_a_line_with_the_peer_and_the_reason_and_no_secret(serve_standin: Any) -> None:
+    refused: dict[str, dict[str, str | None]] = {
+        "invalid_token": {"authorization": "Bearer hunter2"},
+        "unknown_host": {"host": "evil.example"},
+        "unknown_origin": {"origin": "http://evil.example"},
+        "too_large": {"content_length": "99999999"},
+    }
+    async with serve_standin(TOKEN) as (peer, url), Clients(url) as clients:
+        for reason, changes in refused.items():
+            client = await clients.connect()
+            await client.send(head(**changes) + BODY)
+            await client.status()
+            await peer.logged(f"refused 127.0.0.1: {reason}")
+        other = await clients.connect()
+        await other.send(b"\x16\x03\x01")
+        await peer.logged("refused 127.0.0.1: it does not speak HTTP")
+        await clients.answers()
+    assert len([line for line in peer.log if line.startswith("refused")]) == 5
+    assert not [line for line in peer.log if "hunter2" in line or TOKEN in line]
+
+
+async def test_a_flood_of_refusals_is_not_a_flood_of_lines(serve_standin: Any) -> None:
+    async with serve_standin(TOKEN) as (peer, url), Clients(url) as clients:
+        client = await clients.connect()
+        for _ in range(500):
+            await client.send(ANONYMOUS + BODY)
+            assert await client.status() == 401
+        assert 0 < len([line for line in peer.log if "invalid_token" in line]) < 400
+
+
+class TestPagesOfAllowedOrigins:
+    ORIGINS = pytest.mark.parametrize(
+        "origin", ["https://app.example", "http://localhost:5173", "http://dev.example:3000"]
+    )
+
+    @ORIGINS
+    async def test_may_ask_before_they_call(self, server: Any, origin: str) -> None:
+        asked = {"origin": origin, "access-control-request-method": "POST"}
+        asked["access-control-request-headers"] = (
+            "authorization, content-type, mcp-protocol-version, x-evil, Mcp-Param-Db"
+        )
+        async with httpx2.AsyncClient() as client:
+            response = await client.options(f"{server[1]}/mcp", headers=asked)
+        assert response.status_code == 204
+        assert response.headers["access-control-allow-origin"] == origin
+        assert "POST" in response.headers["access-control-allow-methods"]
+        allowed = response.headers["access-control-allow-headers"]
+        assert allowed == "authorization, content-type, mcp-protocol-version, Mcp-Param-Db"
+        assert "origin" in response.headers["vary"].lower()
+
+    @ORIGINS
+    @pytest.mark.parametrize(("token", "status"), [(TOKEN, 200), ("wrong", 401)])
+    async def test_may_read_answers_and_errors(self, server: Any, origin: str, token: str, status: int) -> None:
+        headers = {
+            "origin": origin,
+            "authorization": f"Bearer {token}",
+            "accept": "application/json, text/event-stream",
+        }
+        async with httpx2.AsyncClient() as client:
+            response = await client.post(f"{server[1]}/mcp", headers=headers, json=CALL)
+        assert response.status_code == status
+        assert response.headers["access-control-allow-origin"] == origin
+        exposed = response.headers["access-control-expose-headers"].lower()
+        assert {"mcp-session-id", "www-authenticate"} <= set(exposed.split(", "))
+        assert "origin" in response.headers["vary"].lower()
+
+    async def test_and_nobody_else_is_told_anything(self, server: Any) -> None:
+        asked = {"origin": "https://evil.example", "access-control-request-method": "POST"}
+        async with httpx2.AsyncClient() as client:
+            refused = await client.options(f"{server[1]}/mcp", headers=asked)
+            plain = await client.get(f"{server[1]}/health")
+        assert refused.status_code == 403
+        assert not [name for name in (*refused.headers, *plain.headers) if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize(
+    ("arrived_at", "host", "allowed"),
+    [
+        ("10.0.0.5", "10.0.0.5:8080", True),
+        ("10.0.0.5", "10.0.0.6:8080", False),
+        ("10.0.0.5", "evil.example:8080", False),
+        ("fe80::1", "[fe80::1]:8080", True),
+        ("fe80::1", "[fe80::2]:8080", False),
+    ],
+)
+def test_the_address_a_connection_came_in_at_is_a_host(arrived_at: str, host: str, allowed: bool) -> None:
+    scope = {"type": "http", "headers": [(b"host", host.encode())], "server": (arrived_at, 8080)}
+    with nullcontext() if allowed else pytest.raises(Refused, match="allowed_hosts"):
+        Origins("0.0.0.0", (), ()).check_host(scope)
