@@ -322,12 +322,14 @@ class Column:
 class Encoded:
     """Rows in their final form: `count` minified JSON arrays with commas between, most never looked at again.
 
-    `notices` say what encoding had to change.
+    `notices` say what encoding had to change. `oversized`: after these comes a row that alone is certainly larger than
+    `max_bytes`; it was not read.
     """
 
     json: bytes
     count: int
     notices: tuple[str, ...] = ()
+    oversized: bool = False
 
     @classmethod
     def of(cls, rows: Sequence[bytes], notices: tuple[str, ...] = ()) -> Encoded:

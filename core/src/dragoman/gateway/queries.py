@@ -14,7 +14,7 @@ from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.failures import explained
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Encoded, ExplainOptions, Plan, Principal, Request, RowStream
-from dragoman.results import Bounded, Collected, collect
+from dragoman.results import Bounded, Collected, check_columns, collect
 from dragoman.sql import Statement
 
 T = TypeVar("T")
@@ -101,11 +101,13 @@ class Query:
     async def _feed(self, handed: RowStream, put: Put, record: CallRecord) -> None:
         async with self.opened.executor.open(self.request) as stream:
             bounded = Bounded(stream, self.request.limits)
+            check_columns(stream.columns, self.request.limits)
             handed.columns = stream.columns
             await put(Encoded(b"", 0))
             async for batch in bounded.batches():
                 record.rows, record.bytes = bounded.rows, bounded.bytes
                 await put(batch)
+            check_columns(stream.columns, self.request.limits)
             handed.columns = tuple(stream.columns)
             handed.notices += stream.notices
             handed.truncated = bounded.truncated

@@ -6,10 +6,15 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from dragoman.errors import ResultTooLarge
 from dragoman.model import Column, Encoded, Limits, RowStream, Truncation
 from dragoman.results.encoding import encode
 
+LEAST_FOR_COLUMNS = 16 * 1024
+"""Bytes that names and types of columns may take, however little the rows may."""
+_encode = msgspec.json.Encoder().encode
 HINTS = {
     "rows": "Ask for more with `limit`, or for less with WHERE, LIMIT or an aggregate.",
     "bytes": "Select fewer columns or rows, or aggregate.",
@@ -43,11 +48,15 @@ class Bounded:
 
     async def batches(self) -> AsyncIterator[Encoded]:
         """Yield the rows, as they come, until a limit cuts them."""
+        check_columns(self._stream.columns, self._limits)
         async for batch in self._stream.batches:
             encoded = batch if isinstance(batch, Encoded) else encode(self._stream.columns, batch)
             fitting = self._fitting(encoded)
             if fitting.count or fitting.notices:
                 yield fitting
+            if encoded.oversized and not self.truncated:
+                full = self.rows == self._limits.max_rows
+                self.truncated = _truncation("rows", self._limits.max_rows) if full else self._full()
             if self.truncated:
                 return
 
@@ -82,6 +91,17 @@ class Bounded:
         return _truncation("bytes", self._limits.max_bytes)
 
 
+def check_columns(columns: Sequence[Column], limits: Limits) -> None:
+    """Raise `ResultTooLarge` when names and types of columns take more bytes than an answer's rows may."""
+    most = max(limits.max_bytes, LEAST_FOR_COLUMNS)
+    words = sum(len(column.name) + len(column.type) for column in columns)  # cheap, and never more than the bytes
+    if words > most or len(_encode([(column.name, column.type) for column in columns])) > most:
+        raise ResultTooLarge(
+            f"The names and types of its {len(columns)} columns alone take more than {most} bytes.",
+            suggestion="Select fewer columns, or give them short names with AS.",
+        )
+
+
 async def collect(stream: RowStream, limits: Limits) -> Collected:
     """Read `stream` until a limit cuts it. Leaving the stream is up to the caller.
 
@@ -94,6 +114,7 @@ async def collect(stream: RowStream, limits: Limits) -> Collected:
         if batch.count:
             parts.append(batch.json)
         notices += batch.notices
+    check_columns(stream.columns, limits)  # their types may have come with the rows
     return Collected(
         columns=tuple(stream.columns),
         rows_json=b"[%b]" % b",".join(parts),

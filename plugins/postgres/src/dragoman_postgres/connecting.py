@@ -62,13 +62,20 @@ class Connector:
     async def connect(self, seconds: float) -> Connection:
         """Open a connection within `seconds`. Raises what the driver raises, which `failures` translates."""
         connection = await self._connect(min(seconds, self.options.connect_timeout))
+        try:
+            await self._set_up(connection)
+        except BaseException:
+            connection.abort()
+            raise
+        return connection
+
+    async def _set_up(self, connection: Connection) -> None:
         if self.pooled is None:
             self.pooled = await _is_pooled(connection)
         if not self.pooled and self._told_later:
             await connection.execute("SET default_transaction_read_only = on")
         if not self.pooled and self._may_bound:
             self._may_bound = await _bounded(connection, self.options.temp_file_limit)
-        return connection
 
     async def _connect(self, timeout: float) -> Connection:
         woken = False

@@ -7,53 +7,95 @@ functions can be taken for the system's.
 from __future__ import annotations
 
 import asyncio
-import math
+import contextlib
+import socket
 import struct
-from collections.abc import AsyncGenerator, Awaitable, Iterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import AsyncGenerator, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import asyncpg
+from asyncpg import connect_utils
 from asyncpg.prepared_stmt import PreparedStatement
+from dragoman import ResultTooLarge
 
 if TYPE_CHECKING:
     _Connection = asyncpg.Connection[asyncpg.Record]
 else:
     _Connection = asyncpg.Connection
 
-T = TypeVar("T")
 Statement: TypeAlias = "PreparedStatement[asyncpg.Record]"
+
+OURS = 4 * 1024 * 1024
+"""Bytes the server may send before and after a caller's statement: what it describes, and what is asked about types."""
+CATALOG = 512 * 1024 * 1024
+"""Bytes it may send for a read of the catalog."""
+MOST_TOLD = 1024 * 1024
+"""Bytes of one error or notice; the driver takes a time for them that grows with their square."""
 
 _APART = "SAVEPOINT apart; SET LOCAL search_path = pg_catalog, pg_temp"
 _BACK = "ROLLBACK TO SAVEPOINT apart; RELEASE SAVEPOINT apart"
+_TERMINATE = b"X\0\0\0\4"
+_HEAD = struct.Struct("!BI")
+_TOLD = (ord("E"), ord("N"))
+# A peer that has vanished without a word is noticed within half a minute.
+_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 
 
-class TooMuch(Exception):
-    """The server sent more than it may; the connection is gone."""
+class TooMuch(ResultTooLarge):
+    """The server sent more than it may; nothing is read of this connection any more."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"The database's answer takes more than {most} bytes as the server writes it; it was not read.",
+            suggestion="Select fewer columns or rows, or shorter values, for instance with substr().",
+        )
 
 
 class Tap(asyncio.Protocol):
-    """Stands between the socket and the driver: counts what arrives, keeps it when asked, and ends what is too much."""
+    """Stands between the socket and the driver: counts what arrives, keeps it when asked, ends what is too much.
+
+    Whatever the server goes on sending after that is thrown away: one that waits for its reader notices no
+    cancellation. `gone` is done once the server has closed the connection, which it does as the last thing of all.
+    """
 
     def __init__(self, transport: asyncio.Transport, driver: asyncio.Protocol) -> None:
         self._transport = transport
         self._driver = driver
-        self.left: float = math.inf
+        self._frames: Frames | None = None
+        self._most = self._left = CATALOG
         self.kept: bytearray | None = None
+        self.deaf = False
+        self.gone = asyncio.get_running_loop().create_future()
+
+    def allow(self, most: int, *, trusted: bool) -> None:
+        """Let the server send so many bytes from now on. To be called between its answers."""
+        self._most = self._left = most
+        # Looking at every message costs time, which what is so short or no caller's does not need.
+        self._frames = None if trusted or most <= OURS else Frames()
 
     def data_received(self, data: bytes) -> None:
         """Hand bytes on to the driver, unless they are more than may come."""
-        self.left -= len(data)
-        if self.left < 0:
-            self._transport.abort()
+        if self.deaf:
+            return
+        self._left -= len(data)
+        if self._left < 0 or (self._frames and self._frames.tell(data) > MOST_TOLD):
+            self.end(TooMuch(self._most))
             return
         if self.kept is not None:
             self.kept += data
         self._driver.data_received(data)
 
+    def end(self, why: Exception | None) -> None:
+        """For the driver the connection is lost; the socket stays open until the server has closed it."""
+        if not self.deaf:
+            self.deaf = True
+            self._driver.connection_lost(why)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the driver."""
-        self._driver.connection_lost(exc)
+        self.end(exc)
+        if not self.gone.done():
+            self.gone.set_result(None)
 
     def pause_writing(self) -> None:
         """Tell the driver."""
@@ -64,33 +106,73 @@ class Tap(asyncio.Protocol):
         self._driver.resume_writing()
 
 
+class Frames:
+    """Follows the server's messages from one to the next: a byte that says its kind, four that say its length."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._rest = 0
+
+    def tell(self, data: bytes) -> int:
+        """Return the length of the longest error or notice that begins in what has arrived."""
+        if self._rest >= len(data):
+            self._rest -= len(data)
+            return 0
+        arrived = self._head + data[self._rest :]
+        longest = place = 0
+        while place + 5 <= len(arrived):
+            kind, length = _HEAD.unpack_from(arrived, place)
+            if kind in _TOLD:
+                longest = max(longest, length)
+            place += 1 + length
+        self._rest = max(place - len(arrived), 0)
+        self._head = arrived[place:]
+        return longest
+
+
 class Connection(_Connection):
     """A connection of the driver; made by it, as its `connection_class`."""
 
     def __init__(self, protocol: Any, transport: Any, *rest: Any) -> None:
         super().__init__(protocol, transport, *rest)
+        self._own_transport = transport
         self._tap = Tap(transport, protocol)
+        self._leaving = False
+        self._key = protocol.backend_pid, protocol.backend_secret
         transport.set_protocol(self._tap)
+        _keep_alive(transport.get_extra_info("socket"))
 
-    async def within(self, most: int, work: Awaitable[T]) -> T:
-        """Await what the server is asked for. Raises `TooMuch` when it sends more than `most` bytes.
+    def allow(self, most: int, *, trusted: bool = False) -> None:
+        """Let the server send so many bytes from now on; beyond them the connection is lost, because of `TooMuch`.
 
-        Nothing less than closing the socket stops a server in the middle of a row. So when the work is cancelled, what
-        still comes of it stays bounded, until `unbound`.
+        When work is cancelled what still comes of it stays bounded, until the next `allow`. `trusted`: no caller has a
+        say in what it sends.
         """
-        self._tap.left = most
-        try:
-            done = await work
-        except (asyncpg.PostgresConnectionError, OSError):
-            if self._tap.left < 0:
-                raise TooMuch from None
-            raise
-        self.unbound()
-        return done
+        self._tap.allow(most, trusted=trusted)
 
-    def unbound(self) -> None:
-        """Let the server send what it will again."""
-        self._tap.left = math.inf
+    async def leave(self) -> None:
+        """End whatever the server does for us, and return once it has closed the connection: nothing of it is left.
+
+        Takes as long as the server does. May be called again.
+        """
+        if not self._leaving and not self._tap.gone.done():
+            self._leaving = True
+            self._tap.end(None)
+            self._own_transport.write(_TERMINATE)
+            await self._ask_to_stop()
+        await asyncio.shield(self._tap.gone)
+
+    async def _ask_to_stop(self) -> None:
+        own: Any = self
+        cancel: Any = connect_utils._cancel  # type: ignore[attr-defined]  # the driver offers it for its own statements alone
+        pid, secret = self._key
+        with contextlib.suppress(OSError):  # else its deadline ends it
+            await cancel(loop=own._loop, addr=own._addr, params=own._params, backend_pid=pid, backend_secret=secret)
+
+    def abort(self) -> None:
+        """Close the socket at once, whatever the server is doing."""
+        self._tap.end(None)
+        self._own_transport.abort()
 
     async def compile(self, text: str, name: str) -> tuple[Statement, tuple[int, ...]]:
         """Prepare a statement; return it with the type modifiers of its columns, -1 where there is none."""
@@ -108,12 +190,21 @@ class Connection(_Connection):
         async with self._apart():
             return await super()._introspect_type(*given)  # type: ignore[misc]
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def _apart(self) -> AsyncGenerator[None]:
         """While it is entered, names are the system's: the driver's queries about types trust the search path."""
         await self.execute(_APART)
         yield
         await self.execute(_BACK)
+
+
+def _keep_alive(connected: socket.socket) -> None:
+    if connected.family == socket.AF_UNIX:
+        return
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if option := getattr(socket, name, None):  # not every system has all
+            connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def modifiers(answer: bytes | bytearray) -> tuple[int, ...]:

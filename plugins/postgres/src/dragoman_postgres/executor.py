@@ -14,6 +14,7 @@ from asyncpg.types import Attribute
 from dragoman import (
     Column,
     Database,
+    Encoded,
     Executor,
     ExplainOptions,
     Finding,
@@ -26,13 +27,13 @@ from dragoman import (
 )
 
 from dragoman_postgres import plans
-from dragoman_postgres.driver import Statement, TooMuch
+from dragoman_postgres.driver import OURS, Statement, TooMuch
 from dragoman_postgres.failures import Stale, Unreadable, translated
 from dragoman_postgres.parameters import Parameters, taught
 from dragoman_postgres.pool import Connections, Session
 from dragoman_postgres.types import NATIVE, SCALARS, Types
 from dragoman_postgres.values import Convert, Making, column_converter, converted
-from dragoman_postgres.wrapping import SLACK, Picked, Wrapped, wrap
+from dragoman_postgres.wrapping import SLACK, Cut, Picked, Wrapped, told_apart, wrap
 
 REMEMBERED = 100
 """Statements kept prepared per connection, the least recently used forgotten first."""
@@ -46,7 +47,7 @@ WIDE = 1000
 PIECE = 256 * 1024
 
 Rows: TypeAlias = Sequence[Any]
-Batches: TypeAlias = AsyncGenerator[Rows]
+Batches: TypeAlias = AsyncGenerator[Rows | Encoded]
 Key: TypeAlias = tuple[str, int, int]
 """What makes requests take the same prepared statement: the text and the limits of rows and bytes."""
 
@@ -103,7 +104,8 @@ class PostgresExecutor(Executor):
     async def run(self, statement: str, request: Request) -> list[asyncpg.Record]:
         """Run a statement of ours around the caller's, with the request's parameters and deadline; return its rows.
 
-        Inside the read-only transaction, as everything is. Values come as the driver decodes them.
+        Inside the read-only transaction, as everything is. Values come as the driver decodes them. Raises
+        `ResultTooLarge` for what is far larger than an answer may be.
         """
         async with self._connections.lend(request.limits.timeout, request.tags) as session:
             wrapped = Wrapped(statement, max(statement.find(request.statement), 0), None)
@@ -112,6 +114,7 @@ class PostgresExecutor(Executor):
                 parameters = await self._parameters(session, parsed)
             if parameters.unknown:
                 parsed, _ = await self._parse(session, wrapped, request, parameters.unknown)
+            session.connection.allow(_allowance(request, least=OURS))
             with self._translated(wrapped, request):
                 return await parsed.fetch(*parameters.bind(request.parameters))
 
@@ -131,6 +134,8 @@ class PostgresExecutor(Executor):
         try:
             return await self._started(session, request)
         except TooMuch:
+            if _key(request) in self._wide:
+                raise
             # From now on the server counts what it sends for this statement.
             self._wide[_key(request)] = None
             if len(self._wide) > WIDE:
@@ -146,18 +151,13 @@ class PostgresExecutor(Executor):
         if request.limits.max_bytes > LARGE:
             batches = self._pieces(session, prepared, arguments, request, notices)
         else:
+            session.connection.allow(_allowance(request, counted=prepared.wrapped.most_bytes is not None))
             with self._translated(prepared.wrapped, request):
-                rows = await self._whole(session, prepared, arguments, request)
-            batches = _batches(prepared, rows, converted(rows, prepared.converters))
+                answer = await prepared.statement.fetch(*arguments)
+            rows, cut = told_apart(answer, prepared.wrapped)
+            batches = _batches(converted(rows, prepared.converters), cut, prepared.wrapped.most_bytes)
             notices += prepared.notices
         return RowStream(prepared.columns, batches, notices), batches
-
-    async def _whole(self, session: Session, prepared: Prepared, arguments: list[Any], request: Request) -> Rows:
-        """All rows at once. Raises `TooMuch` when they are so many bytes that the server should have counted them."""
-        rows = prepared.statement.fetch(*arguments)
-        if prepared.wrapped.most_bytes is not None or not prepared.wrapped.long:
-            return await rows
-        return await session.connection.within(max(SLACK * request.limits.max_bytes, SMALL), rows)
 
     async def _pieces(
         self, session: Session, prepared: Prepared, arguments: list[Any], request: Request, notices: list[str]
@@ -167,17 +167,15 @@ class PostgresExecutor(Executor):
             cursor = await prepared.statement.cursor(*arguments)
         count = 32
         while True:
+            session.connection.allow(request.limits.max_bytes)
             with self._translated(prepared.wrapped, request):
-                try:
-                    rows = await session.connection.within(request.limits.max_bytes, cursor.fetch(count))
-                except TooMuch:
-                    raise _too_large(request.limits.max_bytes) from None
+                rows = await cursor.fetch(count)
             if not rows:
                 return
             values = converted(rows, prepared.converters)
             notices[:] = prepared.notices
             yield values
-            octets = _octets(rows, prepared.wrapped.long, 0) or 1
+            octets = _octets(rows, prepared.wrapped.long) or 1
             count = max(1, min(4 * count, 10_000, PIECE * len(rows) // octets))
 
     async def _prepared(self, session: Session, request: Request) -> Prepared:
@@ -278,28 +276,24 @@ def _key(request: Request) -> Key:
     return request.statement, request.limits.max_rows, request.limits.max_bytes
 
 
-async def _batches(prepared: Prepared, rows: Rows, values: Rows) -> Batches:
+def _allowance(request: Request, *, counted: bool = False, least: int = SMALL) -> int:
+    """Bytes the server may send for a statement; where it counts them itself, it stops long before."""
+    return max((3 if counted else 1) * SLACK * request.limits.max_bytes, least)
+
+
+async def _batches(rows: Rows, cut: Cut, most: int | None) -> Batches:
     """Rows in batches. Raises `ResultTooLarge` when the server stopped although the reader would take more."""
     for start in range(0, len(rows), ROWS_AT_ONCE):
-        yield values[start : start + ROWS_AT_ONCE]
-    wrapped = prepared.wrapped
-    if wrapped.most_bytes is None or len(rows) == wrapped.most_rows:
-        return
-    if _octets(rows, wrapped.long, wrapped.most_bytes) >= wrapped.most_bytes:
-        raise _too_large(wrapped.most_bytes)
+        yield rows[start : start + ROWS_AT_ONCE]
+    if cut == "oversized":
+        yield Encoded(b"", 0, oversized=True)
+    if cut:
+        raise ResultTooLarge(
+            f"The rows take more than {most} bytes as the server writes them; only a part was read.",
+            suggestion="Select fewer columns or rows, or pick parts of the JSON and composite values.",
+        )
 
 
-def _too_large(most: int) -> ResultTooLarge:
-    return ResultTooLarge(
-        f"The rows take more than {most} bytes as the server writes them; only a part was read.",
-        suggestion="Select fewer columns or rows, or pick parts of the JSON and composite values.",
-    )
-
-
-def _octets(rows: Rows, places: Sequence[int], most: int) -> int:
-    """The bytes of the texts and binaries in some columns, or fewer when they are certainly not `most`."""
-    columns: list[list[str | bytes]] = [[row[place] for row in rows if row[place]] for place in places]
-    characters = sum(sum(map(len, column)) for column in columns)
-    if characters * 4 < most:
-        return characters
-    return sum(len(value.encode() if isinstance(value, str) else value) for column in columns for value in column)
+def _octets(rows: Rows, places: Sequence[int]) -> int:
+    """The bytes of the texts and binaries in some columns, or a little fewer."""
+    return sum(len(row[place]) for place in places for row in rows if row[place])

@@ -26,6 +26,8 @@ from dragoman import (
     WriteDenied,
 )
 
+from dragoman_postgres.driver import TooMuch
+
 LOST = (
     OSError,
     asyncpg.PostgresConnectionError,
@@ -97,9 +99,11 @@ _UNSUPPORTED_BY_SERVER: dict[str, tuple[type[DragomanError], str]] = {
 _OTHER = (QueryError, "Check the query; the message is the database's own.")
 _NAMED: dict[type[DragomanError], re.Pattern[str]] = {
     TableNotFound: re.compile(r'relation "(.+)" does not exist'),
-    ColumnNotFound: re.compile(r'column "?(.+?)"? (?:of relation .*)?(?:does not exist|not found)'),
+    ColumnNotFound: re.compile(r'column "?(.{1,300}?)"? (?:of relation .{1,300})?(?:does not exist|not found)'),
     SchemaNotFound: re.compile(r'schema "(.+)" does not exist'),
 }
+MOST_WORDS = 2_000
+"""Characters that are looked at, and shown, of a text of the server's."""
 _PARAMETER = re.compile(r"portal (?:\S+ )?(?:with )?parameter \$(\d+)")
 # The driver's own words for what it cannot send, whatever class of error it gives them.
 _ARGUMENT = re.compile(r"invalid input for query argument \$(\d+):.*\((.*)\)", re.DOTALL)
@@ -158,17 +162,31 @@ def translated(database: str, *, prefix: int = 0, length: int | None = None) -> 
 
 
 def _raise(error: Exception, database: str, prefix: int, length: int | None) -> NoReturn:
+    if too_much := _too_much(error):
+        raise too_much from None
     if isinstance(error, asyncpg.InvalidCachedStatementError | asyncpg.OutdatedSchemaCacheError):
         raise stale() from None
-    if isinstance(error, asyncpg.PostgresError) and not _ARGUMENT.match(str(error)):
+    if isinstance(error, asyncpg.PostgresError) and not _ARGUMENT.match(_words(str(error))):
         raise _server_error(error, database, prefix, length) from None
     raise _driver_error(error, database) from None
+
+
+def _too_much(error: BaseException | None) -> TooMuch | None:
+    """Why the driver has lost its connection, when that is because we ended it."""
+    while error is not None and not isinstance(error, TooMuch):
+        error = error.__cause__
+    return error
+
+
+def _words(text: str | None) -> str:
+    """A text of the server's, cut: it may quote values of any length."""
+    return text if text and len(text) <= MOST_WORDS else f"{text[:MOST_WORDS]}..." if text else ""
 
 
 def _server_error(error: Any, database: str, prefix: int, length: int | None) -> DragomanError:
     state: str = error.sqlstate or "XX000"
     kind, suggestion = _STATES.get(state) or _STATES.get(state[:2]) or _OTHER
-    message: str = error.message or str(error).partition("\n")[0]
+    message = _words(error.message) or _words(str(error)).partition("\n")[0]
     if kind is ConnectionFailed:
         why = _UNREACHABLE.get(state) or _UNREACHABLE.get(state[:2]) or "the connection broke"
         return unreachable(database, why, suggestion)
@@ -177,18 +195,18 @@ def _server_error(error: Any, database: str, prefix: int, length: int | None) ->
     for phrase, told in _UNSUPPORTED_BY_SERVER.items():
         if state == "0A000" and phrase in message:
             kind, suggestion = told
-    if state.startswith("22") and (found := _PARAMETER.search(error.context or "")):
+    if state.startswith("22") and (found := _PARAMETER.search(_words(error.context))):
         message = f"Parameter {found[1]}: {message}"
         kind, suggestion = (
             ParameterError,
             "Send a value of the type the statement needs, written as PostgreSQL reads it.",
         )
     named = _NAMED.get(kind)
-    name = named.search(message) if named else None
-    context = {"sqlstate": state, **({"detail": error.detail} if error.detail else {})}
+    name = named.match(message) if named else None
+    context = {"sqlstate": state, **({"detail": _words(error.detail)} if error.detail else {})}
     return kind(
         message,
-        suggestion=f"{error.hint} {suggestion}" if error.hint else suggestion,
+        suggestion=f"{_words(error.hint)} {suggestion}" if error.hint else suggestion,
         identifier=name[1] if name else None,
         offset=_offset(error, prefix, length),
         context=context,
@@ -204,7 +222,7 @@ def _offset(error: Any, prefix: int, length: int | None) -> int | None:
 
 
 def _driver_error(error: Exception, database: str) -> DragomanError:
-    if found := _ARGUMENT.match(str(error)):
+    if found := _ARGUMENT.match(_words(str(error))):
         return ParameterError(
             f"Parameter {found[1]} does not fit the type the statement needs: {found[2]}.",
             suggestion="Send a value of that type, or cast the parameter, for instance $1::text.",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from dragoman import ExplainOptions, Plan, Request
+from dragoman import ExplainOptions, Plan, Request, ResultTooLarge
 
 from dragoman_postgres.advice import Scanned, Tables, sequential_scans, warnings
 from dragoman_postgres.nodes import Node, from_json, from_text
@@ -78,7 +78,10 @@ async def _tables(runner: Runner, request: Request, root: Node) -> Tables:
     """What the catalog tells of the tables that are scanned: only a verbose plan says in which schemas they are."""
     if not sequential_scans(root):
         return {}
-    ((verbose, *_), *_) = await runner.run(statement(request, _VERBOSE), request)
+    try:
+        ((verbose, *_), *_) = await runner.run(statement(request, _VERBOSE), request)
+    except ResultTooLarge:  # the plan that was asked for is not: it is told without this advice
+        return {}
     scans = sequential_scans(from_json(json.loads(verbose)[0]["Plan"]))
     wanted = sorted({(node.schema or "", node.relation or "") for node in scans})
     parameters = ([schema for schema, _ in wanted], [name for _, name in wanted])

@@ -8,23 +8,26 @@ import itertools
 import re
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import asyncpg
 from dragoman import Busy, Database
 
 from dragoman_postgres.connecting import Connector
-from dragoman_postgres.driver import Connection
+from dragoman_postgres.driver import CATALOG, OURS, Connection
 from dragoman_postgres.failures import LOST, translated
 
 GONE = (*LOST, asyncpg.InternalClientError)
 """What a kept connection raises that the server has ended: the second, when its last words came and not yet its end."""
 UNTAGGED: Mapping[str, str] = MappingProxyType({})
+Ending: TypeAlias = set[asyncio.Task[None]]
 GRACE = 2.0
-"""Seconds a connection has to end its transaction before it is thrown away."""
+"""Seconds a caller waits for the server to end what it runs; the place is occupied until it has."""
+MOMENT = 0.25
+"""Seconds that closing a connection nobody has used for long may hold up its next user."""
 MOST_IDLE = 300.0
 """Seconds after which an unused connection is not trusted any more: what lies between may have forgotten it."""
 CATALOG_TIMEOUT = 30.0
@@ -63,7 +66,7 @@ class Connections:
         self.connector = Connector(database)
         self._free = asyncio.Semaphore(self._size)
         self._idle: list[Session] = []
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[asyncio.Task[None], Connection | None] = {}
 
     @contextlib.asynccontextmanager
     async def borrow(self) -> AsyncGenerator[Connection]:
@@ -72,6 +75,7 @@ class Connections:
         Values come as the driver decodes them. Errors of connecting and of the reads come out as `DragomanError`s.
         """
         async with self.lend(CATALOG_TIMEOUT) as session:
+            session.connection.allow(CATALOG, trusted=True)
             with translated(self._name):
                 yield session.connection
 
@@ -82,24 +86,31 @@ class Connections:
         `tags` are shown in the server's `application_name` meanwhile. On the way out the transaction is rolled back,
         and the connection is clean or gone. Raises `Busy` when none comes free in time, and `ConnectionFailed`.
         """
-        await self._place(seconds)
-        try:
+        async with self._place(seconds) as ending:
             with translated(self._name):
-                session = await self._begun(seconds, tags)
-        except BaseException:
-            self._free.release()
-            raise
-        try:
-            yield session
-            await self._end(session)
-        except BaseException:
-            ending = self._finish(session)
-            ending.add_done_callback(lambda _: self._free.release())
-            await asyncio.shield(ending)
-            raise
-        self._free.release()
+                session = await self._begun(seconds, tags, ending)
+            try:
+                yield session
+                await self._end(session)
+            except BaseException:
+                await self._ended(session, ending)
+                raise
 
-    async def _place(self, seconds: float) -> None:
+    @contextlib.asynccontextmanager
+    async def _place(self, seconds: float) -> AsyncGenerator[Ending]:
+        """Hold one of the places; it is free again once all the work that was given to `Ending` is done."""
+        await self._wait_for_place(seconds)
+        ending: Ending = set()
+        try:
+            yield ending
+        finally:
+            left = [task for task in ending if not task.done()]
+            if left:
+                asyncio.gather(*left, return_exceptions=True).add_done_callback(lambda _: self._free.release())
+            else:
+                self._free.release()
+
+    async def _wait_for_place(self, seconds: float) -> None:
         if not self._free.locked():
             await self._free.acquire()
             return
@@ -107,28 +118,41 @@ class Connections:
             async with asyncio.timeout(seconds):
                 await self._free.acquire()
         except TimeoutError:
-            raise Busy(
-                f"All {self._size} connections to the database {self._name!r} are busy.",
-                suggestion="Try again in a moment, or run fewer queries at once.",
-            ) from None
+            raise self._busy() from None
 
-    async def _begun(self, seconds: float, tags: Mapping[str, str]) -> Session:
+    def _busy(self) -> Busy:
+        stuck = f"; {len(self._ending)} of them wait for the server to end what it was told to" if self._ending else ""
+        return Busy(
+            f"All {self._size} connections to the database {self._name!r} are busy{stuck}.",
+            suggestion="Try again in a moment, or run fewer queries at once.",
+        )
+
+    async def _begun(self, seconds: float, tags: Mapping[str, str], ending: Ending) -> Session:
         """A session inside its transaction: a kept one, unless it turns out to be dead, else a new one."""
         while self._idle:
             session = self._idle.pop()
             session.tags = tags
             if not session.usable:
-                session.connection.terminate()
+                await self._patiently(self._later(session.connection.leave(), session.connection, ending), MOMENT)
                 continue
             with contextlib.suppress(*GONE):
-                return await self._first(session, seconds)
-        return await self._first(Session(await self.connector.connect(seconds), tags=tags), seconds)
+                return await self._first(session, seconds, ending)
+        return await self._first(Session(await self._connected(seconds, ending), tags=tags), seconds, ending)
 
-    async def _first(self, session: Session, seconds: float) -> Session:
+    async def _connected(self, seconds: float, ending: Ending) -> Connection:
+        """A new connection. One that nobody waits for any more is opened all the same, and then closed."""
+        connecting = asyncio.get_running_loop().create_task(self.connector.connect(seconds))
+        try:
+            return await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            self._later(_unwanted(connecting), None, ending)
+            raise
+
+    async def _first(self, session: Session, seconds: float, ending: Ending) -> Session:
         try:
             await self._begin(session, seconds)
         except BaseException:
-            await asyncio.shield(self._finish(session))
+            await self._ended(session, ending)
             raise
         return session
 
@@ -142,7 +166,7 @@ class Connections:
         )
         if session.tags:
             prelude += f"; SET LOCAL application_name = '{_shown(session.tags)}'"
-        session.connection.unbound()
+        session.connection.allow(OURS)
         await session.connection.execute(prelude)
 
     async def restart(self, session: Session, seconds: float) -> None:
@@ -154,51 +178,68 @@ class Connections:
             await self._begin(session, seconds)
 
     async def renew(self, session: Session, seconds: float) -> None:
-        """Give a lent session whose connection is gone a new one, inside its transaction."""
+        """Give a lent session whose connection is lost a new one, inside its transaction."""
         session.prepared.clear()
+        await session.connection.leave()
         with translated(self._name):
             session.connection = await self.connector.connect(seconds)
             await self._begin(session, seconds)
 
-    def _finish(self, session: Session) -> asyncio.Task[None]:
-        """End the transaction in a task of its own: the caller's cancellation may strike at every await of ours."""
-        task = asyncio.get_running_loop().create_task(self._end(session))
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+    async def _ended(self, session: Session, ending: Ending) -> None:
+        """End the transaction, in a task: a cancellation may strike at every await, and nobody waits for ever."""
+        await self._patiently(self._later(self._end(session), session.connection, ending), GRACE)
+
+    def _later(
+        self, work: Coroutine[Any, Any, None], connection: Connection | None, ending: Ending
+    ) -> asyncio.Task[None]:
+        """Let some work on a connection end by itself; the place of `ending` is occupied until then."""
+        task = asyncio.get_running_loop().create_task(work)
+        ending.add(task)
+        self._ending[task] = connection
+        task.add_done_callback(self._ending.pop)
         return task
 
+    async def _patiently(self, task: asyncio.Task[None], seconds: float) -> None:
+        await asyncio.wait({task}, timeout=seconds)
+
     async def _end(self, session: Session) -> None:
+        """Roll back and keep the connection, or close it. Returns when the server is done, however long that takes."""
         try:
             # The driver lets a cancellation that is on its way arrive before it sends this.
-            async with asyncio.timeout(GRACE):
-                await session.connection.execute("ROLLBACK")
-        except (*GONE, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-            session.connection.terminate()
+            await session.connection.execute("ROLLBACK")
+        except (*GONE, asyncpg.PostgresError, asyncpg.InterfaceError):
+            await session.connection.leave()
         else:
             await self._keep(session)
 
     async def _keep(self, session: Session) -> None:
         if session.spent:
-            await _close(session.connection)
+            await session.connection.leave()
         else:
             session.used = time.monotonic()
             self._idle.append(session)
 
     async def aclose(self) -> None:
-        """Close every connection, once what is ending has ended."""
-        await asyncio.gather(*self._ending)
+        """Close every connection. What the server does not end within `GRACE` seconds is left to it."""
+        if self._ending:
+            await asyncio.wait([*self._ending], timeout=GRACE)
         idle, self._idle = self._idle, []
-        await asyncio.gather(*(_close(session.connection) for session in idle))
+        for session in idle:
+            self._later(session.connection.leave(), session.connection, set())
+        if self._ending:
+            await asyncio.wait([*self._ending], timeout=GRACE)
+        for task, connection in [*self._ending.items()]:
+            task.cancel()
+            if connection is not None:
+                connection.abort()
+
+
+async def _unwanted(connecting: asyncio.Task[Connection]) -> None:
+    with contextlib.suppress(Exception):
+        await (await connecting).leave()
 
 
 def _shown(tags: Mapping[str, str]) -> str:
     """Tags as an application's name, which the server cuts at 63 bytes; what could end a literal stays out."""
     words = " ".join(["dragoman", *(f"{name}={value}" for name, value in tags.items())])
     return re.sub(r"[^\w .:@/=-]", "_", words, flags=re.ASCII)[:63]
-
-
-async def _close(connection: Connection) -> None:
-    try:
-        await connection.close(timeout=GRACE)
-    except (*GONE, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-        connection.terminate()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 from dragoman import Limits
 
@@ -17,6 +18,8 @@ from dragoman_postgres.types import AS_IT_IS, Scalar
 
 _INSPECTION = re.compile(r"\s*(?:show|explain)\b", re.IGNORECASE)
 _WHOLE = "SELECT * FROM (\n"
+_OF_FIXED_WIDTH = frozenset({"boolean", "integer", "float"})
+Cut: TypeAlias = Literal["", "stopped", "oversized"]
 SLACK = 4
 """How many times `max_bytes` the server may send: its texts are a little longer or shorter than our JSON."""
 
@@ -25,7 +28,8 @@ SLACK = 4
 class Wrapped:
     """A statement ready to be sent. `prefix`: characters before the caller's own. `most_rows`: it gives no more.
 
-    `most_bytes`: it stops within the row in which the texts of the columns `long`, by place, pass them; None: never.
+    `most_bytes`: it stops after the row in which its bytes pass them, and has a column more; None: never. `long`: the
+    places of the columns whose values may take many bytes.
     """
 
     text: str
@@ -69,11 +73,10 @@ def wrap(
         return Wrapped(f"{_WHOLE}{statement}\n) AS _q LIMIT {limits.max_rows + 1}", len(_WHOLE), None)
     rows = enough_rows(limits, len(columns))
     long = tuple(place for place, column in enumerate(columns) if not column.scalar.fixed)
-    counted = count_bytes and bool(long)
-    if not counted and all(column.scalar.pick == AS_IT_IS for column in columns):
+    if not count_bytes and all(column.scalar.pick == AS_IT_IS for column in columns):
         return Wrapped(f"{_WHOLE}{statement}\n) AS _q LIMIT {rows}", len(_WHOLE), rows, long=long)
     head, tail = _picking(columns, rows)
-    if not counted:
+    if not count_bytes:
         return Wrapped(head + statement + tail, len(head), rows, long=long)
     return _counted(Wrapped(head + statement + tail, len(head), rows, limits.max_bytes * SLACK, long), columns)
 
@@ -96,24 +99,45 @@ def _picking(columns: Sequence[Picked], rows: int) -> tuple[str, str]:
 
 
 def _counted(picking: Wrapped, columns: Sequence[Picked]) -> Wrapped:
-    """The server adds up the bytes of the rows before each, and sends none after `most_bytes`, nor a longer value."""
+    """The server adds up the bytes of the rows before each, and sends none after `most_bytes`.
+
+    A row that is larger by itself comes without what makes it so; the last column tells the bytes of each.
+    """
     names, most = _names(columns), picking.most_bytes
     assert most is not None
+    measured = [column.scalar.kind.name not in _OF_FIXED_WIDTH for column in columns]
     # Of four bytes, since sums of eight are numerics: a value counts for so much at most that no row overflows them.
-    enough = min(most, 2_000_000_000 // len(picking.long))
-    sizes = " + ".join(f"coalesce(least(pg_catalog.octet_length({names[n]}), {enough}), 0)" for n in picking.long)
-    before = f"pg_catalog.sum({sizes}) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    clipped = (_clipped(name, most) if place in picking.long else name for place, name in enumerate(names))
-    head = f"SELECT {', '.join(clipped)} FROM (SELECT *, {before} AS _bytes FROM ("
-    tail = f") AS _r({', '.join(names)})) AS _s WHERE coalesce(_bytes, 0) <= {most}"
+    enough = min(most, 2_000_000_000 // max(sum(measured), 1))
+    sizes = " + ".join(
+        f"coalesce(least(pg_catalog.octet_length({name}), {enough}), 0) + 4" if long else "8"
+        for name, long in zip(names, measured, strict=True)
+    )
+    clipped = (
+        f"CASE WHEN _own > {most} THEN NULL ELSE {name} END" if long else name
+        for name, long in zip(names, measured, strict=True)
+    )
+    before = "pg_catalog.sum(_own) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    head = (
+        f"SELECT {', '.join([*clipped, '_own'])} FROM (SELECT *, {before} AS _before"
+        f" FROM (SELECT *, 7 + {sizes} AS _own FROM ("
+    )
+    tail = f") AS _r({', '.join(names)})) AS _s) AS _t WHERE coalesce(_before, 0) <= {most}"
     return replace(picking, text=head + picking.text + tail, prefix=len(head) + picking.prefix)
 
 
-def _clipped(name: str, most: int) -> str:
-    # What is longer than the whole answer is never shown, but its row must be seen to be cut.
-    return (
-        f"CASE WHEN pg_catalog.octet_length({name}) > {most} THEN pg_catalog.substr({name}, 1, {most}) ELSE {name} END"
-    )
+def told_apart(rows: Sequence[Any], wrapped: Wrapped) -> tuple[Sequence[Any], Cut]:
+    """Return the rows a statement gave, without what was added to count their bytes, and why there are no more.
+
+    `stopped`: they are too many bytes; `oversized`: the next one is, by itself.
+    """
+    most = wrapped.most_bytes
+    if most is None or not rows:
+        return rows, ""
+    sizes = [row[-1] for row in rows]
+    whole = [row[:-1] for row in rows]
+    if sizes[-1] > most:
+        return whole[:-1], "oversized"
+    return whole, "stopped" if sum(sizes) > most and len(rows) != wrapped.most_rows else ""
 
 
 def _names(columns: Sequence[Picked]) -> list[str]:

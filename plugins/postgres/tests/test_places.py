@@ -1,0 +1,111 @@
+"""A place of the pool is free again only when the server has ended what was run on it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import asyncpg
+import pytest
+from dragoman import DragomanError
+from dragoman.testing.asking import ask, value_of
+from dragoman_postgres.executor import PostgresExecutor
+from dragoman_postgres.testing import Server
+
+SIZE = 2
+# Nothing in it looks for interrupts: it runs to its end, seconds after it was told to stop.
+DEAF = "SELECT btrim(repeat('a', 25000), repeat('b', 25000) || 'a')"
+ENDINGS = {
+    "it cannot be interrupted": DEAF,
+    "its answer is too long": "SELECT repeat('x', 1000000) FROM generate_series(1, 3000)",
+    "its only value is too long": "SELECT repeat('x', 300000000)",
+    "its error is too long": "SELECT repeat('x', 100000000)::integer",
+    "it takes too long": "SELECT count(*) FROM generate_series(1, 1000000000)",
+    "it is answered": "SELECT 1",
+}
+_COUNT = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = $1 AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+"""
+
+
+@asynccontextmanager
+async def backends_counted(server: Server, database_name: str) -> AsyncIterator[Callable[[], int]]:
+    """Count the backends of a database all the time; yields what tells the most there were at once."""
+    most = 0
+    watcher = await asyncpg.connect(server.address("postgres"))
+
+    async def watch() -> None:
+        nonlocal most
+        while True:
+            most = max(most, await watcher.fetchval(_COUNT, database_name))
+            await asyncio.sleep(0)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield lambda: most
+    finally:
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+        await watcher.close()
+
+
+async def given_up(work: Coroutine[Any, Any, Any], seconds: float) -> None:
+    """Await some work for so long, as an impatient caller does."""
+    with suppress(DragomanError, TimeoutError):
+        async with asyncio.timeout(seconds):
+            await work
+
+
+@pytest.mark.parametrize("sql", ENDINGS.values(), ids=ENDINGS)
+async def test_there_are_never_more_backends_than_places(server: Server, sql: str):
+    name = await server.create()
+    executor = PostgresExecutor(server.configured(name, pool_size=SIZE))
+    async with asyncio.timeout(120), backends_counted(server, name) as most:
+        for _ in range(2):
+            asked = (given_up(ask(executor, sql, timeout=0.3, max_bytes=2000), 0.1 * n + 0.05) for n in range(3 * SIZE))
+            await asyncio.gather(*asked)
+        while True:
+            with suppress(DragomanError):
+                assert await value_of(executor, "SELECT 1") == 1
+                break
+        assert 0 < most() <= SIZE
+    await executor.aclose()
+    await server.drop(name)
+
+
+async def test_who_is_told_that_all_are_busy_learns_that_the_server_goes_on(server: Server, database_name: str):
+    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    await value_of(executor, "SELECT 1")
+    await given_up(ask(executor, DEAF, timeout=0.2), 0.3)
+    with pytest.raises(DragomanError, match="wait for the server to end") as caught:
+        await ask(executor, "SELECT 1", timeout=0.01)
+    assert caught.value.code == "BUSY"
+    await executor.aclose()
+
+
+async def test_callers_that_go_away_while_it_connects_leave_no_backend_behind(server: Server):
+    name = await server.create()
+    executor = PostgresExecutor(server.configured(name, pool_size=SIZE))
+    async with asyncio.timeout(60), backends_counted(server, name) as most:
+        for n in range(8):
+            await asyncio.gather(*(given_up(ask(executor, "SELECT 1"), 0.001 * n) for _ in range(SIZE)))
+        assert await value_of(executor, "SELECT 1") == 1
+        assert most() <= SIZE
+    await executor.aclose()
+    await server.drop(name)
+
+
+async def test_closing_does_not_wait_for_what_cannot_be_ended(server: Server):
+    name = await server.create()
+    executor = PostgresExecutor(server.configured(name, pool_size=1))
+    await given_up(ask(executor, DEAF, timeout=0.2), 0.3)
+    async with asyncio.timeout(30):
+        await executor.aclose()
+    watcher = await asyncpg.connect(server.address("postgres"))
+    async with asyncio.timeout(60):
+        while await watcher.fetchval(_COUNT, name):
+            await asyncio.sleep(0.1)
+    await watcher.close()
+    await server.drop(name)
