@@ -7,8 +7,8 @@ from random import Random
 
 import asyncpg
 import pytest
-from dragoman import Database, Relation, Statement
-from dragoman_postgres.gate import judge
+from dragoman import Relation, Statement
+from dragoman_postgres.gate import read
 from dragoman_postgres.plugin import plugin as postgres
 from dragoman_postgres.testing import Server
 from dragoman_sqlite.plugin import plugin as sqlite
@@ -62,9 +62,6 @@ async def connection(server: Server, anyio_backend: str) -> AsyncGenerator["asyn
 @given(seed=st.integers(0, 2**64 - 1))
 async def test_postgres_finds_what_its_gate_reads(connection: asyncpg.Connection, query: Query, seed: int):
     text = query(Random(seed), qualified="side.plain", wide=True)
-    database = Database(
-        name="x", dialect="postgres", allow_functions=frozenset({"probe_a", "probe_b", "probe_c", "probe_set"})
-    )
     transaction = connection.transaction()
     await transaction.start()
     try:
@@ -76,9 +73,9 @@ async def test_postgres_finds_what_its_gate_reads(connection: asyncpg.Connection
         calls = {name for (name,) in await connection.fetch(CALLS)}
     finally:
         await transaction.rollback()
-    reading = judge(Statement.parse(text, sqlglot="postgres", lexicon=postgres.dialect.lexicon), database)
-    assert {Relation(each.name, each.schema or "public") for each in reading.relations} == relations
-    assert set(reading.functions) == calls
+    reading = read(Statement.parse(text, sqlglot="postgres", lexicon=postgres.dialect.lexicon))
+    assert {Relation(each.name, each.schema or "public") for each in reading.names} == relations
+    assert {call.name for call in reading.calls if call.kind == "function"} == calls
 
 
 class Reports:

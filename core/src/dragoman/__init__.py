@@ -16,8 +16,8 @@ if TYPE_CHECKING:
         Capability,
         Dialect,
         Executor,
+        Form,
         Inspector,
-        Reading,
         Resolution,
         Rules,
         Validator,
@@ -78,12 +78,13 @@ if TYPE_CHECKING:
         TableColumn,
         Truncation,
     )
+    from dragoman.reading import CallKind, FunctionCall, Named, NamedRelation, NamedSchema, Reading, Refusal, schema_of
     from dragoman.results import encode
     from dragoman.sql import Statement
     from dragoman.sql.lexicon import Lexicon
 
 _HOMES = {
-    "dragoman.dialect": "CONTRACT Call Capability Dialect Executor Inspector Reading Resolution Rules Validator"
+    "dragoman.dialect": "CONTRACT Call Capability Dialect Executor Form Inspector Resolution Rules Validator"
     " WrappedExecutor WrappedInspector",
     "dragoman.errors": "Busy ColumnNotFound ConfigurationError ConnectionFailed DialectError DragomanError"
     " InternalError InvalidSql NotFound ParameterError PathNotFound PermissionDenied QueryCancelled QueryError"
@@ -94,6 +95,7 @@ _HOMES = {
     "dragoman.model": "Batch Column Constraint Database DeclaredKey Encoded ExplainOptions Finding ForeignKey"
     " Index Inspection Kind Limits Plan Principal Relation Request Result RowStream Schema Scope Secret Table"
     " TableColumn Truncation",
+    "dragoman.reading": "CallKind FunctionCall Named NamedRelation NamedSchema Reading Refusal schema_of",
     "dragoman.results": "encode",
     "dragoman.sql": "Statement",
     "dragoman.sql.lexicon": "Lexicon",
@@ -107,6 +109,7 @@ __all__ = [
     "Batch",
     "Busy",
     "Call",
+    "CallKind",
     "Capability",
     "Column",
     "ColumnNotFound",
@@ -124,6 +127,8 @@ __all__ = [
     "ExplainOptions",
     "Finding",
     "ForeignKey",
+    "Form",
+    "FunctionCall",
     "Gateway",
     "Index",
     "Inspection",
@@ -133,6 +138,9 @@ __all__ = [
     "Kind",
     "Lexicon",
     "Limits",
+    "Named",
+    "NamedRelation",
+    "NamedSchema",
     "NotFound",
     "ParameterError",
     "PathNotFound",
@@ -144,6 +152,7 @@ __all__ = [
     "QueryError",
     "QueryTimeout",
     "Reading",
+    "Refusal",
     "Refused",
     "Relation",
     "Request",
@@ -170,6 +179,7 @@ __all__ = [
     "WriteDenied",
     "encode",
     "hookimpl",
+    "schema_of",
 ]
 
 

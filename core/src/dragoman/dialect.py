@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import enum
+import functools
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -29,6 +30,7 @@ from dragoman.model import (
     Scope,
     Table,
 )
+from dragoman.reading import Reading
 from dragoman.sql.lexicon import Lexicon
 
 if TYPE_CHECKING:
@@ -56,32 +58,52 @@ class Capability(enum.Enum):
     CATALOGS = "There is a level above schemas."
     ARRAYS = "Values may be arrays."
     NESTED = "Values may be rows or maps."
-    GRAMMAR = "The dialect's own parser judges statements and yields their relations and functions."
+    GRAMMAR = "The dialect's own grammar reads statements (`Dialect.read`)."
+
+
+Form = tuple[re.Pattern[str] | None, ...]
+"""The arguments of a call: for each what a literal text must fit, None for any argument."""
+
+
+def _no_forms() -> Mapping[str, tuple[Form, ...]]:
+    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """The read-only policy of a dialect: the data that drives the core's validator. What is not here is refused.
 
-    `functions` and `table_functions`: callable by name, lower case, without schema. `statements`: patterns of whole
-    statements that are harmless inspection (SHOW, PRAGMA, DESCRIBE). `prefixes`: patterns of what may stand before a
-    query that is then judged by itself (EXPLAIN). `refused_relations`: patterns, matched against the dotted lower-case
-    name. All patterns are matched without regard to case against comment-free text.
+    `functions` and `table_functions`: callable by name, lower case, as a value and as a relation; a name with dots is
+    callable as it is written, any other without a schema. Where the text does not tell which of the two a call is,
+    either list will do. `table_function_patterns`: of whole dotted names. `forms`: functions on no list that are
+    harmless with just so many arguments, each a literal text that fits its pattern, or anything for None.
+    `refused_attributes`: names that row.name must not have, since it may call a function. `operators`: those that may
+    be used, as `functions`; None: all of them, where nobody can make one.
+
+    `statements`: patterns of whole statements that are harmless inspection (SHOW, PRAGMA, DESCRIBE). `prefixes`:
+    patterns of what may stand before a query that is then judged by itself (EXPLAIN).
+
+    `refused_relations`: patterns of dotted lower-case names: with the schema and, where there are catalogs, the catalog
+    that a name without them means; a name without a schema also by itself. `system_schemas`: lower case; of what lies
+    in them only `system_relations`, dotted, are open. `foreign_tables`: the inspector tells tables that read other
+    servers or files (`foreign table`), which `allow_foreign_tables` opens; a dialect whose own validators see to that
+    leaves it out.
+
+    All patterns are matched without regard to case against comment-free text.
     """
 
     functions: frozenset[str] = frozenset()
     table_functions: frozenset[str] = frozenset()
+    table_function_patterns: tuple[re.Pattern[str], ...] = ()
+    forms: Mapping[str, tuple[Form, ...]] = field(default_factory=_no_forms, hash=False)
+    refused_attributes: frozenset[str] = frozenset()
+    operators: frozenset[str] | None = None
     statements: tuple[re.Pattern[str], ...] = ()
     prefixes: tuple[re.Pattern[str], ...] = ()
     refused_relations: tuple[re.Pattern[str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What a dialect's own grammar finds in a statement: relations and functions, as written or qualified by it."""
-
-    relations: tuple[Relation, ...]
-    functions: tuple[str, ...]
+    system_schemas: frozenset[str] = frozenset()
+    system_relations: frozenset[str] = frozenset()
+    foreign_tables: bool = False
 
 
 _STANDARD = Lexicon()
@@ -95,6 +117,11 @@ _PLAIN_NAME = {
 }
 
 
+@functools.cache
+def _loaded(load: Callable[[], Rules]) -> Rules:
+    return load()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """A kind of SQL, as its plugin describes it.
@@ -102,10 +129,13 @@ class Dialect:
     `contract`: the contract version the plugin was written for. `sqlglot`: sqlglot's name for this SQL. `driver`: the
     driver's distribution name. `options`: a dataclass of the plugin's own settings; the core checks and builds it.
     `folding`: what the database makes of unquoted names (`insensitive`: kept, compared without case). `reserved`: words
-    that need quotes as names, lower case. `placeholder`: how agents write the first parameter. `rewrite`: called with a
-    sqlglot tree translated to this dialect; returns the tree to run, or raises `Unsupported`. `judge`: the dialect's
-    own grammar as the judge of its statements (`Capability.GRAMMAR`), called with a statement and the database it is
-    for, if any; returns what the statement reads and calls, or raises as `Validator.check` does.
+    that need quotes as names, lower case. `placeholder`: how agents write the first parameter. `search_path`: a name
+    without a schema may mean one of several schemas, so that only the catalog tells where it lies. `rules`: the
+    read-only policy, or a function that returns it, called once, when reading it takes time. `rewrite`: called with a
+    sqlglot tree translated to this dialect; returns the tree to run, or raises `Unsupported`. `read`: the dialect's own
+    grammar (`Capability.GRAMMAR`), called with one statement; returns what it names. It asks no database, depends on
+    nothing else and raises nothing: what cannot be read is a `Refusal`. A function of a module, since another process
+    may run it. Without it sqlglot reads.
     """
 
     name: str
@@ -114,15 +144,21 @@ class Dialect:
     driver: str = ""
     capabilities: frozenset[Capability] = frozenset()
     lexicon: Lexicon = _STANDARD
-    rules: Rules = _NOTHING_ALLOWED
+    rules: Rules | Callable[[], Rules] = _NOTHING_ALLOWED
     options: type[Any] | None = None
     placeholder: Literal["$1", "?"] = "?"
     quote_marks: str = '""'
     folding: Folding = "lower"
     reserved: frozenset[str] = frozenset()
     default_schema: str | None = None
+    search_path: bool = False
     rewrite: Callable[[Any], Any] | None = None
-    judge: Callable[[Statement, Database | None], Reading] | None = None
+    read: Callable[[Statement], Reading] | None = None
+
+    @property
+    def loaded_rules(self) -> Rules:
+        """The rules, read when they are first asked for."""
+        return self.rules if isinstance(self.rules, Rules) else _loaded(self.rules)
 
     def quote(self, name: str) -> str:
         """Return `name` as SQL, quoted only when it needs to be."""
@@ -305,9 +341,10 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """Who asks what of which database. `resolve` is lazy, since it may parse the statement and read the catalog.
+    """Who asks what of which database, and what the dialect's grammar, or sqlglot, read in the statement.
 
-    `relations` tells the relations alone, without another parser where the dialect has a grammar of its own.
+    `resolve` is lazy, since it may parse the statement and read the catalog. `relations` tells the relations alone, as
+    the catalog knows them, without another parser where the dialect has a grammar of its own.
     """
 
     principal: Principal
@@ -315,6 +352,7 @@ class Call:
     database: Database
     resolve: Callable[[], Awaitable[Resolution]]
     relations: Callable[[], Awaitable[tuple[Relation, ...]]]
+    reading: Reading
 
 
 class Validator(abc.ABC):

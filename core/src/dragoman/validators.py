@@ -1,174 +1,261 @@
-"""The core's own validator: only queries pass, and only through functions and relations the dialect's rules allow."""
+"""The core's own rules: only queries pass, and only through the functions and relations that a dialect's data lists.
+
+A grammar reads a statement, the dialect's own or sqlglot; these rules judge what it read, once, for every dialect.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from functools import cached_property
 
-from dragoman.dialect import Call, Capability, Dialect, Reading, Rules, Validator
-from dragoman.errors import InvalidSql, UnsafeSql, WriteDenied
+from dragoman.dialect import Call, Capability, Dialect, Rules, Validator
+from dragoman.errors import DragomanError, TableNotFound, UnsafeSql
 from dragoman.model import Database, Relation
+from dragoman.reading import FunctionCall, Named, NamedRelation, Reading, Refusal
 from dragoman.sql import Statement
-from dragoman.sql.calls import FunctionCall, verbs, written_calls
+from dragoman.sql.words import no_query
+from dragoman.words import nearest
 
-if TYPE_CHECKING:
-    from dragoman.sql.facts import Effect
+_AS_VALUE = frozenset({"call", "function"})
+_ATTRIBUTES = frozenset({"attribute", "field"})
 
-_QUERY_WORDS = frozenset({"select", "values", "with", "from"})
-# What begins a statement that is no query, in any of the SQLs we know. The first word tells what was meant even where
-# no parser of ours reads the rest.
-_OTHER_WORDS = frozenset(
-    "abort alter analyse analyze attach backup begin cache call checkpoint checksum clear close cluster comment commit"
-    " copy create deallocate declare delete deny desc describe detach discard do drop dump end exec execute explain"
-    " export fetch flush grant handler import insert install kill listen load lock merge move msck notify optimize"
-    " pragma prepare purge reassign refresh reindex release rename repair replace reset resignal restore revoke"
-    " rollback savepoint security set show shutdown signal start summarize truncate uncache undrop unlisten unload"
-    " unlock update upsert use vacuum".split()
-)
-# Where a dialect reserves them they cannot be names: no query holds them outside quotes.
-_WRITE_WORDS = frozenset("alter create delete drop insert into set update".split())
-_READ_ONLY = "Only queries are run here: SELECT, VALUES, and WITH in front of them."
-_TOOLS = {
-    "explain": "Use explain_query with the query itself.",
-    "describe": "Use describe_table.",
-    "desc": "Use describe_table.",
-    "show": "Use list_tables, describe_table or list_schemas.",
-    "pragma": "Use list_databases, list_tables or describe_table; only PRAGMAs that read the catalog are run.",
-}
+
+def read(dialect: Dialect, statement: Statement) -> Reading:
+    """Return what a statement names, without a database. What is harmless inspection by the rules names nothing."""
+    rules = dialect.loaded_rules
+    if any(pattern.fullmatch(statement.text, _start(statement)) for pattern in rules.statements):
+        return Reading()
+    query = inner_query(statement, rules)
+    if dialect.read:
+        return dialect.read(query)
+    from dragoman.sql.reading import read as read_by_sqlglot
+
+    return read_by_sqlglot(query, reserved=dialect.reserved, default_schema=dialect.default_schema)
 
 
 class ReadOnly(Validator):
     """Refuses every statement that is not a query, and every query through what the dialect's rules do not list.
 
-    With `database`, its `schemas`, `allow_functions` and `allow_relations` count too. A dialect with its own grammar
-    (`Capability.GRAMMAR`) judges its statements by itself, by `Dialect.judge` or by a validator of its own; the guards
-    of `Statement.parse` still hold.
+    With `database`, its `schemas`, `allow_functions`, `allow_relations` and `allow_foreign_tables` count too.
     """
 
     def __init__(self, dialect: Dialect, database: Database | None) -> None:
         self._dialect = dialect
         self._database = database
-        rules = dialect.rules
-        self._functions = rules.functions | rules.table_functions | _lower(database.allow_functions if database else ())
         self._relations = _lower(database.allow_relations if database else ())
-        self._write_words = _WRITE_WORDS & dialect.reserved
+
+    @cached_property
+    def _rules(self) -> Rules:
+        return self._dialect.loaded_rules
+
+    @cached_property
+    def _opened(self) -> frozenset[str]:
+        """The functions that the configuration opens; without a schema, those of the default one too."""
+        names = _lower(self._database.allow_functions if self._database else ())
+        schema = self._dialect.default_schema
+        return names | {f"{schema}.{name}" for name in names if schema and "." not in name}
+
+    @cached_property
+    def _functions(self) -> frozenset[str]:
+        return self._rules.functions | self._opened
+
+    @cached_property
+    def _table_functions(self) -> frozenset[str]:
+        return self._rules.table_functions | self._opened
 
     async def check(self, statement: Statement, call: Call) -> None:
-        """Raise `WriteDenied`, `UnsafeSql` or `InvalidSql` for anything but an allowed query."""
-        self.judge(statement)
-        if self._database and self._database.schemas and Capability.GRAMMAR not in self._dialect.capabilities:
-            self._check_schemas((await call.resolve()).relations, self._database)
+        """Raise `WriteDenied`, `UnsafeSql`, `InvalidSql` or `TableNotFound` for anything but an allowed query."""
+        self.judge(statement, call.reading)
+        if self._database and self._database.schemas:
+            await self._check_schemas(call, self._database)
 
-    def judge(self, statement: Statement) -> None:
-        """Judge what the text alone tells; raises as `check` does."""
-        if self._dialect.judge:
-            self._judge_by_grammar(statement, self._dialect.judge)
-            return
-        if Capability.GRAMMAR in self._dialect.capabilities:
-            return
-        rules = self._dialect.rules
-        if any(pattern.fullmatch(statement.text, _start(statement)) for pattern in rules.statements):
-            return
-        query = inner_query(statement, rules)
-        self._check_kind(query)
-        try:
-            effect = query.effect
-        except InvalidSql:
-            # Where the tree cannot tell, the tokens still do: a refused function is the better reason.
-            self._check_functions(written_calls(query.tokens), frozenset())
-            raise
-        self._check_effect(effect)
-        self._check_functions(query.calls, query.table_calls)
-        self._check_relations(query.relations())
+    def judge(self, statement: Statement, reading: Reading) -> None:
+        """Judge what was read; raises `WriteDenied`, `UnsafeSql` or `InvalidSql`. No database is asked."""
+        refusal = reading.refusal
+        if refusal and refusal.kind != "invalid":
+            raise refusal.error()
+        self._check_calls(reading.calls)
+        if self._rules.operators is not None:
+            self._check_operators(reading.operators, self._rules.operators)
+        self._check_relations(reading.relations)
+        self._check_relations(reading.other_names)
+        if refusal:
+            raise self._meant(statement, refusal).error()
 
-    def _judge_by_grammar(self, statement: Statement, judge: Callable[[Statement, Database | None], Reading]) -> None:
-        try:
-            judge(statement, self._database)
-        except InvalidSql:
-            # What was meant as a write, in this SQL or another, is told so.
-            self._check_verbs(statement)
-            raise
+    def _meant(self, statement: Statement, refusal: Refusal) -> Refusal:
+        """Why a statement that cannot be read is refused: what was meant as a write, in whatever SQL, is told so."""
+        told = no_query(inner_query(statement, self._rules), self._dialect.reserved)
+        return told if told and told.kind == "write" else refusal
 
-    def _check_kind(self, statement: Statement) -> None:
-        """Refuse what does not begin as a query, by its words, whether or not it parses."""
-        self._check_verbs(statement)
-        first = next(verbs(statement.tokens), None)
-        if first is None or first.text.lower() not in _QUERY_WORDS:
-            raise InvalidSql(
-                "The statement does not begin as a query.",
-                suggestion=_READ_ONLY,
-                offset=first.start if first else None,
-            )
-        for token in statement.tokens:
-            if token.kind == "word" and token.text.lower() in self._write_words:
-                raise WriteDenied(
-                    f"{token.text.upper()} is not part of a query.", suggestion=_READ_ONLY, offset=token.start
-                )
+    # Functions and operators
 
-    def _check_verbs(self, statement: Statement) -> None:
-        for verb in verbs(statement.tokens):
-            word = verb.text.lower()
-            if word in _OTHER_WORDS:
-                raise WriteDenied(
-                    f"{word.upper()} is not a query.", suggestion=_TOOLS.get(word, _READ_ONLY), offset=verb.start
-                )
-
-    def _check_effect(self, effect: Effect | None) -> None:
-        if effect:
-            raise WriteDenied(
-                f"The statement holds {effect.what}, which is not part of a query.",
-                suggestion=_READ_ONLY,
-                offset=effect.offset,
-            )
-
-    def _check_functions(self, calls: Iterable[FunctionCall], relations: frozenset[int]) -> None:
-        """Refuse functions that are not listed; calls at the offsets `relations` are judged as relations."""
+    def _check_calls(self, calls: Iterable[FunctionCall]) -> None:
+        functions = self._functions
         for call in calls:
-            schema, _, name = call.name.rpartition(".")
-            plain = name if schema and schema == self._dialect.default_schema else call.name
-            if plain not in self._functions and call.offset not in relations:
-                raise UnsafeSql(
-                    f"The function {call.name} is not on the list of functions known to be harmless.",
-                    suggestion=self._instead_of(name),
-                    offset=call.offset,
-                )
+            if not (call.dotted in functions and call.kind in _AS_VALUE) and not self._may_call(call):
+                raise self._refused(call)
 
-    def _instead_of(self, name: str) -> str:
-        near = get_close_matches(name, self._functions, n=3)
+    def _may_call(self, call: FunctionCall) -> bool:
+        """Whether a call may be made though the name is not listed for calls as a value, or is no such call."""
+        name, rules = call.dotted, self._rules
+        match call.kind:
+            case "syntax":
+                return True
+            case "attribute" | "field":
+                return name not in rules.refused_attributes or name in self._opened
+            case "function":
+                return self._fits_form(call)
+            case _:
+                patterns = rules.table_function_patterns
+                listed = name in self._table_functions or any(pattern.fullmatch(name) for pattern in patterns)
+                return listed or (call.kind == "call" and self._fits_form(call))
+
+    def _fits_form(self, call: FunctionCall) -> bool:
+        arguments = call.arguments
+        return arguments is not None and any(
+            len(form) == len(arguments)
+            and all(
+                pattern is None or (text is not None and pattern.fullmatch(text))
+                for pattern, text in zip(form, arguments, strict=True)
+            )
+            for form in self._rules.forms.get(call.dotted, ())
+        )
+
+    def _refused(self, call: FunctionCall) -> DragomanError:
+        if call.kind in _ATTRIBUTES:
+            return UnsafeSql(
+                f"A column {call.name} would be a call of the function of that name, which is refused.",
+                suggestion="Rename the column in a subquery: SELECT x AS other_name.",
+                offset=call.offset,
+            )
+        kind = "table function" if call.kind == "table function" else "function"
+        return UnsafeSql(
+            f"The {kind} {call.dotted} is not on the list of functions known to be harmless.",
+            suggestion=self._instead_of(call),
+            offset=call.offset,
+        )
+
+    def _instead_of(self, call: FunctionCall) -> str:
+        if call.kind == "table function":
+            return "Query the tables themselves. Its operator can allow it with allow_functions."
+        listed = self._functions if call.kind == "function" else self._functions | self._table_functions
+        near = nearest(call.name, [name for name in listed if "." not in name], 3)
         hint = f"Did you mean {', '.join(near)}? " if near else "Write the query without it. "
         return f"{hint}Its operator can allow it with allow_functions."
 
-    def _check_relations(self, relations: Iterable[Relation]) -> None:
-        patterns = self._dialect.rules.refused_relations
-        for relation in relations:
-            name = str(relation).lower()
-            if name not in self._relations and any(pattern.fullmatch(name) for pattern in patterns):
+    def _check_operators(self, operators: Iterable[Named], listed: frozenset[str]) -> None:
+        for operator in operators:
+            if operator.dotted not in listed and operator.dotted not in self._opened:
+                raise UnsafeSql(
+                    f"The operator {operator.dotted} is not on the list of operators known to be harmless.",
+                    suggestion="Write it as the database itself has it. Its operator can allow it with"
+                    " allow_functions.",
+                    offset=operator.offset,
+                )
+
+    # Relations
+
+    def _check_relations(self, named: Iterable[NamedRelation]) -> None:
+        for relation, offset in named:
+            if self._closes(relation):
                 raise UnsafeSql(
                     f"The relation {relation} is not open to queries.",
                     suggestion="Query what list_tables shows. Its operator can allow it with allow_relations.",
+                    offset=offset,
                 )
 
-    def _check_schemas(self, relations: Iterable[Relation], database: Database) -> None:
-        for relation in relations:
-            places = self._places(relation, database)
-            allowed = any(
-                place == name or self._dialect.same(place, name) for name in database.schemas for place in places
+    def _closes(self, relation: Relation) -> bool:
+        """Whether a relation stays closed, under any name that means it."""
+        if self._is_opened(relation):
+            return False
+        rules, full = self._rules, self._full_name(relation)
+        names = (full, relation.name.lower()) if relation.schema is None else (full,)
+        if any(pattern.fullmatch(name) for pattern in rules.refused_relations for name in names):
+            return True
+        schema = (relation.schema or "").lower()
+        return schema in rules.system_schemas and f"{schema}.{relation.name.lower()}" not in rules.system_relations
+
+    def _is_opened(self, relation: Relation) -> bool:
+        """Whether the configuration opens it: by its whole name, as it is written, or alone if it is the system's."""
+        if not self._relations:
+            return False
+        names = {str(relation).lower(), self._full_name(relation)}
+        if relation.schema and relation.schema.lower() in self._rules.system_schemas:
+            names.add(relation.name.lower())
+        return not self._relations.isdisjoint(names)
+
+    def _full_name(self, relation: Relation) -> str:
+        catalog, schema = self._place(relation)
+        return str(Relation(relation.name, schema, catalog)).lower()
+
+    def _place(self, relation: Relation) -> tuple[str | None, str | None]:
+        """The catalog and the schema that a relation lies in, as far as the configuration tells."""
+        database, dialect = self._database, self._dialect
+        schema = relation.schema or (database and database.schema) or dialect.default_schema
+        home = database.database if database and Capability.CATALOGS in dialect.capabilities else None
+        return relation.catalog or home, schema
+
+    # Schemas
+
+    async def _check_schemas(self, call: Call, database: Database) -> None:
+        reading = call.reading
+        if reading.lists_schemas:
+            raise UnsafeSql(
+                "It shows more schemas than are open to queries.",
+                suggestion="Use list_schemas and list_tables.",
+                offset=0,
             )
-            if not allowed and str(relation).lower() not in self._relations:
-                raise UnsafeSql(
-                    f"The schema of {relation} is not open to queries.",
-                    suggestion=f"Query relations of {', '.join(database.schemas)}.",
-                )
+        for schema, catalog, offset in reading.schemas:
+            if not self._is_open(Relation("", schema, catalog), database):
+                raise self._outside(f"The schema {schema or 'of this session'} is", database, offset)
+        for relation, offset in await self._resolved(call):
+            if not self._is_open(relation, database) and not self._is_opened(relation):
+                raise self._outside(f"The schema of {relation} is", database, offset)
 
-    def _places(self, relation: Relation, database: Database) -> list[str]:
+    async def _resolved(self, call: Call) -> Iterable[NamedRelation]:
+        """The relations in their schemas: the catalog is asked only where the text does not tell them."""
+        reading = call.reading
+        if self._dialect.read and not self._dialect.search_path:
+            return (*reading.relations, *reading.other_names)
+        if not reading.relations:
+            return ()
+        return [self._found(relation) for relation in await call.relations()]
+
+    def _found(self, relation: Relation) -> NamedRelation:
+        if relation.schema is None and self._dialect.search_path and not self._is_opened(relation):
+            # The catalog does not know it, so where the server would find it cannot be told.
+            raise TableNotFound(
+                f"There is no relation {relation} in the schemas that are open to queries.",
+                suggestion="Use list_tables to see what is there.",
+                identifier=relation.name,
+            )
+        return NamedRelation(relation)
+
+    def _outside(self, what: str, database: Database, offset: int | None) -> UnsafeSql:
+        return UnsafeSql(
+            f"{what} not open to queries.",
+            suggestion=f"Query relations of {', '.join(database.schemas)}.",
+            offset=offset,
+        )
+
+    def _is_open(self, relation: Relation, database: Database) -> bool:
+        places = self._places(relation)
+        return any(self._same(place, name) for name in database.schemas for place in places)
+
+    def _same(self, place: str, name: str) -> bool:
+        """Whether a schema is the configured one. A grammar of the dialect's own tells names as they are stored."""
+        if place == name or (self._dialect.read and self._dialect.folding != "insensitive"):
+            return place == name
+        return self._dialect.same(place, name)
+
+    def _places(self, relation: Relation) -> list[str]:
         """How the configuration may write a relation's schema; alone it is the default catalog's, if there is one."""
         dialect = self._dialect
-        schema = relation.schema or database.schema or dialect.default_schema or ""
-        home = database.database if Capability.CATALOGS in dialect.capabilities else None
-        catalog = relation.catalog or home
+        catalog, schema = self._place(relation)
+        schema = schema or ""
         if catalog is None:
             return [schema]
+        home = self._place(Relation(""))[0]
         alone = [schema] if home is None or dialect.same(catalog, home) else []
         return [*alone, f"{catalog}.{schema}", f"{dialect.quote(catalog)}.{dialect.quote(schema)}"]
 
@@ -189,5 +276,6 @@ def _start(statement: Statement) -> int:
 
 
 def check_text(dialect: Dialect, text: str) -> None:
-    """Judge a text without a database. Returns when it would pass, else raises as `ReadOnly.check` does."""
-    ReadOnly(dialect, None).judge(Statement.parse(text, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))
+    """Judge a text without a database. Returns when it would pass, else raises as `ReadOnly.judge` does."""
+    statement = Statement.parse(text, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
+    ReadOnly(dialect, None).judge(statement, read(dialect, statement))

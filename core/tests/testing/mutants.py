@@ -488,11 +488,11 @@ described(
     capabilities=CAN | {Capability.ARRAYS},
 )
 described(
-    "DeclaresAGrammarWithoutAJudge",
-    "an_own_grammar_brings_its_own_validator",
-    says="takes our own judge away",
+    "DeclaresAGrammarThatItLacks",
+    "an_own_grammar_reads_as_declared",
+    says="Dialect.read is not given",
     capabilities=CAN | {Capability.GRAMMAR},
-    judge=None,
+    read=None,
 )
 described(
     "CallsItselfSomethingElse",

@@ -11,8 +11,10 @@ from dragoman import (
     Database,
     Dialect,
     DragomanError,
+    FunctionCall,
     Lexicon,
     Principal,
+    Reading,
     Relation,
     Resolution,
     Rules,
@@ -20,7 +22,7 @@ from dragoman import (
     UnsafeSql,
     WriteDenied,
 )
-from dragoman.validators import ReadOnly, check_text
+from dragoman.validators import ReadOnly, check_text, read
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,7 +62,14 @@ async def check(text: str, target: Database, known: tuple[Relation, ...] = (), d
     async def relations() -> tuple[Relation, ...]:
         return known
 
-    call = Call(principal=Principal(), tool="execute_query", database=target, resolve=resolve, relations=relations)
+    call = Call(
+        principal=Principal(),
+        tool="execute_query",
+        database=target,
+        resolve=resolve,
+        relations=relations,
+        reading=read(dialect, statement(text)),
+    )
     await ReadOnly(dialect, target).check(statement(text), call)
 
 
@@ -69,8 +78,8 @@ REFUSED = [
     ("explain select harm(1)", UnsafeSql, 15, "harm"),
     ("explain delete from t", WriteDenied, 8, "DELETE"),
     ("with a as (select 1) delete from t", WriteDenied, 21, "DELETE"),
-    ("select * from secret", UnsafeSql, None, "secret"),
-    ("select * from main.secret", UnsafeSql, None, "main.secret"),
+    ("select * from secret", UnsafeSql, 14, "secret"),
+    ("select * from main.secret", UnsafeSql, 19, "main.secret"),
     ("select other.abs(1)", UnsafeSql, 13, "other.abs"),
     ("show columns", WriteDenied, 0, "SHOW"),
 ]
@@ -148,11 +157,53 @@ async def test_a_name_that_resolves_to_nothing_counts_as_one_of_the_default_sche
         await check("select * from a", database(schemas=("sales",)), (Relation("a"),))
 
 
-def test_a_dialect_with_its_own_grammar_judges_for_itself():
-    own = Dialect(name="own", contract=1, sqlglot="", capabilities=frozenset({Capability.GRAMMAR}))
-    check_text(own, "select harm(1)")
+def reads_harm(statement: Statement) -> Reading:
+    """A grammar that sees one thing in everything."""
+    return Reading(calls=(FunctionCall("harm", offset=3),))
+
+
+def test_what_a_dialect_s_own_grammar_reads_is_judged_by_the_core():
+    own = Dialect(name="own", contract=1, sqlglot="", capabilities=frozenset({Capability.GRAMMAR}), read=reads_harm)
+    with pytest.raises(UnsafeSql, match="harm") as refusal:
+        check_text(own, "select 1")
+    assert refusal.value.offset == 3
+    check_text(replace(own, rules=Rules(functions=frozenset({"harm"}))), "select 1")
     with pytest.raises(UnsafeSql, match="More than one"):
         check_text(own, "select 1; select 2")
+
+
+def test_a_dialect_that_only_claims_a_grammar_is_read_by_sqlglot():
+    own = Dialect(name="own", contract=1, sqlglot="", capabilities=frozenset({Capability.GRAMMAR}))
+    with pytest.raises(UnsafeSql, match="harm"):
+        check_text(own, "select harm(1)")
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [('select "main.abs"(1)', 7), ('select * from "main"."a.series"(1)', 21), ('select "other.main"."abs"(1)', 20)],
+)
+def test_a_dot_within_a_name_is_no_dot_between_names(text: str, offset: int):
+    with pytest.raises(UnsafeSql) as refusal:
+        check_text(DIALECT, text)
+    assert refusal.value.offset == offset
+
+
+CASTS = [
+    "select a::DECIMAL(10,2), b::varchar(10), cast(c as decimal(10, 2)), cast(d as varchar(5)) from t",
+    "select a :: decimal(10, 2), a::double precision(3), (a)::numeric(1)::decimal(2) from t",
+]
+
+
+@pytest.mark.parametrize("text", CASTS)
+@pytest.mark.parametrize("lexicon", [Lexicon(colon_casts=True), Lexicon(parameters="$")])
+def test_a_type_with_parameters_is_cast_to_and_not_called(text: str, lexicon: Lexicon):
+    check_text(replace(DIALECT, sqlglot="duckdb", lexicon=lexicon), text)
+
+
+@pytest.mark.parametrize("text", ["select a::harm.decimal(1) from t", "select a: :harm(1) from t", "select ::harm(1)"])
+def test_what_only_looks_like_a_cast_is_refused(text: str):
+    with pytest.raises(DragomanError):
+        check_text(replace(DIALECT, sqlglot="duckdb", lexicon=Lexicon(colon_casts=True, marks=":")), text)
 
 
 WORDS = (

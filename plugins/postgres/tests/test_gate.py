@@ -1,11 +1,10 @@
 """The gate by itself: no database is asked."""
 
 import pytest
-from dragoman import Database, DragomanError, InvalidSql, Statement, UnsafeSql, WriteDenied
+from dragoman import Database, DragomanError, InvalidSql, Reading, Statement, UnsafeSql, WriteDenied
 from dragoman.testing.corpus import Case, cases
-from dragoman.validators import ReadOnly, check_text
+from dragoman.validators import ReadOnly, check_text, read
 from dragoman_postgres import walk
-from dragoman_postgres.gate import judge
 from dragoman_postgres.lexicon import LEXICON
 from dragoman_postgres.plugin import plugin
 from dragoman_postgres.rules import allowed
@@ -16,8 +15,12 @@ CASES = cases("any") + cases("postgres")
 DATABASE = Database(name="shop", dialect="postgres")
 
 
-def read(text: str) -> Statement:
-    return Statement.parse(text, sqlglot="postgres", lexicon=LEXICON)
+def judged(text: str, database: Database | None = None) -> Reading:
+    """What a statement reads, once the core has judged it."""
+    statement = Statement.parse(text, sqlglot="postgres", lexicon=LEXICON)
+    reading = read(plugin.dialect, statement)
+    ReadOnly(plugin.dialect, database).judge(statement, reading)
+    return reading
 
 
 def verdict(text: str) -> str:
@@ -34,9 +37,9 @@ def test_the_verdict_is_the_expected_one(case: Case):
 
 
 def test_a_reading_tells_relations_and_functions():
-    reading = judge(read("WITH a AS (SELECT * FROM s.t) SELECT lower(x), pg_catalog.upper(y) FROM a, pg_class"))
-    assert sorted(map(str, reading.relations)) == ["pg_catalog.pg_class", "s.t"]
-    assert sorted(reading.functions) == ["lower", "upper"]
+    reading = judged("WITH a AS (SELECT * FROM s.t) SELECT lower(x), pg_catalog.upper(y) FROM a, pg_class")
+    assert sorted(map(str, reading.names)) == ["pg_catalog.pg_class", "s.t"]
+    assert sorted(reading.functions) == ["lower", "pg_catalog.upper"]
 
 
 REFUSED_AT = [
@@ -52,7 +55,7 @@ REFUSED_AT = [
 @pytest.mark.parametrize(("text", "place"), REFUSED_AT)
 def test_a_refusal_tells_its_place_in_characters(text: str, place: str):
     with pytest.raises(DragomanError) as refused:
-        judge(read(text))
+        judged(text)
     assert refused.value.offset == text.index(place, text.index("x") if place == "x" else 0)
     assert refused.value.suggestion
 
@@ -71,15 +74,15 @@ ALLOWED_BY_CONFIGURATION = [
 @pytest.mark.parametrize(("text", "fields"), ALLOWED_BY_CONFIGURATION)
 def test_configuration_opens_what_it_names_and_nothing_else(text: str, fields: dict[str, frozenset[str]]):
     with pytest.raises(UnsafeSql):
-        judge(read(text), DATABASE)
-    judge(read(text), Database(name="shop", dialect="postgres", **fields))
+        judged(text, DATABASE)
+    judged(text, Database(name="shop", dialect="postgres", **fields))
     with pytest.raises(UnsafeSql):
-        judge(read(text + ", pg_sleep(1)" if " FROM " not in text else text + " WHERE pg_sleep(1) IS NULL"), DATABASE)
+        judged(text + ", pg_sleep(1)" if " FROM " not in text else text + " WHERE pg_sleep(1) IS NULL", DATABASE)
 
 
 def test_the_validator_of_the_core_asks_the_grammar():
     with pytest.raises(WriteDenied):
-        ReadOnly(plugin.dialect, DATABASE).judge(read("WITH a AS (DELETE FROM t RETURNING 1) SELECT * FROM a"))
+        judged("WITH a AS (DELETE FROM t RETURNING 1) SELECT * FROM a", DATABASE)
 
 
 def test_a_construct_nobody_looked_at_is_refused(monkeypatch: pytest.MonkeyPatch):

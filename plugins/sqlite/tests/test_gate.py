@@ -4,13 +4,40 @@ import subprocess
 import sys
 
 import pytest
-from dragoman import Database, DragomanError, InvalidSql, Statement, UnsafeSql, WriteDenied
-from dragoman_sqlite.gate import judge
+from dragoman import Call, Database, DragomanError, InvalidSql, Principal, Reading, Statement, UnsafeSql, WriteDenied
+from dragoman.validators import ReadOnly, read
+from dragoman_sqlite.plugin import plugin
 from dragoman_sqlite.rules import LEXICON
 
 
 def statement(text: str) -> Statement:
     return Statement.parse(text, sqlglot="sqlite", lexicon=LEXICON)
+
+
+def judged(text: str) -> Reading:
+    """What a statement reads, once the core has judged it."""
+    reading = read(plugin.dialect, statement(text))
+    ReadOnly(plugin.dialect, None).judge(statement(text), reading)
+    return reading
+
+
+async def checked(text: str, database: Database) -> Reading:
+    """The same as the gateway does it; the catalog is not asked."""
+
+    async def nothing() -> tuple[()]:
+        raise AssertionError("the catalog was asked")
+
+    reading = read(plugin.dialect, statement(text))
+    call = Call(
+        principal=Principal(),
+        tool="execute_query",
+        database=database,
+        resolve=nothing,  # type: ignore[arg-type]
+        relations=nothing,
+        reading=reading,
+    )
+    await ReadOnly(plugin.dialect, database).check(statement(text), call)
+    return reading
 
 
 RELATIONS = [
@@ -40,7 +67,7 @@ RELATIONS = [
 
 @pytest.mark.parametrize(("text", "names"), RELATIONS)
 def test_relations_are_those_that_are_read(text: str, names: list[str]):
-    assert sorted(str(relation) for relation in judge(statement(text)).relations) == names
+    assert sorted(str(relation) for relation in judged(text).names) == names
 
 
 FUNCTIONS = [
@@ -55,7 +82,7 @@ FUNCTIONS = [
 
 @pytest.mark.parametrize(("text", "names"), FUNCTIONS)
 def test_functions_are_those_that_are_called(text: str, names: set[str]):
-    assert set(judge(statement(text)).functions) == names
+    assert set(judged(text).functions) == names
 
 
 REFUSED = [
@@ -77,11 +104,11 @@ REFUSED = [
 @pytest.mark.parametrize(("text", "kind"), REFUSED)
 def test_what_is_no_harmless_query_is_refused(text: str, kind: type[DragomanError]):
     with pytest.raises(kind) as refusal:
-        judge(statement(text))
+        judged(text)
     assert refusal.value.offset is not None
 
 
-def test_configuration_opens_and_closes_what_it_names():
+async def test_configuration_opens_and_closes_what_it_names():
     shop = Database(
         name="x",
         dialect="sqlite",
@@ -89,20 +116,20 @@ def test_configuration_opens_and_closes_what_it_names():
         allow_functions=frozenset({"Evil"}),
         allow_relations=frozenset({"sqlite_dbpage"}),
     )
-    assert judge(statement("SELECT evil(1) FROM sqlite_dbpage, MAIN.t"), shop).functions == ("evil",)
+    assert (await checked("SELECT evil(1) FROM sqlite_dbpage, MAIN.t", shop)).functions == ("evil",)
     with pytest.raises(UnsafeSql, match="schema"):
-        judge(statement("SELECT * FROM other.t"), shop)
+        await checked("SELECT * FROM other.t", shop)
 
 
 def test_a_query_is_parsed_and_not_compiled():
     windows = ", ".join(f"sum(x) OVER (ORDER BY x + {number})" for number in range(1000))
-    assert judge(statement(f"SELECT {windows} FROM t")).functions == ("sum",)
+    assert judged(f"SELECT {windows} FROM t").functions == ("sum",)
 
 
 @pytest.mark.parametrize(("text", "offset"), [("SELECT 'é', FROM t", 12), ("SELECT ?, FROM t", 10), ("SELECT (", 8)])
 def test_a_refusal_of_the_grammar_tells_the_place(text: str, offset: int):
     with pytest.raises(InvalidSql) as refusal:
-        judge(statement(text))
+        judged(text)
     assert refusal.value.offset == offset
 
 

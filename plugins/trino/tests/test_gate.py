@@ -3,10 +3,9 @@
 import time
 
 import pytest
-from dragoman import Call, Database, DragomanError, Principal, Resolution, Statement, UnsafeSql, WriteDenied
+from dragoman import Call, Database, DragomanError, Principal, Reading, Resolution, Statement, UnsafeSql, WriteDenied
 from dragoman.testing.corpus import Case, cases
-from dragoman.validators import ReadOnly, check_text
-from dragoman_trino.gate import TrinoGate, judge
+from dragoman.validators import ReadOnly, check_text, read
 from dragoman_trino.grammar import Statements
 from dragoman_trino.grammar.tokens import tokens
 from dragoman_trino.lexicon import LEXICON
@@ -19,8 +18,15 @@ CASES = cases("any") + cases("trino")
 LAKE = Database(name="lake", dialect="trino", database="tpch", schema="tiny")
 
 
-def read(text: str) -> Statement:
+def statement(text: str) -> Statement:
     return Statement.parse(text, sqlglot="trino", lexicon=LEXICON)
+
+
+def judged(text: str, database: Database | None = None) -> Reading:
+    """What a statement reads, once the core has judged it."""
+    reading = read(plugin.dialect, statement(text))
+    ReadOnly(plugin.dialect, database).judge(statement(text), reading)
+    return reading
 
 
 def verdict(text: str) -> str:
@@ -40,10 +46,15 @@ async def checked(text: str, database: Database) -> None:
     async def relations() -> tuple[()]:
         raise AssertionError("the catalog was asked")
 
-    call = Call(principal=Principal(), tool="execute_query", database=database, resolve=resolve, relations=relations)
-    statement = read(text)
-    await ReadOnly(plugin.dialect, database).check(statement, call)
-    await TrinoGate(database).check(statement, call)
+    call = Call(
+        principal=Principal(),
+        tool="execute_query",
+        database=database,
+        resolve=resolve,
+        relations=relations,
+        reading=read(plugin.dialect, statement(text)),
+    )
+    await ReadOnly(plugin.dialect, database).check(statement(text), call)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -100,8 +111,8 @@ READINGS = [
 
 @pytest.mark.parametrize(("text", "relations", "functions"), READINGS)
 def test_a_reading_tells_relations_and_functions(text: str, relations: str, functions: str):
-    reading = judge(read(text))
-    assert sorted(map(str, reading.relations)) == relations.split()
+    reading = judged(text)
+    assert sorted(map(str, reading.names)) == relations.split()
     assert sorted(reading.functions) == functions.split()
 
 
@@ -119,7 +130,7 @@ REFUSED_AT = [
 @pytest.mark.parametrize(("text", "place"), REFUSED_AT)
 def test_a_refusal_tells_its_place_and_what_to_do(text: str, place: str):
     with pytest.raises(DragomanError) as refused:
-        judge(read(text))
+        judged(text)
     assert refused.value.offset == text.index(place)
     assert refused.value.suggestion
 
@@ -220,7 +231,7 @@ async def test_a_schema_alone_is_of_any_catalog_when_the_session_has_none():
 
 def test_writes_are_told_apart_from_mistakes():
     with pytest.raises(WriteDenied):
-        ReadOnly(plugin.dialect, LAKE).judge(read("EXECUTE IMMEDIATE 'SELECT 1'"))
+        judged("EXECUTE IMMEDIATE 'SELECT 1'", LAKE)
     assert verdict("SELEKT 1") == "INVALID_SQL"
 
 
@@ -340,7 +351,7 @@ CALLS = [
     (case.sql, call.offset)
     for case in CASES
     if case.allow
-    for reader in [Statements(read(case.sql).text)]
+    for reader in [Statements(statement(case.sql).text)]
     for call in reader.read().calls
 ]
 

@@ -12,8 +12,9 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.failures import Source, located
 from dragoman.gateway.resolving import Resolver
 from dragoman.model import Database, Principal, Relation
+from dragoman.reading import Reading
 from dragoman.sql import Statement
-from dragoman.validators import ReadOnly
+from dragoman.validators import ReadOnly, read
 
 REMEMBERED = 1024
 """Verdicts kept per database, the least recently used forgotten first."""
@@ -67,7 +68,11 @@ class Judge:
 
     async def relations(self, statement: Statement) -> tuple[Relation, ...]:
         """Return the relations a statement names, as the catalog knows them; one it does not know stays as written."""
-        return await self._resolver.relations(statement)
+        return await self._resolver.relations(self._read(statement))
+
+    def _read(self, statement: Statement) -> Reading:
+        with self._source.ours("Dialect.read"):
+            return read(self._dialect, statement)
 
     async def _holds(self, verdict: _Verdict) -> bool:
         for validator, state in zip(self._changing, verdict.states, strict=True):
@@ -81,6 +86,7 @@ class Judge:
 
     async def _checked(self, sql: str, tool: str, principal: Principal) -> _Verdict:
         statement = Statement.parse(sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
+        reading = self._read(statement)
         version: int | None = None
 
         async def look() -> None:
@@ -90,13 +96,20 @@ class Judge:
 
         async def resolve() -> Resolution:
             await look()
-            return await self._resolver.resolution(statement)
+            return await self._resolver.resolution(statement, reading)
 
         async def relations() -> tuple[Relation, ...]:
             await look()
-            return await self._resolver.relations(statement)
+            return await self._resolver.relations(reading)
 
-        call = Call(principal=principal, tool=tool, database=self._database, resolve=resolve, relations=relations)
+        call = Call(
+            principal=principal,
+            tool=tool,
+            database=self._database,
+            resolve=resolve,
+            relations=relations,
+            reading=reading,
+        )
         states: list[object] = []
         for validator in self._validators:
             if validator in self._changing:

@@ -9,6 +9,7 @@ from dragoman.catalog import Catalog
 from dragoman.dialect import Dialect, Resolution
 from dragoman.errors import DragomanError, NotFound, UnsafeSql
 from dragoman.model import Database, Relation, Table
+from dragoman.reading import Reading
 from dragoman.sql import Statement
 from dragoman.validators import inner_query
 
@@ -25,16 +26,16 @@ class Resolver:
         self._database = database
         self._catalog = catalog
 
-    async def resolution(self, statement: Statement) -> Resolution:
+    async def resolution(self, statement: Statement, reading: Reading) -> Resolution:
         """Relations and columns; what the catalog does not know stays as written."""
         from dragoman.sql.columns import touched_columns  # sqlglot is slow to import
 
-        statement = inner_query(statement, self._dialect.rules)
+        statement = inner_query(statement, self._dialect.loaded_rules)
         tables = await self._tables(statement.relations())
-        if self._dialect.judge:
+        if self._dialect.read:
             # What only the dialect's own grammar sees is read wholly.
             seen = set(_named(tables))
-            more = (await self._tables(self._judged(statement))).items()
+            more = (await self._tables(reading.names)).items()
             tables |= {written: table for written, table in more if _name(written, table) not in seen}
         return Resolution(
             relations=_named(tables),
@@ -43,15 +44,9 @@ class Resolver:
             unlisted=tuple(_name(written, table) for written, table in tables.items() if not table or table.system),
         )
 
-    async def relations(self, statement: Statement) -> tuple[Relation, ...]:
-        """The relations alone, by the dialect's own grammar where it has one: no other parser is asked."""
-        return _named(await self._tables(self._judged(statement)))
-
-    def _judged(self, statement: Statement) -> Sequence[Relation]:
-        judge = self._dialect.judge
-        if judge:
-            return judge(statement, self._database).relations
-        return inner_query(statement, self._dialect.rules).relations()
+    async def relations(self, reading: Reading) -> tuple[Relation, ...]:
+        """The relations alone, as the dialect's own grammar read them where it has one."""
+        return _named(await self._tables(reading.names))
 
     # From names to what the catalog knows
 
@@ -62,7 +57,7 @@ class Resolver:
         """What the catalog knows under a name of which only the dialect's own grammar can say whether it was quoted."""
         schema = ".".join(self._dialect.quote(part) for part in (written.catalog, written.schema) if part) or None
         quoted = self._dialect.quote(written.name)
-        names = (quoted,) if self._dialect.judge else dict.fromkeys((quoted, written.name))
+        names = (quoted,) if self._dialect.read else dict.fromkeys((quoted, written.name))
         found = {table.relation: table for name in names if (table := await self._find(name, schema))}
         if len(found) > 1:
             raise UnsafeSql(

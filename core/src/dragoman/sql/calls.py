@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from dragoman.reading import FunctionCall, schema_of
 from dragoman.sql.text import Token
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionCall:
-    """A call: the name in lower case, with its schema when one was written, and where it stands."""
-
-    name: str
-    offset: int
-
 
 # Words of the grammar that may stand before a parenthesis without calling anything. Words that name both (replace,
 # left, if, ...) are left out: as functions they are on the dialects' lists.
@@ -43,11 +34,21 @@ def unquote(token: Token) -> str:
 
 
 def _is_type(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the word at `index` ends a type: one word after AS, or the last of several type words after it."""
+    """Whether the word at `index` ends a type: one word after AS or ::, or the last of several type words after it."""
     before = index - 1
     while before > 0 and tokens[before].text.lower() in _TYPE_WORDS:
         before -= 1
-    return before >= 0 and tokens[before].kind == "word" and tokens[before].text.lower() == "as"
+    if before < 0:
+        return False
+    return _is_cast(tokens, before) or (tokens[before].kind == "word" and tokens[before].text.lower() == "as")
+
+
+def _is_cast(tokens: Sequence[Token], index: int) -> bool:
+    """Whether `::` ends at `index`: one mark or two, as the lexicon has it."""
+    mark = tokens[index]
+    if mark.text != ":" or index == 0:
+        return mark.text == "::"
+    return tokens[index - 1].text == ":" and tokens[index - 1].end == mark.start
 
 
 def type_tails(tokens: Sequence[Token]) -> list[Token]:
@@ -66,11 +67,11 @@ def type_tails(tokens: Sequence[Token]) -> list[Token]:
 
 def _qualified(tokens: Sequence[Token], index: int) -> FunctionCall:
     """The call whose last name stands at `index`, with the names and dots before it."""
-    parts, first = [unquote(tokens[index])], index
+    parts, first = [unquote(tokens[index]).lower()], index
     while first >= 2 and tokens[first - 1].text == "." and tokens[first - 2].kind in {"word", "name", "string"}:
         first -= 2
-        parts.insert(0, unquote(tokens[first]))
-    return FunctionCall(".".join(parts).lower(), tokens[index].start)
+        parts.insert(0, unquote(tokens[first]).lower())
+    return FunctionCall(parts[-1], schema_of(parts), tokens[index].start)
 
 
 def written_calls(tokens: Sequence[Token]) -> list[FunctionCall]:

@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from dragoman.errors import InvalidSql
 from dragoman.model import Relation
-from dragoman.sql.calls import SYNTAX, FunctionCall
+from dragoman.reading import FunctionCall, schema_of
+from dragoman.sql.calls import SYNTAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,14 @@ class Facts:
 
     `effect`: the first thing that makes it more than a query. `calls`: functions under the names they are written with;
     operators and literals are none. `aliases`: where aliases with columns stand, `t(a, b)`, which look like calls.
-    `relations`: as written, once each, without those WITH defines. `table_calls`: where calls stand that are relations.
+    `relations`: as written, and where they first stand, without those WITH defines. `table_calls`: where calls stand
+    that are relations.
     """
 
     effect: Effect | None = None
     calls: list[FunctionCall] = field(default_factory=list[FunctionCall])
     aliases: set[int] = field(default_factory=set[int])
-    relations: dict[Relation, None] = field(default_factory=dict[Relation, None])
+    relations: dict[Relation, int | None] = field(default_factory=dict[Relation, int | None])
     table_calls: set[int] = field(default_factory=set[int])
 
 
@@ -79,7 +81,7 @@ def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts) -> None:
     if isinstance(node, (exp.Table, exp.In)):
         relation = _relation(node, defined)
         if relation:
-            facts.relations[relation] = None
+            facts.relations.setdefault(relation, offset_of(node.args["field"] if isinstance(node, exp.In) else node))
     elif isinstance(node, exp.Func):
         call = _call(node, text)
         if call:
@@ -100,10 +102,10 @@ def _note_table_call(node: exp.Table, text: str, facts: Facts, functions: frozen
     arguments = node.this.expressions
     call = _call(node.this, text)
     # What such a table takes is a search, a text: anything else is a function.
-    if call and 1 <= len(arguments) <= 2 and not arguments[0].is_number and call.name not in functions:
-        name = node.this.name if isinstance(node.this, exp.Anonymous) else call.name.rpartition(".")[2]
-        facts.relations[Relation(name, node.db or None, node.catalog or None)] = None
-        facts.table_calls.add(call.offset)
+    if call and 1 <= len(arguments) <= 2 and not arguments[0].is_number and call.dotted not in functions:
+        name = node.this.name if isinstance(node.this, exp.Anonymous) else call.name
+        facts.relations.setdefault(Relation(name, node.db or None, node.catalog or None), call.offset)
+        facts.table_calls.add(call.offset or 0)
 
 
 def offset_of(node: exp.Expr) -> int | None:
@@ -135,21 +137,21 @@ def _call(node: exp.Func, text: str) -> FunctionCall | None:
         known = not isinstance(node, exp.Anonymous)
         if known and written.lower() in SYNTAX and not isinstance(node.parent, exp.Dot):
             return None
-        return FunctionCall(_dotted(node, written.strip("\"'`[]").lower()), start)
+        return FunctionCall(written.strip("\"'`[]").lower(), _schema(node), start)
     if isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
-        return FunctionCall(_dotted(node, node.name.lower()), offset_of(node) or 0)
+        return FunctionCall(node.name.lower(), _schema(node), offset_of(node) or 0)
     return None
 
 
-def _dotted(node: exp.Expr, name: str) -> str:
-    """`name` with the names before it, when the call is the right side of dots."""
+def _schema(node: exp.Expr) -> str | None:
+    """The names before a call's, when it is the right side of dots."""
     parent = node.parent
+    before: list[str] = []
     if isinstance(parent, exp.Dot) and parent.expression is node:
-        before = parent.this.find_all(exp.Identifier) if parent.this else ()
-        return ".".join([*(part.name.lower() for part in before), name])
-    if isinstance(parent, exp.Table) and parent.this is node:
-        return ".".join([*(part.lower() for part in (parent.catalog, parent.db) if part), name])
-    return name
+        before = [part.name.lower() for part in parent.this.find_all(exp.Identifier)] if parent.this else []
+    elif isinstance(parent, exp.Table) and parent.this is node:
+        before = [part.lower() for part in (parent.catalog, parent.db) if part]
+    return schema_of([*before, ""])
 
 
 # Relations

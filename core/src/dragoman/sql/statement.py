@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dragoman.model import Relation
+from dragoman.reading import FunctionCall
 from dragoman.sql import text as texts
-from dragoman.sql.calls import FunctionCall, verbs, written_calls
+from dragoman.sql.calls import verbs, written_calls
 from dragoman.sql.lexicon import Lexicon
 
 if TYPE_CHECKING:
@@ -91,11 +92,11 @@ class Statement:
         facts = self.facts
         found = {call.offset: call for call in facts.calls}
         found |= {call.offset: call for call in self.written_calls if call.offset not in facts.aliases}
-        return tuple(found[offset] for offset in sorted(found))
+        return tuple(call for _, call in sorted(found.items(), key=lambda each: each[0] or 0))
 
     def functions(self) -> tuple[str, ...]:
         """The names of the functions it calls, lower case and dotted as written. Raises `InvalidSql`."""
-        return tuple(dict.fromkeys(call.name for call in self.calls))
+        return tuple(dict.fromkeys(call.dotted for call in self.calls))
 
     def relations(self) -> tuple[Relation, ...]:
         """The relations it names, as written, without those that WITH defines. Raises `InvalidSql`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Awaitable
 from typing import Any
 
@@ -16,6 +17,7 @@ from dragoman.sql import Statement
 from dragoman.testing import sample
 from dragoman.testing.base import PROMPT, OpenDatabase, Suite, unexpected
 from dragoman.testing.tiers import capability, required
+from dragoman.validators import read
 
 QUERY = f"SELECT t.id, t.title FROM {sample.TRACK} t JOIN {sample.GENRE} g ON g.id = t.genre_id"
 
@@ -68,14 +70,25 @@ class CapabilityCases(Suite):
         raise AssertionError("describe of a query over an unknown table must be TABLE_NOT_FOUND, as running it is.")
 
     @capability(Capability.GRAMMAR)
-    async def test_an_own_grammar_brings_its_own_validator(self, gateway: Gateway, dialect: Dialect) -> None:
+    def test_an_own_grammar_reads_as_declared(self, dialect: Dialect) -> None:
         if Capability.GRAMMAR not in dialect.capabilities:
+            assert dialect.read is None, "Dialect.read is given and Capability.GRAMMAR is not declared."
             return
-        validators = gateway.plugins.open(gateway.database().config).validators
-        assert dialect.judge or validators, (
-            "Capability.GRAMMAR is declared, which takes our own judge away, and neither Dialect.judge nor a validator"
-            " is given."
+        assert dialect.read, "Capability.GRAMMAR is declared, and Dialect.read is not given: sqlglot reads."
+        query = f"SELECT t.id, abs(t.id) FROM {sample.TRACK} AS t WHERE 1 = 2 OR t.id IN (SELECT 1)"
+        reading = read(dialect, Statement.parse(query, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))
+        assert pickle.loads(pickle.dumps(reading)) == reading, "A reading must come back from a pickle as it was."
+        assert pickle.loads(pickle.dumps(dialect.read)) is dialect.read, (
+            "Dialect.read must be a function of a module: another process may have to run it."
         )
+        assert [(each.relation.name.lower(), each.offset) for each in reading.relations] == [
+            (sample.TRACK, query.index(sample.TRACK))
+        ], f"The query reads {sample.TRACK} alone; Dialect.read told {reading.relations}."
+        assert [(call.name, call.offset) for call in reading.calls if call.kind in {"call", "function"}] == [
+            ("abs", query.index("abs"))
+        ], f"The query calls abs alone; Dialect.read told {reading.calls}."
+        wrong = read(dialect, Statement.parse("SELECT FROM WHERE", sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))
+        assert wrong.refusal, "Dialect.read must refuse what is no query: it told none of SELECT FROM WHERE."
 
     @required
     def test_the_dialect_answers_to_its_name(self, gateway: Gateway, dialect: Dialect) -> None:

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from dragoman import (
     Call,
     Database,
     DragomanError,
+    FunctionCall,
     InvalidSql,
+    Named,
     Reading,
+    Refusal,
     Relation,
     Statement,
-    TableNotFound,
     UnsafeSql,
     Validator,
     WriteDenied,
 )
 
 from dragoman_postgres.rules import allowed
-from dragoman_postgres.userland import NOTHING, Reader, Remembered, Userland
-from dragoman_postgres.walk import Walk
+from dragoman_postgres.userland import Reader, Remembered, Userland
+from dragoman_postgres.walk import Places, Walk
 
 _WORD = re.compile(r"[a-zA-Z_]+")
 _READ_ONLY = "Only queries are run here: SELECT, VALUES, TABLE, and WITH in front of them."
 LONGEST_NAME = 63
 """Bytes of an identifier (PostgreSQL's NAMEDATALEN - 1)."""
 _LONG_OPERATOR = re.compile(rf"[-+*/<>=~!@#%^&|`?]{{{LONGEST_NAME + 1}}}")
+_CALLED = frozenset({"function", "syntax"})
 _FALSE = frozenset({"false", "off", "0"})
 # Of EXPLAIN; what runs the query (ANALYZE) must be switched off if it is there.
 _EXPLAIN_OPTIONS = frozenset(
@@ -38,29 +41,19 @@ _EXPLAIN_OPTIONS = frozenset(
 )
 
 _pgparse: Any = import_module("pgparse")  # it has no types
-_walks: WeakKeyDictionary[Statement, Walk] = WeakKeyDictionary()
 
 
-def judge(statement: Statement, database: Database | None = None) -> Reading:
-    """Return what a statement reads and calls; its configuration's `allow_functions` and `allow_relations` count.
-
-    Raises `WriteDenied` for what is no query, `UnsafeSql` for a query through what the rules do not list, `InvalidSql`
-    for what PostgreSQL cannot parse. No database is asked.
-    """
-    walk = _walked(statement, database)
-    return Reading(tuple(walk.relations), tuple(walk.functions))
-
-
-def _walked(statement: Statement, database: Database | None) -> Walk:
-    if statement not in _walks:
-        walk = Walk(database)
+def read(statement: Statement) -> Reading:
+    """Return what a query, EXPLAIN of one, or SHOW of a setting names; what was read before something was refused."""
+    walk, refusal = Walk(), None
+    places = _in_characters(statement.text)
+    try:
         _check_operators(statement)
-        try:
-            _judge(statement.text, walk)
-        except DragomanError as error:
-            raise _in_characters(error, statement.text) from None
-        _walks[statement] = walk
-    return _walks[statement]
+        _walk(statement.text, walk)
+    except DragomanError as error:
+        refusal = Refusal.of(error)
+        refusal = refusal._replace(offset=places(refusal.offset))
+    return walk.found(places, refusal)
 
 
 def _check_operators(statement: Statement) -> None:
@@ -80,45 +73,43 @@ def _check_operators(statement: Statement) -> None:
 class PostgresGate(Validator):
     """What only the catalog can tell: what the users of the database have made of the names a statement uses."""
 
-    def __init__(self, database: Database, reader: Reader | None = None) -> None:
-        self._database = database
+    def __init__(self, database: Database, reader: Reader) -> None:
         self._functions = frozenset(name.lower() for name in database.allow_functions)
         self._relations = frozenset(name.lower() for name in database.allow_relations)
-        self._userland = (
-            Remembered(reader, database.catalog_ttl, foreign=database.allow_foreign_tables) if reader else None
-        )
+        self._userland = Remembered(reader, database.catalog_ttl, foreign=database.allow_foreign_tables)
 
     async def state(self) -> object:
         """Return what the users of the database have made. Raises what the connection raises."""
-        return await self._userland.get() if self._userland else None
+        return await self._userland.get()
 
     async def check(self, statement: Statement, call: Call) -> None:
-        """Raise `WriteDenied`, `UnsafeSql` or `InvalidSql` for anything but an allowed query."""
-        walk = _walked(statement, self._database)
-        made = await self._userland.get() if self._userland else NOTHING
+        """Raise `UnsafeSql` for what the users of the database made, or may have."""
+        reading = call.reading
+        made = await self._userland.get()
         relations: tuple[Relation, ...] = ()
-        if walk.relations and (self._database.schemas or made.relation or made.binding):
+        if reading.relations and (made.relation or made.binding):
             relations = await call.relations()
-        self._check_names(
-            walk, made, bound=not (made.binding.isdisjoint(relations) and walk.types.isdisjoint(made.binding_type))
-        )
+        self._check_names(reading, made, relations)
         self._check_active(relations, made)
-        self._check_schemas(relations)
 
-    def _check_names(self, walk: Walk, made: Userland, *, bound: bool) -> None:
+    def _check_names(self, reading: Reading, made: Userland, relations: Iterable[Relation]) -> None:
+        types = self._names(reading.types)
+        bound = not (made.binding.isdisjoint(relations) and types.isdisjoint(made.binding_type))
         more = made.bound if bound else frozenset[str]()
-        singles = walk.singles | walk.attributes if walk.calls_in_from else walk.singles
+        called = self._names(call for call in reading.calls if call.kind in _CALLED)
+        attributes = {call.name for call in reading.calls if call.kind == "attribute"}
+        fields = {call.name for call in reading.calls if call.kind == "field"}
         used = {
-            "function": (walk.plain & (made.function | more), "Write pg_catalog.name() for the system's own."),
+            "function": (called & (made.function | more), "Write pg_catalog.name() for the system's own."),
             "operator": (
-                walk.operators & (made.operator | more),
+                self._names(reading.operators) & (made.operator | more),
                 "Write OPERATOR(pg_catalog.name) for the system's own.",
             ),
             "function, called as a column,": (
-                (singles & made.single) | (walk.attributes & made.attribute),
+                (fields & made.single) | (attributes & made.attribute),
                 "Name the columns of the table, or rename them in a subquery.",
             ),
-            "cast to the type": (walk.types & made.type, "Leave the cast out."),
+            "cast to the type": (types & made.type, "Leave the cast out."),
         }
         for kind, (names, suggestion) in used.items():
             for name in sorted(names - self._functions):
@@ -126,6 +117,12 @@ class PostgresGate(Validator):
                     f"The {kind} {name} may be one that users of this database made, which nobody has looked at.",
                     suggestion=f"{suggestion} Its operator can allow it with allow_functions.",
                 )
+
+    def _names(self, named: Iterable[Named | FunctionCall]) -> frozenset[str]:
+        """The names, without schema, of what may be the users' and is not allowed by its whole name."""
+        return frozenset(
+            each.name for each in named if each.schema != "pg_catalog" and each.dotted not in self._functions
+        )
 
     def _check_active(self, relations: Iterable[Relation], made: Userland) -> None:
         for relation in relations:
@@ -136,25 +133,8 @@ class PostgresGate(Validator):
                     " tables with allow_foreign_tables.",
                 )
 
-    def _check_schemas(self, relations: Iterable[Relation]) -> None:
-        schemas = self._database.schemas
-        for relation in relations:
-            if not schemas or relation.schema in schemas or str(relation).lower() in self._relations:
-                continue
-            if relation.schema is None:
-                # The catalog does not know it, so where the server would find it cannot be told.
-                raise TableNotFound(
-                    f"There is no relation {relation} in the schemas that are open to queries.",
-                    suggestion="Use list_tables to see what is there.",
-                    identifier=relation.name,
-                )
-            raise UnsafeSql(
-                f"The relation {relation} is not in a schema that is open to queries.",
-                suggestion=f"Query relations of {', '.join(schemas)}.",
-            )
 
-
-def _judge(text: str, walk: Walk) -> None:
+def _walk(text: str, walk: Walk) -> None:
     tree = _parsed(text)
     if len(tree) != 1:
         raise UnsafeSql("Several statements were sent.", suggestion="Send one at a time.") if tree else _empty()
@@ -232,8 +212,9 @@ def _value(option: dict[str, Any]) -> str:
     return str(value.get("ival", 0)) if kind == "Integer" else str(value.get("boolval", False)).lower()
 
 
-def _in_characters(error: DragomanError, text: str) -> DragomanError:
-    """The error with its offset in characters: the grammar counts bytes."""
-    if error.offset is not None:
-        error.offset = len(text.encode()[: error.offset].decode(errors="ignore"))
-    return error
+def _in_characters(text: str) -> Places:
+    """What turns an offset in bytes, which the grammar counts, to one in characters."""
+    if text.isascii():
+        return lambda offset: offset
+    starts = [place for place, byte in enumerate(text.encode()) if byte & 0xC0 != 0x80]
+    return lambda offset: None if offset is None else bisect_left(starts, offset)

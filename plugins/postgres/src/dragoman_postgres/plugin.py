@@ -9,12 +9,13 @@ from typing import Any
 from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
 
 from dragoman_postgres.executor import PostgresExecutor
-from dragoman_postgres.gate import PostgresGate, judge
+from dragoman_postgres.gate import PostgresGate, read
 from dragoman_postgres.inspector import PostgresInspector
 from dragoman_postgres.lexicon import LEXICON
 from dragoman_postgres.options import Options
 from dragoman_postgres.pool import Connections
 from dragoman_postgres.reserved import RESERVED
+from dragoman_postgres.rules import rules
 
 CATALOG_CONNECTIONS = 2
 """Connections for reading the catalog: callers' slow queries must not keep others from looking around."""
@@ -50,13 +51,15 @@ class PostgresPlugin(DialectPlugin):
         driver="asyncpg",
         capabilities=CAPABILITIES,
         lexicon=LEXICON,
+        rules=rules,
         options=Options,
         placeholder="$1",
         folding="lower",
         reserved=RESERVED,
         default_schema="public",
+        search_path=True,
         rewrite=_rewrite,
-        judge=judge,
+        read=read,
     )
 
     @hookimpl

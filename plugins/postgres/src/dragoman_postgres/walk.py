@@ -7,16 +7,27 @@ listed below is refused, so that a later grammar cannot bring in what nobody has
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from difflib import get_close_matches
+from collections.abc import Callable
 from typing import Any
 
-from dragoman import Database, Relation, UnsafeSql, WriteDenied
+from dragoman import (
+    CallKind,
+    FunctionCall,
+    Named,
+    NamedRelation,
+    Reading,
+    Refusal,
+    Relation,
+    UnsafeSql,
+    WriteDenied,
+    schema_of,
+)
 
 from dragoman_postgres.rules import allowed
 from dragoman_postgres.samples import Samples
 
 Names = frozenset[str]
+Name = tuple[str, str | None]
 Node = dict[str, Any]
 
 # Nodes and fields that are walked through: expressions, clauses and what joins them.
@@ -59,33 +70,30 @@ _WORDS = {
     "DeleteStmt": "DELETE",
     "MergeStmt": "MERGE",
 }
-_BY_OPERATORS = "Write OPERATOR(pg_catalog.name) or the plain operator. Its operator can allow it with allow_functions."
+# Functions that may be harmless with just some arguments.
+FORMED = frozenset({"ts_rewrite", "current_setting", "pg_input_is_valid", "pg_input_error_info"})
+Places = Callable[[int | None], int | None]
 
 
 class Walk:
-    """One walk over one query, and what it found, as written, in no particular order.
+    """One walk over one query, and what it found: names as the server takes them, with offsets in bytes.
 
-    `plain` and `operators`: the functions and operators that may be others than pg_catalog's, by what is written;
-    `attributes`: the b of a.b; `singles`: that of (a).b; with a function in FROM, a.b counts as that too. `types`:
-    what is cast to.
+    `calls` by name and kind, but those whose arguments count, which are `formed`. With a function in FROM, a.b may be a
+    field of any value, as (a).b is.
     """
 
-    def __init__(self, database: Database | None) -> None:
+    def __init__(self) -> None:
         self._rules = allowed()
-        self._functions = _lower(database.allow_functions if database else ())
-        self._open = _lower(database.allow_relations if database else ())
-        self._names: Names = frozenset()
         self._scopes: list[tuple[Node, Names]] = []
         self._waiting: list[Node] = []
-        self.relations: dict[Relation, None] = {}
-        self.functions: dict[str, None] = {}
-        self.plain: set[str] = set()
-        self.operators: set[str] = set()
-        self.attributes: set[str] = set()
-        self.singles: set[str] = set()
-        self.types: set[str] = set()
-        self.calls_in_from = False
+        self._names: Names = frozenset()
         self._samples = Samples()
+        self._calls_in_from = False
+        self._calls: dict[tuple[str, str | None, CallKind], int | None] = {}
+        self._formed: list[FunctionCall] = []
+        self._operators: dict[Name, int | None] = {}
+        self._types: dict[Name, int | None] = {}
+        self._relations: dict[Relation, int | None] = {}
 
     def run(self, query: Node) -> None:
         """Walk through a SELECT. Raises `WriteDenied` or `UnsafeSql`, with offsets in bytes."""
@@ -94,6 +102,23 @@ class Walk:
             node, self._names = self._scopes.pop()
             self._enter(node)
         self._samples.check()
+
+    def found(self, places: Places, refusal: Refusal | None) -> Reading:
+        """Return what was found so far; `places` turns offsets in bytes to characters."""
+        calls = self._calls
+        if self._calls_in_from:
+            attributes = [(name, offset) for (name, _, kind), offset in calls.items() if kind == "attribute"]
+            calls |= {(name, None, "field"): offset for name, offset in attributes}
+        return Reading(
+            relations=tuple(NamedRelation(relation, places(offset)) for relation, offset in self._relations.items()),
+            calls=(
+                *(FunctionCall(name, schema, places(offset), kind) for (name, schema, kind), offset in calls.items()),
+                *(call._replace(offset=places(call.offset)) for call in self._formed),
+            ),
+            operators=tuple(Named(*name, places(offset)) for name, offset in self._operators.items()),
+            types=tuple(Named(*name, places(offset)) for name, offset in self._types.items()),
+            refusal=refusal,
+        )
 
     def _enter(self, node: Node) -> None:
         """Walk through what sees the same names."""
@@ -141,83 +166,41 @@ class Walk:
     # Steps: what is checked when a key is met.
 
     def relation(self, node: Node, key: str) -> None:
-        """Check a relation and keep it, unless it is a name that WITH defines."""
+        """Keep a relation, unless it is a name that WITH defines."""
         var = node[key]
-        name, schema = var["relname"], var.get("schemaname")
+        name, schema, offset = var["relname"], var.get("schemaname"), var.get("location")
         if schema is None and name in self._names:
             return
         if schema is None and (f"pg_catalog.{name}" in self._rules.relations or name.startswith("pg_")):
             # The system's schema is searched before any other.
             schema = "pg_catalog"
-        self._check_relation(name, schema, var.get("location"))
-        self._samples.relation(f"{schema}.{name}", var.get("location"))
-        self.relations[Relation(name, schema, var.get("catalogname"))] = None
-
-    def _check_relation(self, name: str, schema: str | None, offset: int | None) -> None:
-        dotted = f"{schema or 'public'}.{name}"
-        if dotted in self._open or (schema in (None, "pg_catalog") and name in self._open):
-            return
-        system = schema in ("pg_catalog", "information_schema")
-        if self._rules.is_secret(dotted) or (system and dotted not in self._rules.relations):
-            raise UnsafeSql(
-                f"The relation {dotted if schema else name} is not open to queries.",
-                suggestion="Query what list_tables shows. Its operator can allow it with allow_relations.",
-                offset=offset,
-            )
+        self._samples.relation(f"{schema}.{name}", offset)
+        self._relations.setdefault(Relation(name, schema, var.get("catalogname")), offset)
 
     def function(self, node: Node, key: str) -> None:
-        """Check a call by name."""
+        """Keep a call."""
         call = node[key]
-        *qualifiers, name = _strings(call["funcname"])
-        schema = qualifiers[-1] if qualifiers else None
-        dotted = f"{schema}.{name}" if schema else name
-        self.functions[dotted.removeprefix("pg_catalog.")] = None
-        if schema != "pg_catalog" and dotted not in self._functions:
-            self.plain.add(name)
-        if not self._may_call(schema, name, dotted) and not self._is_harmless(name, call.get("args", ())):
-            raise UnsafeSql(
-                f"The function {dotted} is not on the list of functions known to be harmless.",
-                suggestion=self._instead_of(name),
-                offset=call.get("location"),
-            )
+        name, schema = _named(call["funcname"])
+        if name in FORMED:
+            self._keep_with_arguments(name, schema, call)
+        else:
+            self._calls.setdefault((name, schema, "function"), call.get("location"))
 
-    def _may_call(self, schema: str | None, name: str, dotted: str) -> bool:
-        rules = self._rules
-        return (
-            (schema in (None, "pg_catalog") and name in rules.functions)
-            or (schema in (None, *_usual(name, rules.functions)) and name in rules.extension_functions)
-            or dotted in rules.qualified
-            or dotted in self._functions
-            or (schema == "public" and name in self._functions)
-        )
-
-    def _is_harmless(self, name: str, arguments: list[Any]) -> bool:
-        """Whether a refused name is harmless with just these arguments."""
-        if name == "ts_rewrite":  # with two, the second is a query given as text
-            return len(arguments) == 3
-        if name == "current_setting" and arguments:
-            return _literal(arguments[0]).lower() in self._rules.settings
-        if name in ("pg_input_is_valid", "pg_input_error_info") and len(arguments) == 2:
-            return self._names_type(_literal(arguments[1]))
-        return False
-
-    def _names_type(self, text: str) -> bool:
-        """Whether a text names a type plainly; its words are kept as if it were cast to."""
-        self.types.update(_TYPE_WORD.findall(text.lower()))
-        return _TYPE_TEXT.fullmatch(text) is not None
-
-    def _instead_of(self, name: str) -> str:
-        near = get_close_matches(name, self._rules.functions, n=3)
-        hint = f"Did you mean {', '.join(near)}? " if near else "Write the query without it. "
-        return f"{hint}Its operator can allow it with allow_functions."
+    def _keep_with_arguments(self, name: str, schema: str | None, call: Node) -> None:
+        arguments = tuple(map(_literal, call.get("args", ())))
+        self._formed.append(FunctionCall(name, schema, call.get("location"), "function", arguments))
+        if name.startswith("pg_input_") and len(arguments) == 2:
+            # The second names a type, as if it were cast to.
+            for word in _TYPE_WORD.findall((arguments[1] or "").lower()):
+                self._types.setdefault((word, None), call.get("location"))
 
     def column(self, node: Node, key: str) -> None:
-        """Check a.b: where a has no column b, b is called as a function of a."""
+        """Keep a.b: where a has no column b, b is called as a function of a."""
         fields = node[key]["fields"]
-        self._samples.columns.add(fields[-1].get("String", {}).get("sval", "*"))
-        if len(fields) > 1:
-            self.attributes.add(fields[-1].get("String", {}).get("sval", ""))
-            self._check_projection(fields[-1], node[key].get("location"))
+        name = _text(fields[-1])
+        self._samples.columns.add(name or "*")
+        if len(fields) > 1 and name:
+            self._calls.setdefault((name, None, "attribute"), node[key].get("location"))
 
     def alias(self, node: Node, key: str) -> None:
         """Keep what a relation is called; with its columns renamed, anything may be any of them."""
@@ -226,87 +209,63 @@ class Walk:
             self._samples.columns.add("*")
 
     def indirection(self, node: Node, key: str) -> None:
-        """Check (a).b, as in `column`."""
+        """Keep (a).b, as in `column`."""
         for item in node[key]["indirection"]:
-            self.singles.add(item.get("String", {}).get("sval", ""))
-            self._check_projection(item, node[key]["arg"].get("location"))
+            if name := _text(item):
+                self._calls.setdefault((name, None, "field"), node[key]["arg"].get("location"))
             if "A_Indices" in item:
                 self._waiting.append(item)
 
-    def _check_projection(self, item: Node, offset: int | None) -> None:
-        name = item.get("String", {}).get("sval")
-        if name in self._rules.refused and name not in self._functions:
-            raise UnsafeSql(
-                f"A column {name} would be a call of the function of that name, which is refused.",
-                suggestion="Rename the column in a subquery: SELECT x AS other_name.",
-                offset=offset,
-            )
-
     def operator(self, node: Node, key: str) -> None:
-        """Check the operator of an expression."""
+        """Keep the operator of an expression."""
         expression = node[key]
         kind = expression["kind"]
         if kind in _BETWEEN:
-            self.operators.update(_BETWEEN[kind])
+            for name in _BETWEEN[kind]:
+                self._operators.setdefault((name, None), expression.get("location"))
         else:
-            self._check_operator(expression.get("name", ()), expression.get("location"))
+            self._keep_operator(expression.get("name", ()), expression.get("location"))
 
     def case(self, node: Node, key: str) -> None:
         """Keep in mind that CASE a WHEN b compares."""
         if "arg" in node[key]:
-            self.operators.add("=")
+            self._operators.setdefault(("=", None), node[key].get("location"))
 
     def join(self, node: Node, key: str) -> None:
         """Keep in mind that USING and NATURAL compare."""
         if "usingClause" in node[key] or "isNatural" in node[key]:
-            self.operators.add("=")
+            self._operators.setdefault(("=", None), None)
 
     def membership(self, node: Node, key: str) -> None:
         """Keep in mind that IN compares."""
         if node[key]["subLinkType"] == "ANY_SUBLINK" and "operName" not in node[key]:
-            self.operators.add("=")
+            self._operators.setdefault(("=", None), node[key].get("location"))
 
     def using(self, node: Node, key: str) -> None:
-        """Check the operator of ORDER BY x USING op, or of a comparison with a subquery."""
-        self._check_operator(node[key], node.get("location"))
+        """Keep the operator of ORDER BY x USING op, or of a comparison with a subquery."""
+        self._keep_operator(node[key], node.get("location"))
 
-    def _check_operator(self, parts: Any, offset: int | None) -> None:
-        if not parts:
-            return
-        *qualifiers, name = _strings(parts)
-        schema = qualifiers[-1] if qualifiers else None
-        rules, dotted = self._rules, f"{schema}.{name}" if schema else name
-        if schema != "pg_catalog" and dotted not in self._functions:
-            self.operators.add(name)
-        if not (
-            (schema in (None, "pg_catalog") and name in rules.operators)
-            or (schema in (None, *_usual(name, rules.operators)) and name in rules.extension_operators)
-            or dotted in self._functions
-        ):
-            raise UnsafeSql(
-                f"The operator {dotted} is not on the list of operators known to be harmless.",
-                suggestion=_BY_OPERATORS,
-                offset=offset,
-            )
+    def _keep_operator(self, parts: Any, offset: int | None) -> None:
+        if parts:
+            self._operators.setdefault(_named(parts), offset)
 
     def json(self, node: Node, key: str) -> None:
         """Keep in mind that servers before this grammar take JSON's words for functions of anybody's."""
-        self.plain.update(_JSON_WORDS[key])
+        for name in _JSON_WORDS[key]:
+            self._calls.setdefault((name, None, "syntax"), node[key].get("location"))
 
     def type(self, node: Node, key: str) -> None:
         """Keep the name of a type."""
-        *schema, name = _strings(node[key]["names"])
-        if schema != ["pg_catalog"]:
-            self.types.add(name)
+        self._types.setdefault(_named(node[key]["names"]), node[key].get("location"))
 
     def table_function(self, node: Node, key: str) -> None:
         """Keep in mind that a name in FROM may be a value of any type."""
-        self.calls_in_from = True
+        self._calls_in_from = True
 
     def sample(self, node: Node, key: str) -> None:
         """Check the method of TABLESAMPLE."""
-        *schema, name = _strings(node[key])
-        if name not in ("bernoulli", "system") or schema not in ([], ["pg_catalog"]):
+        name, schema = _named(node[key])
+        if name not in ("bernoulli", "system") or schema not in (None, "pg_catalog"):
             raise UnsafeSql(
                 f"The sampling method {name} is not accepted.",
                 suggestion="Use TABLESAMPLE bernoulli(percent) or system(percent).",
@@ -336,8 +295,6 @@ _BETWEEN = {
     "AEXPR_NOT_BETWEEN": ("<", ">"),
     "AEXPR_NOT_BETWEEN_SYM": ("<", ">"),
 }
-# The words of a type as text; quotes, which could hide a name, are not among them.
-_TYPE_TEXT = re.compile(r"[\w\s.,()\[\]]+", re.ASCII)
 _TYPE_WORD = re.compile(r"\w+", re.ASCII)
 _MEMBER_FACTS = frozenset({"ctename", "aliascolnames", "ctematerialized", "location", "cterecursive"})
 
@@ -387,19 +344,18 @@ _STEPS: dict[str, _Step | None] = {
 }
 
 
-def _literal(argument: Any) -> str:
-    """The text of a literal; empty for whatever else."""
-    return str(argument.get("A_Const", {}).get("sval", {}).get("sval", ""))
+def _literal(argument: Any) -> str | None:
+    """The text of a literal text."""
+    constant = argument.get("A_Const", {})
+    return str(constant["sval"].get("sval", "")) if "sval" in constant else None
 
 
-def _strings(parts: list[Any]) -> Iterator[str]:
-    return (part["String"]["sval"] for part in parts)
+def _text(part: Any) -> str:
+    """The name that a part of a dotted one holds; empty for a star or a subscript."""
+    return str(part.get("String", {}).get("sval", ""))
 
 
-def _usual(name: str, own: frozenset[str]) -> tuple[str, ...]:
-    """The schemas that well-known extensions are installed in; anybody's overload of an own name may be in public."""
-    return ("extensions",) if name in own else ("extensions", "public")
-
-
-def _lower(names: Any) -> frozenset[str]:
-    return frozenset(name.lower() for name in names)
+def _named(parts: list[Any]) -> Name:
+    """A name, and the schema before it when one was written; the database before that is the session's own."""
+    name = parts[-1]["String"]["sval"]
+    return (name, None) if len(parts) == 1 else (name, schema_of((parts[-2]["String"]["sval"], name)))

@@ -9,7 +9,7 @@ from typing import Any
 from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, hookimpl
 
 from dragoman_sqlite.executor import SQLiteExecutor
-from dragoman_sqlite.gate import judge
+from dragoman_sqlite.gate import read
 from dragoman_sqlite.inspector import SQLiteInspector
 from dragoman_sqlite.options import Options
 from dragoman_sqlite.reserved import RESERVED
@@ -54,7 +54,7 @@ class SQLitePlugin(DialectPlugin):
         reserved=RESERVED,
         default_schema="main",
         rewrite=_rewrite,
-        judge=judge,
+        read=read,
     )
 
     @hookimpl

@@ -6,7 +6,6 @@ parenthesis is a call or a member of WITH, and the words of writes are reserved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dragoman import Relation, Statement
@@ -50,27 +49,26 @@ class Named:
 
 
 @dataclass(slots=True)
-class Reading:
+class Names:
     """What stands where tables do, and in `aliases` where members of WITH are named, which look like calls."""
 
     named: list[tuple[Named, _Level]] = field(default_factory=list[tuple[Named, _Level]])
     aliases: set[int] = field(default_factory=set[int])
 
-    def everything(self) -> Iterable[Named]:
+    def everything(self) -> list[Named]:
         """Whatever stands where a table does, what WITH defines included."""
-        return (named for named, _ in self.named)
+        return [named for named, _ in self.named]
 
-    def relations(self) -> tuple[Relation, ...]:
-        """The relations, once each: without what WITH defines and without table-valued functions."""
-        found = (
-            named.relation
+    def read(self, searched: set[int]) -> set[int]:
+        """Where relations stand: not what WITH defines, nor what is called, but those that are `searched`."""
+        return searched | {
+            named.offset
             for named, level in self.named
             if named.arguments is None and (named.relation.schema or not level.defines(named.relation.name.lower()))
-        )
-        return tuple(dict.fromkeys(found))
+        }
 
 
-def read(statement: Statement) -> Reading:
+def names_in(statement: Statement) -> Names:
     """Return what a query names. What SQLite could not parse is read somehow."""
     return _Reader(statement).read()
 
@@ -81,7 +79,7 @@ class _Reader:
     def __init__(self, statement: Statement) -> None:
         self._tokens = statement.tokens
         self._words = [token.text.lower() if token.kind == "word" else "" for token in self._tokens]
-        self._found = Reading()
+        self._found = Names()
         self._closing = self._pairs()
 
     def _pairs(self) -> dict[int, int]:
@@ -95,7 +93,7 @@ class _Reader:
                 pairs[opened.pop()] = index
         return pairs
 
-    def read(self) -> Reading:
+    def read(self) -> Names:
         level = _Level()
         wanted = False
         index = 0

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
+from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, hookimpl
 
 from dragoman_trino.client import Client
 from dragoman_trino.executor import TrinoExecutor
-from dragoman_trino.gate import TrinoGate, judge
+from dragoman_trino.gate import read
 from dragoman_trino.inspector import TrinoInspector
 from dragoman_trino.lexicon import LEXICON
 from dragoman_trino.options import Options
 from dragoman_trino.reserved import RESERVED
+from dragoman_trino.rules import rules
 
 CAPABILITIES = frozenset(Capability) - {Capability.PRIMARY_KEYS, Capability.FOREIGN_KEYS, Capability.INDEXES}
 
@@ -48,12 +49,13 @@ class TrinoPlugin(DialectPlugin):
         driver="trino",
         capabilities=CAPABILITIES,
         lexicon=LEXICON,
+        rules=rules,
         options=Options,
         placeholder="?",
         folding="insensitive",
         reserved=RESERVED,
         rewrite=_rewrite,
-        judge=judge,
+        read=read,
     )
 
     @hookimpl
@@ -65,11 +67,6 @@ class TrinoPlugin(DialectPlugin):
     def inspector(self, database: Database, executor: Executor) -> Inspector:
         """Return the inspector, with connections of its own."""
         return CatalogReader(database)
-
-    @hookimpl
-    def validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
-        """Return what keeps a database to its schemas."""
-        return (TrinoGate(database),)
 
     def demo(self, folder: Path) -> Sequence[Database]:
         """Start the embedded server over the data of TPC-H."""

@@ -10,10 +10,16 @@ from dataclasses import dataclass
 from fnmatch import translate
 from importlib.resources import files
 
+from dragoman import Form, Rules
+
 from dragoman_postgres.rules.policy import patterns, read_policy
 
 MAJORS = (13, 14, 15, 16, 17, 18)
 """The majors with a list of their own; every server is judged by all of them: what it lacks cannot be called there."""
+
+
+# The words of a type as text; quotes, which could hide a name, are not among them.
+_TYPE_TEXT = re.compile(r"[\w\s.,()\[\]]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,38 @@ def allowed() -> Allowed:
         sampling=frozenset(policy["sampling"]["relations"].split()),
         sampled=frozenset(policy["sampling"]["columns"].split()),
         settings=frozenset(policy["settings"]["names"].split()),
+    )
+
+
+def rules() -> Rules:
+    """Return the lists as the core's rules."""
+    lists = allowed()
+    setting = re.compile("|".join(map(re.escape, lists.settings)), re.IGNORECASE)
+    forms: dict[str, tuple[Form, ...]] = {
+        "ts_rewrite": ((None, None, None),),  # with two, the second is a query given as text
+        "current_setting": ((setting,), (setting, None)),
+        "pg_input_is_valid": ((None, _TYPE_TEXT),),
+        "pg_input_error_info": ((None, _TYPE_TEXT),),
+    }
+    return Rules(
+        functions=_anywhere(lists.functions, lists.extension_functions) | lists.qualified,
+        forms=forms | {f"pg_catalog.{name}": form for name, form in forms.items()},
+        refused_attributes=lists.refused,
+        operators=_anywhere(lists.operators, lists.extension_operators),
+        refused_relations=(lists.secret,),
+        system_schemas=frozenset({"pg_catalog", "information_schema"}),
+        system_relations=lists.relations,
+    )
+
+
+def _anywhere(own: frozenset[str], extensions: frozenset[str]) -> frozenset[str]:
+    """Names with the schemas they may have; anybody's overload of a name of the system's may be in public."""
+    return frozenset(
+        own
+        | {f"pg_catalog.{name}" for name in own}
+        | extensions
+        | {f"extensions.{name}" for name in extensions}
+        | {f"public.{name}" for name in extensions - own}
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from dragoman import DragomanError, InvalidSql, WriteDenied
+from dragoman import CallKind, DragomanError, FunctionCall, InvalidSql, WriteDenied, schema_of
 
-from dragoman_trino.grammar.found import Call, Found
+from dragoman_trino.grammar.found import Found
 from dragoman_trino.grammar.tokens import END, NUMBER, OTHER, QUOTED, STRING, Token, tokens
 
 DEEPEST = 100
@@ -130,7 +130,8 @@ class Cursor:
 
     def note_call(self, names: tuple[str, ...], offset: int, *, table: bool = False) -> None:
         """Note that the statement calls a function."""
-        self.found.calls.append(Call(".".join(names), offset, table))
+        kind: CallKind = "table function" if table else "function"
+        self.found.calls.append(FunctionCall(names[-1], schema_of(names), offset, kind))
 
     # Failing
 

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dragoman import Relation
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call: its dotted name in lower case, where it stands, and whether it is one of a table function."""
-
-    name: str
-    offset: int
-    table: bool = False
+from dragoman import FunctionCall, Relation
 
 
 @dataclass(slots=True)
@@ -25,7 +16,7 @@ class Found:
     several of them.
     """
 
-    calls: list[Call] = field(default_factory=list[Call])
+    calls: list[FunctionCall] = field(default_factory=list[FunctionCall])
     relations: dict[Relation, int] = field(default_factory=dict[Relation, int])
     schemas: list[tuple[str | None, str | None]] = field(default_factory=list[tuple[str | None, str | None]])
     lists_schemas: bool = False

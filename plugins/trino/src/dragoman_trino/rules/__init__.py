@@ -11,7 +11,11 @@ from fnmatch import fnmatchcase, translate
 from importlib.resources import files
 from typing import Any
 
+from dragoman import Rules
+
 Policy = Mapping[str, Any]
+BUILTIN = "system.builtin."
+"""What may stand before the engine's own functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,21 @@ def allowed() -> Allowed:
         tables=_fitting(policy["tables"]),
         system=_fitting(policy["system"]),
         closed=_fitting(policy["closed"]),
+    )
+
+
+def rules() -> Rules:
+    """Return the lists as the core's rules. Names without a schema mean the engine's own first."""
+    lists = allowed()
+    system = lists.system.pattern
+    return Rules(
+        functions=lists.functions | {BUILTIN + name for name in lists.functions},
+        table_function_patterns=(re.compile(f"(?:{re.escape(BUILTIN)})?(?:{lists.tables.pattern})"),),
+        refused_relations=(
+            re.compile(rf"(?s:.*\.)?(?:{lists.closed.pattern})"),
+            # With no catalog to be in, what is called as the engine's own is taken for it.
+            re.compile(rf"(?s:system\.(?!{system}).*|runtime\.(?!{system})[^.]*)"),
+        ),
     )
 
 

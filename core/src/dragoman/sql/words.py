@@ -1,0 +1,52 @@
+"""What the words of a statement tell, whether or not it parses: what was meant as a write is told so."""
+
+from __future__ import annotations
+
+from dragoman.reading import Refusal
+from dragoman.sql.calls import verbs
+from dragoman.sql.statement import Statement
+from dragoman.sql.text import Token
+
+READ_ONLY = "Only queries are run here: SELECT, VALUES, and WITH in front of them."
+_QUERY_WORDS = frozenset({"select", "values", "with", "from"})
+# What begins a statement that is no query, in any of the SQLs we know. The first word tells what was meant even where
+# no parser of ours reads the rest.
+_OTHER_WORDS = frozenset(
+    "abort alter analyse analyze attach backup begin cache call checkpoint checksum clear close cluster comment commit"
+    " copy create deallocate declare delete deny desc describe detach discard do drop dump end exec execute explain"
+    " export fetch flush grant handler import insert install kill listen load lock merge move msck notify optimize"
+    " pragma prepare purge reassign refresh reindex release rename repair replace reset resignal restore revoke"
+    " rollback savepoint security set show shutdown signal start summarize truncate uncache undrop unlisten unload"
+    " unlock update upsert use vacuum".split()
+)
+# Where a dialect reserves them they cannot be names: no query holds them outside quotes.
+_WRITE_WORDS = frozenset("alter create delete drop insert into set update".split())
+_TOOLS = {
+    "explain": "Use explain_query with the query itself.",
+    "describe": "Use describe_table.",
+    "desc": "Use describe_table.",
+    "show": "Use list_tables, describe_table or list_schemas.",
+    "pragma": "Use list_databases, list_tables or describe_table; only PRAGMAs that read the catalog are run.",
+}
+
+
+def no_query(statement: Statement, reserved: frozenset[str]) -> Refusal | None:
+    """Return why its words alone say that it is no query, or None. `reserved`: the dialect's words, lower case."""
+    meant = next(filter(None, map(_other_statement, verbs(statement.tokens))), None)
+    if meant:
+        return meant
+    first = next(verbs(statement.tokens), None)
+    if first is None or first.text.lower() not in _QUERY_WORDS:
+        return Refusal("invalid", "The statement does not begin as a query.", READ_ONLY, first.start if first else None)
+    writes = _WRITE_WORDS & reserved
+    for token in statement.tokens:
+        if token.kind == "word" and token.text.lower() in writes:
+            return Refusal("write", f"{token.text.upper()} is not part of a query.", READ_ONLY, token.start)
+    return None
+
+
+def _other_statement(verb: Token) -> Refusal | None:
+    word = verb.text.lower()
+    if word not in _OTHER_WORDS:
+        return None
+    return Refusal("write", f"{word.upper()} is not a query.", _TOOLS.get(word, READ_ONLY), verb.start)
