@@ -251,6 +251,7 @@ def test_the_environment_configures_every_section(configure: Load) -> None:
         "DRAGOMAN_DEFAULT_DATABASE": "shop",
         "DRAGOMAN_SERVER__TOOLS": '["execute_query"]',
         "DRAGOMAN_TOKEN": "the user's own variable",
+        "DRAGOMAN_MY__THING": "another",
     }
     configuration = configure(environ=environ)
     shop = configuration.databases["shop"]
@@ -435,3 +436,16 @@ def test_loading_a_toml_file_imports_no_heavy_module(tmp_path: Path) -> None:
     code = "import sys; from dragoman.config import load; load(); print(*sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert not {"pydantic", "yaml", "asyncio", "mcp", "sqlglot", "msgspec"} & set(result.stdout.split())
+
+
+def test_a_variable_of_a_section_that_is_not_there_is_the_users_own_and_a_near_miss_is_told(configure: Load) -> None:
+    environ = {
+        "DRAGOMAN_MY__THING": "1",
+        "DRAGOMAN_SEVER__PORT": "2",
+        "DRAGOMAN_DATABASES__SHOP__URL": "sqlite:///shop.db",
+    }
+    configuration = configure("", environ=environ, env="DRAGOMAN_OURS__A__B=1\n")
+    assert list(configuration.databases) == ["shop"]
+    (warning,) = configuration.warnings
+    assert "DRAGOMAN_SEVER__PORT" in warning
+    assert "server" in warning

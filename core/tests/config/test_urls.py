@@ -36,6 +36,9 @@ URLS: list[tuple[str, dict[str, Any]]] = [
     ("data/Lake.duckdb", {"name": "lake", "dialect": "duckdb", "database": "data/Lake.duckdb"}),
     ("~/x.db", {"name": "x", "dialect": "sqlite", "database": str(Path.home() / "x.db")}),
     ("sqlite:///~/x.db", {"name": "x", "dialect": "sqlite", "database": str(Path.home() / "x.db")}),
+    ("x://h/d%40home", {"database": "d@home"}),
+    ("sqlite:///me@home/shop.db", {"database": "me@home/shop.db"}),
+    ("x://h/d?mail=me@home", {"options": {"mail": "me@home"}}),
 ]
 
 
@@ -62,8 +65,16 @@ BAD = [
     ("postgresql://u:hunter2@h:port/d", "port"),
     ("postgresql://u:hunter2@h:0/d", "port"),
     ("postgresql://u:hunter2@h:99999/d", "port"),
-    ("postgresql://u:hunter2/x@h/d", "port"),
+    ("postgresql://u:hunter2/x@h/d", "percent-encoded"),
     ("postgresql://u:hunter2@[::1/d", "host"),
+    ("postgresql://u:p@hunter2/x@h/d", "percent-encoded"),
+    ("postgresql://u:p@ss/hunter2:rd@h/d", "percent-encoded"),
+    ("postgresql://u:12/hunter2@h/d", "percent-encoded"),
+    ("postgresql://u:12?hunter2@h/d", "percent-encoded"),
+    ("postgresql://u:12?hunter2=x@h/d", "percent-encoded"),
+    ("postgresql://u:12?a=1&hunter2@h/d", "percent-encoded"),
+    ("postgresql://u:/hunter2@h/d", "percent-encoded"),
+    ("postgresql:///u:hunter2@h/d", "slashes"),
     ("Shop=sqlite:///shop.db", "called"),
     ("-a=sqlite:///shop.db", "called"),
     ("=sqlite:///shop.db", "called"),
@@ -95,6 +106,16 @@ MASKED = [
 @pytest.mark.parametrize(("text", "expected"), MASKED)
 def test_a_masked_url_keeps_everything_but_its_secrets(text: str, expected: str) -> None:
     assert mask_url(text) == expected
+
+
+@given(start=st.sampled_from(["", "27", "x"]), middle=st.text("aZ7/@:?&=#% ", max_size=8), end=st.sampled_from("/?@x"))
+def test_an_unencoded_password_is_read_whole_or_refused_and_never_repeated(start: str, middle: str, end: str) -> None:
+    try:
+        database = parse_url(f"x://u:{start}{middle}hunter2{end}@db.example/shop")
+        told = f"{database.name} {database.host} {database.database} {database.options}"
+    except ConfigurationError as error:
+        told = f"{error.message} {error.suggestion} {error.context}"
+    assert "hunter2" not in told
 
 
 @given(password=st.text(string.printable, min_size=1))

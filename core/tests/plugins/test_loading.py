@@ -125,16 +125,29 @@ async def test_a_dialect_that_is_not_installed_is_named_with_how_to_install_it()
         with pytest.raises(DialectError, match="'sqlit' is installed") as raised:
             gateway.database("sqlit")
         assert "Did you mean 'sqlite'?" in raised.value.suggestion
-        assert "pip install dragoman-sqlit`" in raised.value.suggestion
+        assert "pip install dragoman-sqlite`" in raised.value.suggestion
         assert (await gateway.query("good", "SELECT 1")).row_count == 1
 
 
 def test_another_name_of_a_dialect_of_ours_leads_to_its_distribution():
     plugins = Plugins({})
-    for name, distribution in (("postgresql", "dragoman-postgres"), ("mysql", "dragoman-mysql")):
+    for name, distribution in (
+        ("postgresql", "dragoman-postgres"),
+        ("sqllite", "dragoman-sqlite"),
+        ("presto-trino", ""),
+    ):
         with pytest.raises(DialectError) as raised:
             plugins.load(name)
-        assert f"`pip install {distribution}`" in raised.value.suggestion
+        assert (f"`pip install {distribution}`" if distribution else "plugin") in raised.value.suggestion
+
+
+@pytest.mark.parametrize("name", ["mysql", "file", "testing", "sqlalchemy", "all", "x", "pip", "dragoman"])
+def test_no_distribution_is_named_that_we_do_not_know(name: str):
+    """A name that anybody may register is an invitation to whoever registers it."""
+    with pytest.raises(DialectError) as raised:
+        Plugins({}).load(name)
+    assert "pip install" not in raised.value.suggestion
+    assert "dragoman new-dialect" in raised.value.suggestion
 
 
 @pytest.mark.usefixtures("good")

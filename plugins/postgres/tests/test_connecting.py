@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+from dataclasses import replace
 
 import pytest
 import trustme
@@ -129,6 +130,44 @@ async def test_every_sslmode_encrypts_as_it_says(over_tcp, authority, tmp_path, 
     authority.cert_pem.write_to_path(tmp_path / "root.crt")
     database = over_tcp(host, sslmode=sslmode, sslrootcert=str(tmp_path / "root.crt"))
     assert await answer(database, ENCRYPTED) is encrypted
+
+
+@needs_tls
+@pytest.mark.parametrize("given", [{}, {"sslrootcert": "system"}])
+async def test_without_a_root_certificate_the_systems_are_trusted(over_tcp, authority, tmp_path, monkeypatch, given):
+    authority.cert_pem.write_to_path(tmp_path / "system.crt")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "system.crt"))
+    database = over_tcp(sslmode="verify-full", **given)
+    assert await answer(database, ENCRYPTED) is True
+    trustme.CA().cert_pem.write_to_path(tmp_path / "system.crt")
+    error = await refusal(database)
+    assert "certificate" in error.message
+
+
+@needs_tls
+@pytest.mark.parametrize("option", ["sslrootcert", "sslcert", "sslkey", "sslcrl"])
+async def test_a_file_that_is_not_there_is_told_by_its_option(over_tcp, authority, tmp_path, option):
+    authority.cert_pem.write_to_path(tmp_path / "root.crt")
+    given = {"sslrootcert": str(tmp_path / "root.crt"), option: str(tmp_path / "missing")}
+    error = await refusal(over_tcp(sslmode="verify-full", **given))
+    assert f"option {option}" in error.message
+    assert "missing" not in error.message + error.suggestion
+
+
+@needs_tls
+async def test_certificates_are_relative_to_the_configurations_folder(over_tcp, authority, tmp_path):
+    authority.cert_pem.write_to_path(tmp_path / "root.crt")
+    database = replace(over_tcp(sslmode="verify-full", sslrootcert="root.crt"), folder=tmp_path)
+    assert await answer(database, ENCRYPTED) is True
+
+
+async def test_a_password_that_is_wrong_and_one_that_was_not_given_are_told_apart(over_tcp):
+    assert "the password is wrong" in (await refusal(over_tcp(password="nonsense"))).message
+    error = await refusal(over_tcp(password=None))
+    assert "wrong" not in error.message
+    assert "asks for a password" in error.message
+    assert "password" in error.suggestion
 
 
 @needs_tls

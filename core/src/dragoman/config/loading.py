@@ -22,6 +22,7 @@ from dragoman.config.sources import (
     environment_layer,
     find,
     interpolate,
+    misspelled_variables,
     read_dotenv,
     read_file,
 )
@@ -69,8 +70,9 @@ def load(
         if file.stat().st_mode & 0o044:
             reading.warnings += [_readable(shown, key) for key in _literal_secrets(written)]
         reading.add(interpolated.layer)
-    reading.add(environment_layer(".env", dotenv, here))
-    reading.add(environment_layer("environment", own, here))
+    for origin, variables in ((".env", dotenv), ("environment", own)):
+        reading.add(environment_layer(origin, variables, here))
+        reading.warnings += misspelled_variables(origin, variables)
     reading.add(Layer(COMMAND_LINE, overrides or {}, here))
     reading.add_urls(urls, COMMAND_LINE, here)
     if not reading.values.get("databases") and known.get(URL_VARIABLE):

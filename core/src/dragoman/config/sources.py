@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.config.readers import is_list, is_mapping
+from dragoman.config.keys import TOP
+from dragoman.config.readers import is_list, is_mapping, suggest
 from dragoman.errors import ConfigurationError
 
 KeyPath = tuple[str, ...]
@@ -224,6 +225,8 @@ def environment_layer(origin: str, environ: Mapping[str, str], folder: Path) -> 
     values: dict[str, Any] = {}
     names: dict[KeyPath, str] = {}
     for variable, path in _variables(environ):
+        if path[0] not in TOP:
+            continue
         place = values
         for part in path[:-1]:
             if not isinstance(place.get(part), dict):
@@ -234,8 +237,16 @@ def environment_layer(origin: str, environ: Mapping[str, str], folder: Path) -> 
     return Layer(origin, values, folder, names)
 
 
+def misspelled_variables(origin: str, environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield a warning for each variable that is not read and nearly names a section."""
+    for variable, path in _variables(environ):
+        meant = "" if path[0] in TOP else suggest(path[0], TOP)
+        if meant:
+            yield f"{origin}: {variable} is not read: there is no section {path[0]}. {meant}"
+
+
 def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, KeyPath]]:
-    """Yield configuring variables, short paths first: the one that names a key wins over one that names its table."""
+    """Yield variables in two parts and more, short paths first: one that names a key wins over one of its table."""
     found: list[tuple[str, KeyPath]] = []
     for variable in environ:
         if variable.upper().startswith(PREFIX):

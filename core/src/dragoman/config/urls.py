@@ -22,7 +22,8 @@ _NAMED = re.compile(r"([^=:/?@]*)=(.*)", re.DOTALL)
 _PATH = re.compile(r"^(~|\.{1,2})?/|^[^@:]+\.(db|db3|sqlite|sqlite3|duckdb|ddb)$", re.IGNORECASE)
 _SUFFIXES = {".duckdb": "duckdb", ".ddb": "duckdb"}
 _FORM = "Write the path of a file, or DIALECT://USER:PASSWORD@HOST:PORT/DATABASE; for a file DIALECT:///relative.db or DIALECT:////absolute.db."
-_ENCODE = "Percent-encode special characters in the user and the password (@ is %40, / is %2F, : is %3A)."
+_MISPLACED = re.compile(r"[^/:@]+:[^/@]*@[^/]+/")
+_ENCODE = "Percent-encode special characters in the user and the password (@ is %40, / is %2F, : is %3A, ? is %3F)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ def split_url(text: str) -> Url:
         )
     body, _, query = text[scheme.end() :].partition("?")
     authority, slash, path = body.partition("/")
+    _check_encoded(authority, path, query)
     parts: dict[str, Any] = {"dialect": dialect, **_authority(authority)}
     if slash and path:
         parts["database"] = _in_home(unquote(path)) if not authority else unquote(path)
@@ -84,6 +86,16 @@ def as_url(text: str) -> str:
 
 def _in_home(path: str) -> str:
     return str(Path(path).expanduser()) if path.startswith("~/") else path
+
+
+def _check_encoded(authority: str, path: str, query: str) -> None:
+    """Refuse a URL whose password ends too early: what is left of it would become a name, and names are shown."""
+    names = [pair.partition("=")[0] for pair in query.split("&")]
+    cut_off = query if authority and not path else ""
+    if any("@" in text for text in (path if authority else "", cut_off, *names)):
+        raise ConfigurationError("The user or the password of this URL is not percent-encoded.", suggestion=_ENCODE)
+    if not authority and _MISPLACED.match(path):
+        raise ConfigurationError("This URL has too many slashes before its user.", suggestion=_FORM)
 
 
 def _authority(text: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import EntryPoint
@@ -28,10 +29,11 @@ from dragoman.plugins.loading import (
 from dragoman.plugins.options import checked_options, policy_options
 from dragoman.plugins.owned import OwnedExecutor, OwnedInspector, Parts
 from dragoman.plugins.policies import Enforced, asked, checked, checked_validators, configured_policy
-from dragoman.words import nearest
+from dragoman.words import nearest, shown
 
 DIALECTS: Final = "dragoman.dialects"
 POLICIES: Final = "dragoman.policies"
+_OURS: Final = re.compile(r"dragoman-([a-z]+)(?=\W|$)")
 _NONE: Final[Mapping[str, Sequence[EntryPoint]]] = MappingProxyType({})
 _NO_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
 
@@ -250,17 +252,27 @@ def _no_policy(name: str, installed: Sequence[str]) -> ConfigurationError:
 
 def _missing(name: str, installed: Sequence[str]) -> DialectError:
     near = nearest(name, installed)
-    meant = f"Did you mean {near[0]!r}? Otherwise install" if near else "Install"
+    meant = f"Did you mean {near[0]!r}? " if near else ""
     return DialectError(
-        f"No plugin for the dialect {name!r} is installed; installed are: {', '.join(installed) or 'none'}.",
-        suggestion=f"{meant} it, for instance `pip install dragoman-{_nearest_of_ours(name)}`.",
+        f"No plugin for the dialect {shown(name)!r} is installed; installed are: {', '.join(installed) or 'none'}.",
+        suggestion=meant + _how_to_install(name),
     )
 
 
-def _nearest_of_ours(name: str) -> str:
-    """The extra that a dialect's name is another name of, as `postgresql` is of `postgres`; else the name."""
-    extras = importlib.metadata.metadata("dragoman").get_all("Provides-Extra") or []
-    return next((extra for extra in extras if extra != "all" and name.startswith(extra)), name)
+def _how_to_install(name: str) -> str:
+    """How to get a dialect. Only a distribution of ours is named: anybody may register the name of any other."""
+    ours = _distributions_of_ours()
+    found = [dialect for dialect in ours if name.startswith(dialect)] or nearest(name, ours)
+    if found:
+        return f"Install it with `pip install {ours[found[0]]}`."
+    return "Install the distribution of a plugin you trust, or write one with `dragoman new-dialect`."
+
+
+def _distributions_of_ours() -> dict[str, str]:
+    """The dialects whose distributions an extra of ours installs."""
+    required = importlib.metadata.requires("dragoman") or []
+    names = (_OURS.match(requirement) for requirement in required)
+    return {found[1]: found[0] for found in names if found}
 
 
 def _check_enforced(dialect: Dialect, database: Database) -> None:

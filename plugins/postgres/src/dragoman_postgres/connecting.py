@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import asyncpg
-from dragoman import Database
+from dragoman import ConnectionFailed, Database
 
 from dragoman_postgres.driver import Connection
 from dragoman_postgres.embedded import ABSENT, awake
+from dragoman_postgres.failures import unreachable
 from dragoman_postgres.options import Options
 from dragoman_postgres.spelling import quoted
 
 _UNSUPPORTED = re.compile(r"unsupported startup parameter")
 _UNKNOWN = re.compile(r"unrecognized configuration parameter")
 _HOST = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::(\d+))?")
+_FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
+_NO_ROOTS = "root certificate file"
+"""What the driver's error is about when no root certificate was configured."""
+_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",  # Fedora, RHEL
+    "/etc/ssl/ca-bundle.pem",  # SUSE
+    "/etc/ssl/cert.pem",  # Alpine, macOS
+)
 READ_ONLY = {"default_transaction_read_only": "on"}
 CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
 """A backend notices within this time that nobody waits for it any more; PostgreSQL 14 and later have it."""
@@ -31,6 +42,9 @@ class Connector:
         self._database = database
         self.options = Options(**database.options)
         self._checks = True
+        self._files = {name: _path(getattr(self.options, name), database.folder) for name in _FILES}
+        if self.options.sslrootcert == "system":
+            self._files["sslrootcert"] = _system_roots()
         # Whether a host is a writer is judged by this setting among others, where it must not be ours.
         self._told_later = self.options.target_session_attrs in ("read-write", "read-only")
         self._may_bound = True
@@ -87,9 +101,44 @@ class Connector:
                 if self.options.embedded is None or woken or not await awake(self.options.embedded):
                     raise
                 woken = True
+            except asyncpg.InvalidPasswordError:
+                if self._database.password is None:
+                    raise self._no_password() from None
+                raise
+            except asyncpg.ClientConfigurationError as error:
+                if _NO_ROOTS not in str(error) or self._files["sslrootcert"]:
+                    raise
+                self._files["sslrootcert"] = self._roots()
             except asyncpg.PostgresError as error:
                 if not self._learned(str(error), startup):
                     raise
+
+    def _no_password(self) -> ConnectionFailed:
+        return unreachable(
+            self._database.name,
+            "the server asks for a password, and none that fits is configured",
+            "Give one in the URL or as password, best as ${NAME}, or the file that holds it as passfile.",
+        )
+
+    def _roots(self) -> str:
+        """The system's root certificates: who configures none means those a browser trusts."""
+        roots = _system_roots()
+        if roots is None:
+            raise unreachable(
+                self._database.name,
+                "its certificate cannot be verified: this system has no root certificates where they usually are",
+                "Name the file of the server's authority with the option sslrootcert.",
+            )
+        return roots
+
+    def _check_files(self) -> None:
+        for name, path in self._files.items():
+            if path and not Path(path).is_file():
+                raise unreachable(
+                    self._database.name,
+                    f"there is no file where its option {name} names a certificate or key",
+                    f"Check {name} in the configuration; a path is relative to the configuration's folder.",
+                )
 
     def _startup_settings(self) -> dict[str, str]:
         if self.pooled:
@@ -109,8 +158,10 @@ class Connector:
 
     async def _open(self, startup: dict[str, str], timeout: float) -> Connection:
         options = self.options
+        self._check_files()
+        files = {name: path for name, path in self._files.items() if path}
         return await asyncpg.connect(
-            f"postgresql://?{urlencode(options.libpq())}",
+            f"postgresql://?{urlencode(options.libpq() | files)}",
             **self._address(),
             passfile=_path(options.passfile, self._database.folder),
             service=options.service,
@@ -161,7 +212,13 @@ def _host(text: str, port: int | None) -> tuple[str, int]:
 
 
 def _path(given: str | None, folder: Path) -> str | None:
-    return str(folder / given) if given else None
+    return str(folder / Path(given).expanduser()) if given else None
+
+
+def _system_roots() -> str | None:
+    """The file of the certificates this system trusts, where OpenSSL or its distribution keeps it; None: nowhere."""
+    known = (ssl.get_default_verify_paths().cafile, *_BUNDLES)
+    return next((path for path in known if path and Path(path).is_file()), None)
 
 
 def _search_path(database: Database) -> dict[str, str]:

@@ -153,6 +153,12 @@ def translated(database: str, *, prefix: int = 0, length: int | None = None) -> 
         _raise(error, database, prefix, length)
     except TimeoutError:
         raise unreachable(database, "it does not answer in time") from None
+    except ssl.SSLCertVerificationError:
+        raise unreachable(
+            database,
+            "no TLS connection can be made: the certificate is another host's, or of an authority not trusted",
+            "Give the authority's file with sslrootcert, and the host's name as it stands in the certificate.",
+        ) from None
     except ssl.SSLError:
         raise unreachable(
             database, "no TLS connection can be made", "Check sslmode, sslrootcert and the server's certificate."
@@ -228,6 +234,8 @@ def _driver_error(error: Exception, database: str) -> DragomanError:
             suggestion="Send a value of that type, or cast the parameter, for instance $1::text.",
         )
     if isinstance(error, asyncpg.ClientConfigurationError):
+        if "TLS version" in str(error):
+            return unreachable(database, "its options name no version of TLS", "Write TLSv1.2 or TLSv1.3.")
         return unreachable(database, "its options cannot be used together", "Check its options in the configuration.")
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
         return unreachable(database, "none of its hosts is of the kind target_session_attrs asks for")
