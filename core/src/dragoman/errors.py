@@ -25,15 +25,20 @@ DragomanError
  └── InternalError           INTERNAL_ERROR
 
 An executor raises these at one boundary, in the database's own words; `identifier` and `offset` let the gateway add
-near names and a caret line. No message may hold a URL, a password, a path or a traceback.
+near names and a caret line. No message may hold a URL, a password, a path or a traceback. A suggestion is in our words:
+what the database says stands in the message, and beyond that in `context["database"]`; names in quotes.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
+from dragoman.words import shown, visible_lines
+
 _LONGEST: Final = 2_000
 """Characters of a message: a name in it may be as long as a statement."""
+_ADVICE: Final = 1_000
+"""Characters of a suggestion."""
 
 
 class DragomanError(Exception):
@@ -67,7 +72,8 @@ class DragomanError(Exception):
 
     def as_dict(self) -> dict[str, Any]:
         """Return `{"code", "message"}` and, when they say something, `suggestion` and `context`."""
-        known = {"code": self.code, "message": self.message, "suggestion": self.suggestion, "context": self.context}
+        message, suggestion = visible_lines(self.message), shown(self.suggestion, _ADVICE) if self.suggestion else ""
+        known = {"code": self.code, "message": message, "suggestion": suggestion, "context": self.context}
         return {key: value for key, value in known.items() if value}
 
 

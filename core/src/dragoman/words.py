@@ -24,12 +24,18 @@ _UNSEEN: Final = (
     *range(0xFFF9, 0xFFFC),
     *range(0xE0000, 0xE0080),
 )
-_SPELLED: Final = {code: chr(code).encode("unicode_escape").decode() for code in _UNSEEN}
+_SPELLED: Final = {code: f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}" for code in _UNSEEN}
+_LINES: Final = {code: spelled for code, spelled in _SPELLED.items() if chr(code) not in "\n\t"}
 
 
 def visible(text: str) -> str:
     """Return text with what a terminal obeys or nobody sees spelled out."""
     return text if text.isascii() and text.isprintable() else text.translate(_SPELLED)
+
+
+def visible_lines(text: str) -> str:
+    """Return text of several lines with what a terminal obeys or nobody sees spelled out; tabs stay."""
+    return text.translate(_LINES)
 
 
 def shown(name: str, longest: int = SHOWN) -> str:

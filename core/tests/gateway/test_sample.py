@@ -118,7 +118,7 @@ async def test_a_column_that_is_not_there_is_answered_with_the_nearest(gateway: 
     assert raised.value.suggestion == 'Did you mean "total"?'
     with pytest.raises(ColumnNotFound) as raised:
         await gateway.sample("shop", "customers", columns=["zzz"])
-    assert raised.value.suggestion == "Its columns are: id, name, email."
+    assert raised.value.suggestion == 'Its columns are: "id", "name", "email".'
 
 
 async def test_columns_are_names_and_nothing_else(gateway: Gateway):

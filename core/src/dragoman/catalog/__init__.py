@@ -7,7 +7,7 @@ from dragoman.catalog.joins import Step
 from dragoman.catalog.names import Namespace, near
 from dragoman.catalog.places import placed
 from dragoman.catalog.search import Match, MatchKind, kind_of
-from dragoman.catalog.snapshot import SchemaKey, Snapshot
+from dragoman.catalog.snapshot import SchemaKey, Snapshot, did_you_mean, quoted
 
 __all__ = [
     "Catalog",
@@ -19,10 +19,12 @@ __all__ = [
     "Snapshot",
     "Step",
     "compact",
+    "did_you_mean",
     "full",
     "kind_of",
     "near",
     "placed",
+    "quoted",
     "said",
     "summary",
 ]

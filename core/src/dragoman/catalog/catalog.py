@@ -18,6 +18,7 @@ from dragoman.catalog.snapshot import SchemaKey, Snapshot
 from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError, NotFound, PathNotFound, QueryTimeout, SchemaNotFound
 from dragoman.model import Database, ForeignKey, Relation, Schema, Scope, Table
+from dragoman.words import shown
 
 Direction = Literal["outgoing", "incoming", "both"]
 Found = TypeVar("Found")
@@ -299,7 +300,9 @@ def _order(table: Table) -> tuple[str, str, str]:
 
 
 def _no_path(snapshot: Snapshot, source: Relation, target: Relation, max_depth: int) -> PathNotFound:
-    name = snapshot.namespace.name
+    def name(relation: Relation) -> str:
+        return shown(snapshot.namespace.name(relation))
+
     if source == target:
         return PathNotFound(
             f"{name(source)} has no foreign key to itself.",
@@ -314,6 +317,6 @@ def _no_path(snapshot: Snapshot, source: Relation, target: Relation, max_depth: 
 
 
 def _neighbours(snapshot: Snapshot, relation: Relation) -> str:
-    names = [snapshot.namespace.name(other) for other in snapshot.graph.neighbours(relation)]
-    shown = [*names[:5], *([f"{len(names) - 5} more"] if len(names) > 5 else [])]
-    return ", ".join(shown) or "nothing"
+    names = [shown(snapshot.namespace.name(other)) for other in snapshot.graph.neighbours(relation)]
+    few = [*names[:5], *([f"{len(names) - 5} more"] if len(names) > 5 else [])]
+    return ", ".join(few) or "nothing"

@@ -119,7 +119,7 @@ class Snapshot:
 
     def _few_schemas(self) -> str:
         few = sorted(self._schema_names)[:10]
-        return f"Schemas: {', '.join(few)}." if few else "Use list_schemas."
+        return f"Schemas: {', '.join(map(shown, few))}." if few else "Use list_schemas."
 
     @cached_property
     def _schema_names(self) -> tuple[str, ...]:
@@ -237,7 +237,7 @@ def quoted(name: str) -> str:
 
 def _ambiguous(written: str, candidates: Sequence[str]) -> ParameterError:
     return ParameterError(
-        f"{shown(written)} is ambiguous: {', '.join(sorted(candidates)[:10])}.",
+        f"{shown(written)} is ambiguous: {', '.join(map(shown, sorted(candidates)[:10]))}.",
         suggestion="Write it with its schema.",
         identifier=written,
     )

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from dragoman.cli.output import put
 from dragoman.cli.parser import Parser
 from dragoman.errors import ConfigurationError, DialectError, DragomanError, InternalError, UnknownDatabase
 
@@ -68,7 +69,7 @@ def report(error: DragomanError) -> None:
     from dragoman.cli.common import in_our_words
 
     lines = [f"{error.code}: {error.message}", error.context.get("position", ""), in_our_words(error.suggestion)]
-    print("\n".join(line for line in lines if line), file=sys.stderr)
+    put("\n".join(line for line in lines if line), sys.stderr)
 
 
 def _run(argv: Sequence[str]) -> int:

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from dragoman.cli.common import add_json_argument, add_source_arguments
+from dragoman.cli.output import put
 from dragoman.config.readers import is_mapping
 from dragoman.errors import DialectError, DragomanError, InternalError, ParameterError
 
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif verdict["allow"]:
         print("allowed")
     else:
-        print(f"{verdict['code']}: {verdict['reason']}", file=sys.stderr)
+        put(f"{verdict['code']}: {verdict['reason']}", sys.stderr)
     return 0 if verdict["allow"] else 1
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from dragoman.cli.common import add_source_arguments, configured, warn
+from dragoman.cli.output import put
 from dragoman.config import Configuration, is_path, parse_named, split_name
 
 EXAMPLES = """\
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the snippet."""
     configuration = configured(arguments)
-    print(snippet(arguments.client, configuration, arguments.urls))
+    put(snippet(arguments.client, configuration, arguments.urls))
     warn(PLACES[arguments.client])
     if any(parse_named(url).password for url in arguments.urls):
         warn("a password stands in this text: use a configuration file with ${NAME}, or give the file to nobody else")

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dragoman.cli.output import put
 from dragoman.config import Configuration, is_path, load, parse_named, split_name
 from dragoman.errors import ConfigurationError, DragomanError
 
@@ -150,7 +151,7 @@ def in_our_words(text: str) -> str:
 
 def warn(message: str) -> None:
     """Write a remark to stderr."""
-    print(f"note: {in_our_words(message)}", file=sys.stderr)
+    put(f"note: {in_our_words(message)}", sys.stderr)
 
 
 LOGGER = logging.getLogger("dragoman.cli")

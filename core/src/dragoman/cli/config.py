@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.cli.common import add_json_argument, add_source_arguments, configured, warn
+from dragoman.cli.output import put
 from dragoman.config import STARTER, Configuration, show
 from dragoman.config.readers import is_list, is_mapping
 from dragoman.errors import ConfigurationError, DragomanError
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace) -> int:
     shown = show(configured(arguments))
-    print(json.dumps(shown, indent=2, ensure_ascii=False) if arguments.json else "\n".join(as_toml(shown)))
+    put(json.dumps(shown, indent=2, ensure_ascii=False) if arguments.json else "\n".join(as_toml(shown)))
     return 0
 
 
@@ -86,11 +87,11 @@ def to_toml(value: Any) -> str:
 def _check(arguments: argparse.Namespace) -> int:
     problems, warnings = _problems(arguments)
     if arguments.json:
-        print(json.dumps({"problems": problems, "warnings": list(warnings)}, ensure_ascii=False))
+        put(json.dumps({"problems": problems, "warnings": list(warnings)}, ensure_ascii=False))
     else:
         for problem in problems:
             told = f"{problem['file']}: {problem['key']}: {problem['message'].rstrip('.')}. {problem['remedy']}"
-            print(told.rstrip(), file=sys.stderr)
+            put(told.rstrip(), sys.stderr)
         for warning in warnings:
             warn(warning)
         if not problems:

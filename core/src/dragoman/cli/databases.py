@@ -25,20 +25,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the configured databases and whether they answer."""
-    from dragoman.cli.output import print_table
+    from dragoman.cli.output import print_table, put
 
     configuration = configured(arguments)
     log_if_asked(configuration)
     text = run_async(_ask(configuration))
     if arguments.json:
-        print(text)
+        put(text)
         return 0
     databases = json.loads(text)["databases"]
     rows = [[each.get(column) or "" for column in COLUMNS] for each in databases]
     print_table(COLUMNS, rows)
     for each in databases:
         if each.get("error"):
-            print(f"{each['name']}: {each['error']}")
+            put(f"{each['name']}: {each['error']}")
     return 0
 
 

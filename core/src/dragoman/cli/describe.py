@@ -18,7 +18,9 @@ from dragoman.cli.common import (
     run_async,
     warn,
 )
+from dragoman.cli.output import put
 from dragoman.config import Configuration
+from dragoman.words import visible
 
 EXAMPLES = """\
 examples:
@@ -46,9 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
     log_if_asked(configuration)
     text = run_async(_ask(configuration, database, arguments))
     if arguments.json:
-        print(text)
+        put(text)
     elif arguments.full:
-        print(json.dumps(json.loads(text), indent=2, ensure_ascii=False))
+        put(json.dumps(json.loads(text), indent=2, ensure_ascii=False))
     else:
         _show(json.loads(text), listing=arguments.table is None)
     return 0
@@ -84,8 +86,6 @@ def _show(answer: dict[str, Any], *, listing: bool) -> None:
 
 
 def _print_group(title: str, lines: list[str]) -> None:
-    from dragoman.cli.output import visible
-
     bold, plain = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "")
     print(f"{bold}{visible(title)}{plain}")
     for line in lines:

@@ -21,6 +21,7 @@ from dragoman.cli.common import (
     run_async,
     warn,
 )
+from dragoman.cli.output import put
 from dragoman.config import Configuration
 from dragoman.errors import ConfigurationError, DialectError, DragomanError
 
@@ -80,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     log_if_asked(configuration)
     reports = run_async(_examined(configuration, chosen))
     if arguments.json:
-        print(json.dumps([report.as_dict() for report in reports], ensure_ascii=False))
+        put(json.dumps([report.as_dict() for report in reports], ensure_ascii=False))
     else:
         _show(reports)
     if any(finding.severity == "danger" for report in reports for finding in report.findings):
@@ -142,7 +143,7 @@ def _show(reports: list[Report]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from dragoman.cli.output import visible
+    from dragoman.words import visible
 
     console = Console(highlight=False)
     for line, style in (line for report in reports for line in _lines(report)):

@@ -8,6 +8,8 @@ import sys
 import time
 from typing import Any
 
+from dragoman.words import visible, visible_lines
+
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -44,5 +46,5 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, and after a bug its traceback."""
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
-        line = f"{_moment(record)} {record.levelname.lower():7} {record.getMessage()}{fields}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        line = visible(f"{_moment(record)} {record.levelname.lower():7} {record.getMessage()}{fields}")
+        return f"{line}\n{visible_lines(self.formatException(record.exc_info))}" if record.exc_info else line

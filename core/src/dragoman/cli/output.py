@@ -6,23 +6,26 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
+
+from dragoman.words import visible, visible_lines
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 Rows = Sequence[Sequence[Any]]
 
-# A value may hold escape sequences: in a terminal they must be seen, not obeyed.
-_UNSEEN = (*range(32), *range(127, 160), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 # Decimals and integers beyond 2^53 are texts in JSON.
 _EXACT = re.compile(r"-?\d+\.\d+|-?\d{16,}")
-_SPELLED = {code: chr(code).encode("unicode_escape").decode() for code in _UNSEEN}
 
 
-def visible(text: str) -> str:
-    """Return text with control characters spelled out."""
-    return text.translate(_SPELLED)
+def put(text: str, file: TextIO | None = None, end: str = "\n") -> None:
+    """Write text that holds words of others: in a terminal, escape sequences must be seen, not obeyed.
+
+    A file or a pipe gets them as they are.
+    """
+    file = file or sys.stdout
+    file.write((visible_lines(text) if file.isatty() else text) + end)
 
 
 def text_of(value: Any) -> str:

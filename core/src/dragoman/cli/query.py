@@ -87,14 +87,14 @@ def _print(result: Result, form: str) -> None:
     from dragoman.cli import output
 
     if form == "json":
-        sys.stdout.write(as_json(result) + "\n")
+        output.put(as_json(result))
         return
     columns = [column.name for column in result.columns]
     match form:
         case "csv":
-            print("\n".join(output.csv_lines(columns, result.rows)))
+            output.put("\n".join(output.csv_lines(columns, result.rows)))
         case "markdown":
-            print("\n".join(output.markdown_lines(columns, result.rows)))
+            output.put("\n".join(output.markdown_lines(columns, result.rows)))
         case _:
             output.print_table(columns, result.rows)
             if sys.stdout.isatty():

@@ -17,8 +17,9 @@ from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.table import Table
 from rich.text import Text
 
-from dragoman.cli.output import numeric, text_of, visible
+from dragoman.cli.output import numeric, text_of
 from dragoman.model import Database
+from dragoman.words import visible
 
 if TYPE_CHECKING:
     from dragoman.mcp.tour import Step

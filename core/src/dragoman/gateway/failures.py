@@ -10,7 +10,7 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Any, TypeVar
 
-from dragoman.catalog import Catalog
+from dragoman.catalog import Catalog, did_you_mean
 from dragoman.errors import ColumnNotFound, DialectError, DragomanError, NotFound, TableNotFound
 from dragoman.gateway.tasks import Fatal
 from dragoman.model import Database, Relation
@@ -74,9 +74,8 @@ async def explained(error: DragomanError, statement: Statement, catalog: Catalog
     """Return `error` with what helps to mend the statement; the same object. `named`: the relations it names."""
     near = await _near(error, catalog, named) if isinstance(error, NotFound) and error.identifier else []
     if near:
-        names = " or ".join(name if name.startswith(('"', "`", "[")) else f'"{name}"' for name in near[:SHOWN])
         own = "" if error.suggestion == error.remedy else error.suggestion
-        error.suggestion = f"Did you mean {names}? {own}".strip()
+        error.suggestion = f"{did_you_mean(near[:SHOWN])} {own}".strip()
         return error
     return located(error, statement.text)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dragoman.catalog import did_you_mean, quoted
 from dragoman.dialect import Dialect
 from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, UnsafeSql
 from dragoman.gateway.failures import located
 from dragoman.model import Table
 from dragoman.sql import Statement
-from dragoman.words import nearest
+from dragoman.words import nearest, shown
 
+FEW = 20
+"""Columns named when none is near."""
 STATEMENTS = frozenset({"select", "values", "with"})
 EXAMPLE = "Give one boolean expression, such as status = 'paid'; subqueries stand in parentheses."
 
@@ -35,9 +38,14 @@ def _column(written: str, table: Table, dialect: Dialect) -> str:
         return found
     near = nearest(written, names)
     raise ColumnNotFound(
-        f"{table.relation.name} has no column {written!r}.",
-        suggestion=f'Did you mean "{near[0]}"?' if near else f"Its columns are: {', '.join(names)}.",
+        f"{shown(table.relation.name)} has no column {shown(written)!r}.",
+        suggestion=did_you_mean(near) or f"Its columns are: {_some(names)}.",
     )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(map(quoted, names[:FEW])) + more
 
 
 def _expression(where: str, dialect: Dialect) -> str:

@@ -122,6 +122,12 @@ _UNREACHABLE: dict[str, str] = {
 }
 
 
+_RAISED = "exec_stmt_raise"
+"""The routine of the server behind RAISE: its words are whoever's who wrote the function."""
+_MOST_SAID = 500
+"""Characters of a hint or a detail."""
+
+
 class Stale(QueryError):
     """A prepared statement or a type is not what it was: something was altered meanwhile."""
 
@@ -209,10 +215,14 @@ def _server_error(error: Any, database: str, prefix: int, length: int | None) ->
         )
     named = _NAMED.get(kind)
     name = named.match(message) if named else None
-    context = {"sqlstate": state, **({"detail": _words(error.detail)} if error.detail else {})}
+    said = {"hint": error.hint, "detail": error.detail}
+    own_words = {each: _words(words) for each, words in said.items() if words}
+    if error.server_source_function == _RAISED:
+        message = f'A function of the database raised: "{message[:_MOST_SAID]}"'
+    context: dict[str, Any] = {"sqlstate": state, **({"database": own_words} if own_words else {})}
     return kind(
         message,
-        suggestion=f"{_words(error.hint)} {suggestion}" if error.hint else suggestion,
+        suggestion=suggestion,
         identifier=name[1] if name else None,
         offset=_offset(error, prefix, length),
         context=context,
