@@ -20,11 +20,12 @@ DEEP = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + b"[" * 5000 
 MALFORMED: dict[str, tuple[bytes, Any, int]] = {
     "no JSON": (b"hello", None, -32700),
     "half a message": (b'{"jsonrpc":"2.0","id":1', None, -32700),
-    "invalid UTF-8": (b'{"jsonrpc":"2.0","id":1,"method":"\xff\xfe"}', None, -32700),
-    "a lone surrogate": (b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', None, -32700),
-    "a control character": (b'{"jsonrpc":"2.0","id":1,"method":"pi\x01ng"}', None, -32700),
+    "invalid UTF-8": (b'{"jsonrpc":"2.0","id":1,"method":"\xff\xfe"}', 1, -32700),
+    "a lone surrogate for an id": (b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}', "\ud800", -32700),
+    "a lone surrogate": (b'{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"x":"\\ud800"}}', 8, -32700),
+    "a control character": (b'{"jsonrpc":"2.0","id":1,"method":"pi\x01ng"}', 1, -32700),
     "nothing but NUL": (b"\x00\x00\x00", None, -32700),
-    "deep nesting": (DEEP, None, -32700),
+    "deep nesting": (DEEP, 1, -32700),
     "a batch": (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', None, -32600),
     "a number": (b"42", None, -32600),
     "null": (b"null", None, -32600),
@@ -126,6 +127,7 @@ async def test_the_end_of_input_ends_a_long_call_and_the_process(peer: Any) -> N
     peer.close_stdin()
     assert await peer.ended(PATIENCE) == 0
     assert "cancelled" in peer.log
+    assert await peer.process.stdout.read() == b"", "clients of SDK 1 fail over an answer that comes while they close"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -154,7 +156,7 @@ async def test_a_client_that_stops_reading_ends_the_server(run: Any, standin: An
         process.stdout.close()
         process.stdin.write(json.dumps(PING).encode() + b"\n")
         process.stdin.close()
-        assert await asyncio.to_thread(process.wait, 10) == 0
+        assert await asyncio.to_thread(process.wait, PATIENCE) == 0
 
 
 async def test_input_and_output_may_be_files(standin: Any, tmp_path: Path) -> None:
@@ -164,7 +166,7 @@ async def test_input_and_output_may_be_files(standin: Any, tmp_path: Path) -> No
         process = await asyncio.create_subprocess_exec(
             sys.executable, standin.__file__, stdin=stdin, stdout=stdout, stderr=subprocess.DEVNULL
         )
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), PATIENCE) == 0
     assert json.loads(sink.read_text()) == {"jsonrpc": "2.0", "id": 99, "result": {}}
 
 

@@ -13,14 +13,13 @@ import select
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 import mcp_types as types
 from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
-from pydantic_core import from_json
 
+from dragoman.mcp.frames import Fault, read_message
 from dragoman.mcp.server import build
 from dragoman.mcp.signals import stopping
 
@@ -81,6 +80,7 @@ class Wire:
         self._pending: set[types.RequestId] = set()
         self._settled = asyncio.Event()
         self._settled.set()
+        self._muted = False
 
     async def read_line(self) -> bytes | None:
         """Return the next line without its end, or None at the end of input. Raises `ValueError` on a too long one."""
@@ -116,6 +116,8 @@ class Wire:
         """Write a line whole. Raises `anyio.BrokenResourceError` when nobody reads any more."""
         loop = asyncio.get_running_loop()
         async with self._writing:
+            if self._muted:
+                return
             rest = memoryview(line + b"\n")
             try:
                 while rest:
@@ -132,10 +134,15 @@ class Wire:
         self._settled.clear()
 
     def answered(self, request: Any) -> None:
-        """Note that `request` was answered, or that the client does not want the answer any more."""
-        self._pending.discard(request)
+        """Note that `request` was answered, or that the client does not want the answer any more; it may be no id."""
+        if isinstance(request, str | int):
+            self._pending.discard(request)
         if not self._pending:
             self._settled.set()
+
+    def mute(self) -> None:
+        """Write nothing more: the client has left, and those of SDK 1 fail over what comes while they close."""
+        self._muted = True
 
     async def settle(self, timeout: float) -> None:
         """Wait until every request was answered, `timeout` seconds at most."""
@@ -185,10 +192,11 @@ class Incoming(Stream):
             try:
                 line = await self._wire.read_line()
             except ValueError as error:
-                await self._refuse(None, types.INVALID_REQUEST, str(error))
+                await self._wire.write_line(Fault(b"null", types.INVALID_REQUEST, str(error)).answer())
                 continue
             if line is None:
                 await self._wire.settle(GRACE)
+                self._wire.mute()
                 raise anyio.EndOfStream
             if line.strip() and (message := await self._message(line)) is not None:
                 return message
@@ -200,35 +208,15 @@ class Incoming(Stream):
             raise StopAsyncIteration from None
 
     async def _message(self, line: bytes) -> SessionMessage | None:
-        try:
-            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValidationError:
-            await self._refuse(*_fault(line))
+        message = read_message(line)
+        if isinstance(message, Fault):
+            await self._wire.write_line(message.answer())
             return None
         if isinstance(message, types.JSONRPCRequest):
             self._wire.asked(message.id)
-        elif isinstance(message, types.JSONRPCNotification):
-            if b'"id"' in line and "id" in from_json(line):
-                await self._refuse(None, types.INVALID_REQUEST, "A request's id is a string or an integer.")
-                return None
-            if message.method == "notifications/cancelled":
-                self._wire.answered((message.params or {}).get("requestId"))
+        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._wire.answered((message.params or {}).get("requestId"))
         return SessionMessage(message)
-
-    async def _refuse(self, request: types.RequestId | None, code: int, reason: str) -> None:
-        error = types.JSONRPCError(jsonrpc="2.0", id=request, error=types.ErrorData(code=code, message=reason))
-        await self._wire.write_line(error.model_dump_json(by_alias=True, exclude_unset=True).encode())
-
-
-def _fault(line: bytes) -> tuple[types.RequestId | None, int, str]:
-    """Tell what is wrong with a line that is no message: the id to answer, the code, the reason."""
-    try:
-        value: Any = from_json(line)
-    except ValueError:
-        return None, types.PARSE_ERROR, "Parse error"
-    identifier: Any = cast("dict[str, Any]", value).get("id") if isinstance(value, dict) else None
-    known = isinstance(identifier, str | int) and not isinstance(identifier, bool)
-    return identifier if known else None, types.INVALID_REQUEST, "Not a JSON-RPC 2.0 request or notification"
 
 
 class Outgoing(Stream):

@@ -1,0 +1,84 @@
+"""Reading one message: what it is, or what is wrong with it and to which request that is said.
+
+The parser refuses some JSON that clients do send: lone surrogates, nesting beyond 200 levels, bytes that are not UTF-8.
+A client waits for ever for a request that is answered without its id, so the id of such a message is looked for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, cast
+
+import mcp_types as types
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+# Beyond so many strings and brackets the search would hold up the event loop.
+_MOST_TOKENS = 20_000
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+_TOKEN = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
+_MEMBER = re.compile(rb'"id"\s*+:\s*+(' + _STRING + rb"|-?(?:0|[1-9]\d*+))\s*+[,}]", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a line is no message. `id`: the request's, as JSON; `null` when it cannot be told."""
+
+    id: bytes
+    code: int
+    reason: str
+
+    def answer(self) -> bytes:
+        """Return the line to answer with."""
+        error = json.dumps({"code": self.code, "message": self.reason}, separators=(",", ":"))
+        return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self.id, error.encode())
+
+
+def read_message(line: bytes) -> types.JSONRPCMessage | Fault:
+    """Return the message of a line, or what is wrong with it."""
+    try:
+        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError:
+        return _fault(line)
+    if isinstance(message, types.JSONRPCNotification) and "id" in from_json(line):
+        return Fault(b"null", types.INVALID_REQUEST, "A request's id is a string or an integer.")
+    return message
+
+
+def _fault(line: bytes) -> Fault:
+    try:
+        value: Any = from_json(line)
+    except ValueError:
+        return Fault(_find_id(line), types.PARSE_ERROR, "Parse error")
+    return Fault(_id_of(value), types.INVALID_REQUEST, "Not a JSON-RPC 2.0 request or notification")
+
+
+def _id_of(value: Any) -> bytes:
+    message: dict[str, Any] = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    identifier = message.get("id")
+    answers = "method" not in message and ("result" in message or "error" in message)
+    known = isinstance(identifier, str | int) and not isinstance(identifier, bool) and not answers
+    return json.dumps(identifier if known else None).encode()
+
+
+def _find_id(line: bytes) -> bytes:
+    """Return the id of a request that is no JSON as a whole, as it was written there; the last one, as parsers do."""
+    depth = 0
+    found = b"null"
+    for count, token in enumerate(_TOKEN.finditer(line)):
+        if count == _MOST_TOKENS:
+            return b"null"
+        depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token[0], 0)
+        if depth == 1 and token[0] == b'"id"' and (member := _MEMBER.match(line, token.start())):
+            found = member[1]
+    return found if _is_json(found) and line.lstrip().startswith(b"{") else b"null"
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
