@@ -59,10 +59,11 @@ def answer(response: httpx2.Response) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD", "OPTIONS", "PATCH"])
-async def test_only_post_is_allowed(open_door: str, method: str) -> None:
+async def test_only_post_carries_calls(open_door: str, method: str) -> None:
     async with httpx2.AsyncClient() as client:
         response = await client.request(method, f"{open_door}/mcp", headers={"accept": "text/event-stream"})
-    assert (response.status_code, response.headers["allow"]) == (405, "POST")
+    assert response.status_code == 405
+    assert "POST" in response.headers["allow"]
 
 
 @ERAS

@@ -28,8 +28,10 @@ MAX_BODIES = 64 * MAX_BODY
 """Bytes of all requests whose bodies are being read."""
 
 # Sent twice they would mean one thing here and another to a proxy in front.
-_ONCE = {b"host", b"origin", b"authorization", b"content-length", b"transfer-encoding", b"content-type"}
-_ONCE |= {b"mcp-session-id", b"mcp-protocol-version", b"mcp-method", b"mcp-name"}
+_ONCE = frozenset(
+    b"host origin authorization content-length transfer-encoding content-type "
+    b"mcp-session-id mcp-protocol-version mcp-method mcp-name".split()
+)
 _LAST: Mapping[str, str] = {"Connection": "close"}
 
 

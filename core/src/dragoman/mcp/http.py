@@ -23,6 +23,7 @@ from dragoman.mcp.identity import PRINCIPAL, by_token
 from dragoman.mcp.origins import Origins, in_url
 from dragoman.mcp.refusals import RefusalLog
 from dragoman.mcp.server import Calls, build
+from dragoman.mcp.sessions import Sessions
 from dragoman.mcp.signals import stopping
 
 if TYPE_CHECKING:
@@ -128,9 +129,9 @@ def http_app(
         custom_starlette_routes=_pages(toolbox.gateway),
     )
     return Door(
-        app,
+        Sessions(app, PATH),
         # The SDK would leave a 2025 client's GET open for ever, although a stateless server has nothing to say.
-        closed={PATH: ("POST",)},
+        closed={PATH: ("POST", "DELETE")},
         open={"/": _READ, "/health": _READ, "/ready": _READ},
         origins=Origins(settings.host, settings.allowed_hosts, settings.allowed_origins),
         authenticate=by_token(settings.token),
