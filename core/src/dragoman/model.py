@@ -407,17 +407,25 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainOptions:
-    """How a plan is wanted. `analyze` runs the query, inside the same read-only envelope."""
+    """How a plan is wanted. `analyze` runs the query, inside the same read-only envelope.
+
+    `reads`: the plan must also tell what it reads and names, where the engine can tell that.
+    """
 
     format: Literal["text", "json", "yaml"] = "text"
     analyze: bool = False
     verbose: bool = False
     buffers: bool = False
+    reads: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The answer of EXPLAIN. `plan` is text, or JSON values for the json format; None: the engine does not tell."""
+    """The answer of EXPLAIN. `plan` is text, or JSON values for the json format; None: it is not told.
+
+    `reads`: the relations that it reads beside those of the statement, behind views for instance; `schemas`: where
+    whatever else it names is, such as functions and types. Told where the engine tells it and the options ask for it.
+    """
 
     plan: Any
     format: Literal["text", "json", "yaml"] = "text"
@@ -427,6 +435,8 @@ class Plan:
     warnings: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     sql: str | None = None
+    reads: tuple[Relation, ...] = ()
+    schemas: frozenset[str] = frozenset()
 
 
 Severity = Literal["danger", "warning", "note"]

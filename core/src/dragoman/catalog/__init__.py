@@ -5,7 +5,7 @@ from dragoman.catalog.compact import compact
 from dragoman.catalog.full import full, said, summary
 from dragoman.catalog.joins import Step
 from dragoman.catalog.names import Namespace, near
-from dragoman.catalog.places import placed
+from dragoman.catalog.places import Places, placed, withheld
 from dragoman.catalog.search import Match, MatchKind, kind_of
 from dragoman.catalog.snapshot import SchemaKey, Snapshot, did_you_mean, quoted
 
@@ -15,6 +15,7 @@ __all__ = [
     "Match",
     "MatchKind",
     "Namespace",
+    "Places",
     "SchemaKey",
     "Snapshot",
     "Step",
@@ -27,4 +28,5 @@ __all__ = [
     "quoted",
     "said",
     "summary",
+    "withheld",
 ]

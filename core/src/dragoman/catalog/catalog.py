@@ -8,16 +8,18 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
+from dragoman.catalog.behind import Behind
 from dragoman.catalog.declared import merge
 from dragoman.catalog.flight import SingleFlight
 from dragoman.catalog.join_sql import join_sql
 from dragoman.catalog.joins import Step
 from dragoman.catalog.names import Namespace, Part, parse_name
+from dragoman.catalog.places import Places
 from dragoman.catalog.search import Match, MatchKind
 from dragoman.catalog.snapshot import SchemaKey, Snapshot
 from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError, NotFound, PathNotFound, QueryTimeout, SchemaNotFound
-from dragoman.model import Database, ForeignKey, Relation, Schema, Scope, Table
+from dragoman.model import Database, ForeignKey, Plan, Relation, Schema, Scope, Table
 from dragoman.words import shown
 
 Direction = Literal["outgoing", "incoming", "both"]
@@ -45,12 +47,19 @@ class Catalog:
     """What agents may know of a database. Methods raise what the inspector raises, besides what they say."""
 
     def __init__(
-        self, inspector: Inspector, dialect: Dialect, database: Database, *, clock: Clock = time.monotonic
+        self,
+        inspector: Inspector,
+        dialect: Dialect,
+        database: Database,
+        *,
+        places: Places | None = None,
+        clock: Clock = time.monotonic,
     ) -> None:
         self._inspector = inspector
         self._dialect = dialect
         self._database = database
-        self._allowed = tuple(_schema_parts(text, dialect) for text in database.schemas)
+        self.places = places or Places(database, dialect)
+        self._allowed = self.places.configured
         catalog = database.database if Capability.CATALOGS in dialect.capabilities else None
         self._homes = _homes(database, dialect, self._allowed)
         self._namespace = Namespace(dialect, self._homes[0] if self._homes else None, catalog)
@@ -105,9 +114,30 @@ class Catalog:
         try:
             told = await self._inspector.details(wanted) if wanted else ()
         except DragomanError:
-            return list(tables)
+            return await self._open(tables)
+        told = await self._open(told)
         self._details |= {table.relation: _Detailed(table, more, now) for table, more in zip(wanted, told, strict=True)}
         return [self._details[table.relation].told for table in tables]
+
+    async def _open(self, tables: Sequence[Table]) -> list[Table]:
+        """What may be told of visible relations, their definitions included."""
+        if not tables or not self.places.narrowed:
+            return list(tables)
+        snapshot = await self.snapshot()
+        behind = Behind(snapshot, self.places)
+        shown = self.places.shown(tables, snapshot.by_relation)
+        return await asyncio.to_thread(lambda: [behind.told(table) for table in shown])
+
+    async def reaches_outside(self, plan: Plan, relations: Iterable[Relation]) -> bool:
+        """Whether the plan of a statement over `relations` may name what is outside."""
+        if not self.places.narrowed:
+            return False
+        snapshot = await self.snapshot()
+        if any(relation not in snapshot.by_relation for relation in plan.reads):
+            return True
+        if not all(map(self.places.knows, plan.schemas)):
+            return True
+        return await asyncio.to_thread(Behind(snapshot, self.places).reaches_outside, relations)
 
     def _is_detailed(self, table: Table, now: float) -> bool:
         known = self._details.get(table.relation)
@@ -213,14 +243,23 @@ class Catalog:
         if schemas is None and before is not None:
             kept = (table for table in before.tables if table.relation not in scope)
             told = tuple(dict.fromkeys((*before.told, *seen.notices)))
-            self._snapshot = self._merged((*kept, *seen.tables), before.known_schemas, told, before)
+            tables = await self._shown((*kept, *seen.tables))
+            self._snapshot = self._merged(tables, before.known_schemas, told, before)
         else:
-            self._snapshot = self._merged(seen.tables, schemas or (), seen.notices, before)
+            self._snapshot = self._merged(await self._shown(seen.tables), schemas or (), seen.notices, before)
             self._born = self._clock()
         self._cost = self._clock() - start
 
-    def _settle(self, schemas: Iterable[Schema]) -> None:
+    async def _shown(self, tables: Iterable[Table]) -> tuple[Table, ...]:
+        if not self.places.narrowed:
+            return tuple(tables)
+        # In a thread: every text of 10,000 tables is looked through.
+        return await asyncio.to_thread(self.places.shown, tables)
+
+    def _settle(self, schemas: Collection[Schema]) -> None:
         """Where names without a schema live: where the database says it looks, when it says so."""
+        if schemas:
+            self.places.settle(schema.name for schema in schemas if schema.system)
         path = sorted((schema.search_order, schema.name) for schema in schemas if schema.search_order is not None)
         if path:
             self._homes = tuple(name for _, name in path)
@@ -250,8 +289,8 @@ class Catalog:
     def _merged(
         self, tables: Iterable[Table], schemas: Iterable[Schema], told: tuple[str, ...], before: Snapshot | None
     ) -> Snapshot:
-        visible = sorted((t for t in tables if self._visible(t.relation.schema, t.relation.catalog)), key=_order)
-        known = tuple(schema for schema in schemas if self._visible(schema.name, schema.catalog))
+        visible = sorted(tables, key=_order)
+        known = tuple(schema for schema in schemas if self.places.visible(schema.name, schema.catalog))
         plain = Snapshot(tuple(visible), self._namespace, self._homes, told, (), 1, known)
         merged, unused = merge(visible, self._database.keys, plain.find, self._dialect)
         after = replace(plain, tables=merged, unused_keys=tuple(unused))
@@ -259,23 +298,6 @@ class Catalog:
             return after
         after = replace(after, version=before.version)
         return before if after == before else replace(after, version=before.version + 1)
-
-    def _visible(self, schema: str | None, catalog: str | None) -> bool:
-        return not self._allowed or any(self._allows(parts, schema, catalog) for parts in self._allowed)
-
-    def _allows(self, parts: tuple[Part, ...], schema: str | None, catalog: str | None) -> bool:
-        home = self._namespace.catalog
-        if len(parts) == 1 and home is not None and catalog is not None and catalog != home:
-            return False
-        stored = (schema, catalog)
-        return len(parts) <= 2 and all(
-            part.text == name or part.names(name, self._dialect)
-            for part, name in zip(reversed(parts), stored, strict=False)
-        )
-
-
-def _schema_parts(text: str, dialect: Dialect) -> tuple[Part, ...]:
-    return parse_name(text, dialect.lexicon) or (Part(text, quoted=True),)
 
 
 def _spellings(part: Part, dialect: Dialect) -> set[str]:

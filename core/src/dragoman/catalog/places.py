@@ -1,12 +1,29 @@
-"""Where names without a catalog or a schema are looked for."""
+"""What exists for callers: the one place that says which schemas are visible, and keeps the rest out of all texts."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
-from dragoman.catalog.names import parse_name
+from dragoman.catalog.names import Part, parse_name
 from dragoman.dialect import Capability, Dialect
-from dragoman.model import Database
+from dragoman.errors import DragomanError, PermissionDenied, QueryError
+from dragoman.model import Column, Constraint, Database, Index, Plan, Relation, Table, TableColumn
+from dragoman.sql.lexicon import Lexicon
+
+HIDDEN = "(hidden)"
+"""Stands in an error of the database's for a name that its reader may not know."""
+UNKNOWN = "unknown"
+"""Stands for a type that its reader may not know."""
+_VALUE = re.compile(r"'(?:[^']|'')*'(?!::reg)")
+"""A text that is no name, as 'sales.orders'::regclass has one."""
+_BARE = r"[^\W\d][\w$]*"
+_TELLING = frozenset({"21", "22", "53", "54", "57"})
+"""SQLSTATE classes of a `QueryError` whose message speaks of values and resources, never of a relation by its name."""
+_ABOUT_RELATIONS = frozenset({"42P17"})
+"""SQLSTATEs of other errors that name a relation the caller did not."""
 
 
 def placed(database: Database, dialect: Dialect) -> Database:
@@ -23,3 +40,189 @@ def placed(database: Database, dialect: Dialect) -> Database:
     if only and (len(only) == 1 or only[0].names(catalog, dialect)):
         schema = schema or only[-1].text
     return replace(database, database=catalog or None, schema=database.schema or schema or None)
+
+
+class Places:
+    """What of one database exists for its callers. What is outside is told nowhere: not by name, type, key or text.
+
+    `narrowed`: something may be outside, because the configuration names `schemas` or because a policy `hides`
+    relations. Otherwise everything is told as it is.
+    """
+
+    def __init__(self, database: Database, dialect: Dialect, *, hides: bool = False) -> None:
+        self._dialect = dialect
+        self._home = database.database if Capability.CATALOGS in dialect.capabilities else None
+        self.configured = tuple(_schema_parts(text, dialect.lexicon) for text in database.schemas)
+        self.hides = hides
+        self.narrowed = hides or bool(database.schemas)
+        self._chain = _chains(dialect.lexicon)
+        self._engine: frozenset[str] = frozenset()
+
+    def settle(self, engine: Iterable[str]) -> None:
+        """Take note of the engine's own schemas: what they bring, such as types, everybody knows."""
+        self._engine = frozenset(engine)
+
+    def visible(self, schema: str | None, catalog: str | None) -> bool:
+        """Whether a schema, by its stored names, exists for callers."""
+        return not self.configured or any(self._allows(parts, schema, catalog) for parts in self.configured)
+
+    def _allows(self, parts: tuple[Part, ...], schema: str | None, catalog: str | None) -> bool:
+        if len(parts) == 1 and self._home is not None and catalog is not None and catalog != self._home:
+            return False
+        stored = (schema, catalog)
+        return len(parts) <= 2 and all(
+            part.text == name or part.names(name, self._dialect)
+            for part, name in zip(reversed(parts), stored, strict=False)
+        )
+
+    # The catalog
+
+    def shown(self, tables: Iterable[Table], known: Collection[Relation] | None = None) -> tuple[Table, ...]:
+        """Return the visible relations without keys to others and texts that name others.
+
+        `known`: all that are visible, when `tables` are not. Definitions stay: judging them takes reading them, which
+        `catalog.behind` does one by one.
+        """
+        kept = [table for table in tables if self.visible(table.relation.schema, table.relation.catalog)]
+        if not self.narrowed:
+            return tuple(kept)
+        known = {table.relation for table in kept} if known is None else known
+        return tuple(table if table.system else self._pruned(table, known) for table in kept)
+
+    def _pruned(self, table: Table, known: Collection[Relation]) -> Table:
+        return replace(
+            table,
+            columns=tuple([self._column(column) for column in table.columns]),
+            constraints=tuple([self._constraint(each) for each in table.constraints]),
+            foreign_keys=tuple(key for key in table.foreign_keys if key.references in known),
+            indexes=tuple([index for index in table.indexes if self._is_told(index)]),
+            partitioned_by=tuple(part for part in table.partitioned_by if not self.leads_out(part)),
+        )
+
+    def _column(self, column: TableColumn) -> TableColumn:
+        type_ = self.type(column.type)
+        told = column if type_ == column.type else replace(column, type=type_, enum=())
+        if self._outside(told.default) or self._outside(told.generated):
+            told = replace(told, default=None, generated=None)
+        return told
+
+    def _constraint(self, constraint: Constraint) -> Constraint:
+        return replace(constraint, definition=None) if self._outside(constraint.definition) else constraint
+
+    def _is_told(self, index: Index) -> bool:
+        return not any(map(self._outside, (*index.parts, index.predicate)))
+
+    def _outside(self, text: str | None) -> bool:
+        return text is not None and self.leads_out(text)
+
+    # Texts
+
+    def type(self, text: str) -> str:
+        """Return a type as callers may see it."""
+        return UNKNOWN + "[]" * text.count("[]") if self.leads_out(text) else text
+
+    def leads_out(self, text: str, aliases: Collection[str] = ()) -> bool:
+        """Whether an SQL text qualifies a name with what is no visible schema.
+
+        `aliases` may qualify columns; what is called, cast to or named in a text is qualified by schemas only.
+        """
+        if not self.narrowed or "." not in text:
+            return False
+        return any(
+            not self._is_known(parts) and (parts[0].text not in aliases or self._is_schema(match, parts))
+            for match, parts in self._names(_VALUE.sub("''", text))
+        )
+
+    def masked(self, text: str) -> str:
+        """Return a text of the database's with every qualified name that is not of a visible schema blotted out."""
+        pieces: list[str] = []
+        position = 0
+        for match, parts in self._names(text) if self.narrowed else ():
+            if self.hides or not self._is_known(parts):
+                pieces += [text[position : match.start()], HIDDEN]
+                position = match.end()
+        return "".join((*pieces, text[position:]))
+
+    def _names(self, text: str) -> Iterator[tuple[re.Match[str], Sequence[Part]]]:
+        """Every qualified name, and its parts."""
+        for match in self._chain.finditer(text):
+            parts = parse_name(match[0].rstrip("."), self._dialect.lexicon)
+            if parts:
+                yield match, parts
+
+    def _is_schema(self, name: re.Match[str], parts: Sequence[Part]) -> bool:
+        """Whether only a schema can stand before the dot: of what is called, cast to, or an operator."""
+        text, before = name.string, name.string[: name.start()].rstrip()
+        called = text.startswith("(", name.end()) or len(parts) == 1
+        return called or before.endswith(("::", "'")) or before[-7:].lower() == "collate"
+
+    def _is_known(self, parts: Sequence[Part]) -> bool:
+        first = parts[0].text
+        if self._home is not None and len(parts) > 2:
+            return self.visible(parts[1].text, first)
+        return self.knows(first)
+
+    def knows(self, schema: str) -> bool:
+        """Whether a schema, by its stored name, is visible or the engine's own."""
+        return schema in self._engine or self.visible(schema, self._home)
+
+    # Answers
+
+    def columns(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns of a result, of types that callers may know."""
+        if not self.narrowed:
+            return columns
+        return tuple([replace(column, type=self.type(column.type)) for column in columns])
+
+    def cleaned(self, error: DragomanError) -> DragomanError:
+        """Return an error of the database's without the names of what is outside; the same object.
+
+        What it says depends on the kind of error alone, never on whether a name in it is one that is there.
+        """
+        if not self.narrowed:
+            return error
+        state = str(error.context.get("sqlstate", ""))
+        if isinstance(error, PermissionDenied):
+            error.message = "The role may not read something that the statement reaches."
+        elif (isinstance(error, QueryError) and state[:2] not in _TELLING) or state in _ABOUT_RELATIONS:
+            error.message = "The database could not run the statement."
+        error.message, error.suggestion = self.masked(error.message), self.masked(error.suggestion)
+        error.context = {key: _masked(value, self.masked) for key, value in error.context.items() if key != "detail"}
+        error.args = (error.message,)
+        return error
+
+
+def withheld(plan: Plan) -> Plan:
+    """Return what of a plan may be told that reaches what is outside: numbers, without a name."""
+    return replace(
+        plan,
+        plan=None,
+        warnings=(),
+        notices=("The query reaches more than is shown here: of its plan only the costs are told.",),
+    )
+
+
+def names_in(text: str, lexicon: Lexicon) -> frozenset[str]:
+    """The names that stand alone in an SQL text, or last: what may be called so and then qualify columns."""
+    found = re.finditer(rf"'(?:[^']|'')*'|({_name_pattern(lexicon)})(?!\s*\.)", text)
+    parts = (parse_name(match[1], lexicon) for match in found if match[1])
+    return frozenset(part.text for each in parts if each for part in each)
+
+
+def _masked(value: Any, mask: Callable[[str], str]) -> Any:
+    return mask(value) if isinstance(value, str) else value
+
+
+def _name_pattern(lexicon: Lexicon) -> str:
+    quoted = {'"': r'"(?:[^"]|"")+"', "`": r"`(?:[^`]|``)+`", "[": r"\[[^\[\]\d][^\[\]]*\]"}
+    return "|".join((*(quoted[mark] for mark in lexicon.identifier_quotes if mark in quoted), _BARE))
+
+
+def _chains(lexicon: Lexicon) -> re.Pattern[str]:
+    """Names with a dot between; or one before a dot and a mark, as in OPERATOR(sales.=)."""
+    name = f"(?:{_name_pattern(lexicon)})"
+    return re.compile(rf"(?<![\w.]){name}(?:(?:\.{name})+|\.(?=[-+*/<>=~!@#%^&|`?]+\)))")
+
+
+def _schema_parts(text: str, lexicon: Lexicon) -> tuple[Part, ...]:
+    return parse_name(text, lexicon) or (Part(text, quoted=True),)

@@ -248,4 +248,5 @@ def _check_explain(dialect: Dialect, options: ExplainOptions) -> None:
 def _as_yaml(plan: Plan) -> Plan:
     import yaml  # only for who wants it
 
-    return replace(plan, plan=yaml.safe_dump(plan.plan, sort_keys=False, allow_unicode=True), format="yaml")
+    text = None if plan.plan is None else yaml.safe_dump(plan.plan, sort_keys=False, allow_unicode=True)
+    return replace(plan, plan=text, format="yaml")

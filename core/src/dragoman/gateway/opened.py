@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.catalog import Catalog, placed
+from dragoman.catalog import Catalog, Places, placed
 from dragoman.dialect import Dialect, Executor, Inspector
 from dragoman.errors import ParameterError
 from dragoman.gateway.doctor import Watch, configured_openings, worst_first
@@ -31,6 +31,7 @@ class OpenDatabase:
     dialect: Dialect
     executor: Executor
     inspector: Inspector
+    places: Places
     catalog: Catalog
     judge: Judge
     work: Work
@@ -49,7 +50,8 @@ class OpenDatabase:
         self._owned = parts.owned
         self.source = Source(plugins, self.config)
         self.inspector = GuardedInspector(parts.inspector, self.config, self.work, self.source)
-        self.catalog = Catalog(self.inspector, self.dialect, self.config)
+        self.places = Places(self.config, self.dialect, hides=parts.hides)
+        self.catalog = Catalog(self.inspector, self.dialect, self.config, places=self.places)
         validators = [ReadOnly(self.dialect, self.config), *parts.validators]
         self.judge = Judge(self.dialect, self.config, self.catalog, validators, self.source)
         self.watch = Watch(database.name, self.doctor)

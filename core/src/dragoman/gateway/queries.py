@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from dragoman.catalog import withheld
 from dragoman.dialect import Capability
 from dragoman.errors import DragomanError, InvalidSql, Unsupported
 from dragoman.gateway.calls import CallRecord
@@ -71,7 +72,10 @@ class Query:
 
     async def rows(self) -> Collected:
         """Run it and return its rows within the limits."""
-        return await self._run("open", self._rows())
+        found = await self._run("open", self._rows())
+        places = self.opened.places
+        notices = tuple(map(places.masked, found.notices))
+        return replace(found, columns=tuple(places.columns(found.columns)), notices=notices)
 
     async def _rows(self) -> Collected:
         async with self.opened.executor.open(self.request) as stream:
@@ -79,8 +83,14 @@ class Query:
 
     async def plan(self, options: ExplainOptions) -> Plan:
         """Return its plan."""
-        plan = await self._run("explain", self.opened.executor.explain(self.request, options))
-        return self.opened.source.checked(plan, Plan, "Executor.explain")
+        opened = self.opened
+        options = replace(options, reads=opened.places.narrowed)
+        plan = await self._run("explain", opened.executor.explain(self.request, options))
+        opened.source.checked(plan, Plan, "Executor.explain")
+        if not opened.places.narrowed:
+            return plan
+        relations = await opened.judge.relations(self.statement)
+        return withheld(plan) if await opened.catalog.reaches_outside(plan, relations) else plan
 
     @asynccontextmanager
     async def stream(self, record: CallRecord) -> AsyncGenerator[RowStream]:
@@ -102,13 +112,13 @@ class Query:
         async with self.opened.executor.open(self.request) as stream:
             bounded = Bounded(stream, self.request.limits)
             check_columns(stream.columns, self.request.limits)
-            handed.columns = stream.columns
+            handed.columns = self.opened.places.columns(stream.columns)
             await put(Encoded(b"", 0))
             async for batch in bounded.batches():
                 record.rows, record.bytes = bounded.rows, bounded.bytes
                 await put(batch)
             check_columns(stream.columns, self.request.limits)
-            handed.columns = tuple(stream.columns)
+            handed.columns = tuple(self.opened.places.columns(stream.columns))
             handed.notices += stream.notices
             handed.truncated = bounded.truncated
 
@@ -144,6 +154,7 @@ class Query:
                 yield
         except DragomanError as error:
             opened.health.saw(error)
+            error = opened.places.cleaned(error)
             named = partial(opened.judge.relations, self.statement)
             raise _about(await explained(error, self.statement, opened.catalog, named), self.sql) from None
         opened.health.saw(None)

@@ -20,6 +20,11 @@ class Parts:
     validators: Sequence[Validator]
     owned: Sequence[Executor | Inspector]
 
+    @property
+    def hides(self) -> bool:
+        """Whether a policy stands before the dialect's inspector: what that then tells is all there is for callers."""
+        return bool(self.owned) and not any(self.inspector is each for each in self.owned)
+
 
 class OwnedExecutor(WrappedExecutor):
     """The dialect's executor as policies see it. Closed once, though a policy that replaces it should not close it."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from dragoman import Relation
+
 Part = Literal["input", "subplan"]
 
 
@@ -95,6 +97,37 @@ def _json_disk(plan: Mapping[str, Any]) -> int:
     return int(sort + store + plan.get("Disk Usage", 0) + sum(group.get("Peak Sort Space Used", 0) for group in groups))
 
 
+def relations_read(plan: Mapping[str, Any]) -> tuple[Relation, ...]:
+    """Return the relations that a verbose plan reads."""
+    nodes = (node for node in _json_walk(plan) if "Relation Name" in node)
+    return tuple(dict.fromkeys(Relation(node["Relation Name"], node.get("Schema")) for node in nodes))
+
+
+def schemas_named(plan: Mapping[str, Any]) -> frozenset[str]:
+    """Return the schemas of all else that a verbose plan names: functions, types, operators, collations."""
+    found: set[str] = set()
+    for node in _json_walk(plan):
+        if "Relation Name" not in node and "Schema" in node:
+            found.add(node["Schema"])
+        texts = (text for value in node.values() for text in (value if isinstance(value, list) else [value]))
+        for text in texts:
+            if isinstance(text, str):
+                found |= {_unquoted(next(filter(None, match.groups()))) for match in _QUALIFIED.finditer(text)}
+    return frozenset(found)
+
+
+def _json_walk(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from _json_walk(child)
+
+
+_PLAIN = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
+_QUALIFIED = re.compile(
+    rf"(?:::|\bOPERATOR\(|\bCOLLATE )({_PLAIN})\.|(?<![\w.\"])({_PLAIN})\.{_PLAIN}\("
+    rf"|\(({_PLAIN})\.{_PLAIN}(?: \w+)?\) [A-Z]"
+)
+"""A schema before a type, an operator or a collation; before a function; before a table of a foreign join."""
 _NAME = r"""(?:"(?:[^"]|"")+"|[^\s".]+)"""
 _NODE = re.compile(
     r"(?P<indent> *)(?:->  )?(?P<title>\S.*?)  \(cost=[\d.]+\.\.(?P<cost>[\d.]+) rows=(?P<rows>\d+) width=\d+\)"

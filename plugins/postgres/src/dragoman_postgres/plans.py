@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 from dragoman import ExplainOptions, Plan, Request, ResultTooLarge
 
 from dragoman_postgres.advice import Scanned, Tables, sequential_scans, warnings
-from dragoman_postgres.nodes import Node, from_json, from_text
+from dragoman_postgres.nodes import from_json, from_text, relations_read, schemas_named
 
 SCANNED = """
 SELECT n.nspname::text, c.relname::text,
@@ -52,13 +52,17 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
     else:
         (plan,) = json.loads(lines[0])
         root, elapsed = from_json(plan["Plan"]), plan.get("Execution Time")
+    # Only a verbose plan says in which schemas things are.
+    verbose = await _verbose(runner, request, needed=options.reads) if options.reads or sequential_scans(root) else {}
     return Plan(
         plan=plan,
         format=options.format,
         estimated_cost=root.cost,
         estimated_rows=round(root.rows),
         actual_time_ms=elapsed,
-        warnings=warnings(root, await _tables(runner, request, root)),
+        warnings=warnings(root, await _tables(runner, request, verbose)),
+        reads=relations_read(verbose) if options.reads else (),
+        schemas=schemas_named(verbose) if options.reads else frozenset(),
     )
 
 
@@ -74,15 +78,22 @@ def _elapsed(lines: Sequence[str]) -> float | None:
     return float(found[0][1]) if found else None
 
 
-async def _tables(runner: Runner, request: Request, root: Node) -> Tables:
-    """What the catalog tells of the tables that are scanned: only a verbose plan says in which schemas they are."""
-    if not sequential_scans(root):
-        return {}
+async def _verbose(runner: Runner, request: Request, *, needed: bool) -> Mapping[str, Any]:
     try:
         ((verbose, *_), *_) = await runner.run(statement(request, _VERBOSE), request)
-    except ResultTooLarge:  # the plan that was asked for is not: it is told without this advice
+    except ResultTooLarge:  # the plan that was asked for is not: it is told without advice
+        if needed:
+            raise
         return {}
-    scans = sequential_scans(from_json(json.loads(verbose)[0]["Plan"]))
+    plan: Mapping[str, Any] = json.loads(verbose)[0]["Plan"]
+    return plan
+
+
+async def _tables(runner: Runner, request: Request, verbose: Mapping[str, Any]) -> Tables:
+    """What the catalog tells of the tables that are scanned."""
+    scans = sequential_scans(from_json(verbose)) if verbose else []
+    if not scans:
+        return {}
     wanted = sorted({(node.schema or "", node.relation or "") for node in scans})
     parameters = ([schema for schema, _ in wanted], [name for _, name in wanted])
     rows = await runner.run(SCANNED, replace(request, statement=SCANNED, parameters=parameters))

@@ -1,0 +1,80 @@
+"""What stands behind views: whether the text and the plan of one may be told to those who see only a part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from dragoman.catalog.places import Places, names_in
+from dragoman.catalog.snapshot import Snapshot
+from dragoman.errors import DragomanError
+from dragoman.model import Relation, Table
+
+VIEWS = frozenset({"view", "materialized view"})
+
+
+class Behind:
+    """Reads the definitions of a snapshot's relations. Slow: a definition is parsed for each."""
+
+    def __init__(self, snapshot: Snapshot, places: Places) -> None:
+        self._snapshot = snapshot
+        self._places = places
+
+    def told(self, table: Table) -> Table:
+        """Return a relation without its definition when that leads to what is outside."""
+        if table.definition is None or not self._places.narrowed or self._is_open(table):
+            return table
+        return replace(table, definition=None)
+
+    def _is_open(self, table: Table) -> bool:
+        if table.type in VIEWS:
+            return self._read_by(table) is not None
+        # Such a text names relations only in passing, as in INHERITS (other).
+        return not self._places.hides and not self._leads_out(table)
+
+    def reaches_outside(self, relations: Iterable[Relation]) -> bool:
+        """Whether one of the relations is a view over what is outside, or over what cannot be told."""
+        todo = [self._snapshot.by_relation[each] for each in relations if each in self._snapshot.by_relation]
+        seen: set[Relation] = set()
+        while todo:
+            table = todo.pop()
+            if table.relation in seen or table.type not in VIEWS or table.system:
+                continue
+            seen.add(table.relation)
+            below = self._read_by(table)
+            if below is None:
+                return True
+            todo += below
+        return False
+
+    def _read_by(self, view: Table) -> list[Table] | None:
+        """What a view reads itself; None when something of it is outside, or that cannot be told."""
+        from dragoman.sql.views import defining_query  # sqlglot is slow to import
+
+        if view.definition is None or self._leads_out(view):
+            return None
+        dialect = self._snapshot.dialect
+        try:
+            query = defining_query(view.definition, dialect.sqlglot, dialect.lexicon)
+            tables = [self._known(each) for each in query.relations()]
+        except DragomanError:
+            return None
+        found = [table for table in tables if table and not (table.system and self._places.hides)]
+        return found if len(found) == len(tables) else None
+
+    def _leads_out(self, table: Table) -> bool:
+        text = table.definition or ""
+        return self._places.leads_out(text, names_in(text, self._snapshot.dialect.lexicon))
+
+    def _known(self, written: Relation) -> Table | None:
+        """What is visible under a name of which it is not known whether it was quoted."""
+        quote = self._snapshot.dialect.quote
+        schema = ".".join(quote(part) for part in (written.catalog, written.schema) if part) or None
+        return next(self._found((quote(written.name), written.name), schema), None)
+
+    def _found(self, names: Iterable[str], schema: str | None) -> Iterator[Table]:
+        for name in names:
+            try:
+                yield self._snapshot.find(name, schema)
+            except DragomanError:
+                continue

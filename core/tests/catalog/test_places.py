@@ -1,0 +1,76 @@
+"""What exists for callers of a database of which they see only a part."""
+
+import pytest
+from dragoman import Database, Dialect, PermissionDenied, QueryError, TableNotFound
+from dragoman.catalog import Places
+from dragoman.sql.lexicon import Lexicon
+
+DIALECT = Dialect(name="any", contract=1, sqlglot="postgres", lexicon=Lexicon(colon_casts=True))
+OUT = [
+    "nextval('secret.numbers'::regclass)",
+    "'calm'::secret.mood",
+    "secret.f(x) > 0",
+    'a COLLATE "secret"."c"',
+    "a OPERATOR(secret.=) b",
+    'x > 0 AND "Se""cret".f(1)',
+    "secret.mood[]",
+    "o.secret::secret.t",
+]
+IN = [
+    "nextval('sales.numbers'::regclass)",
+    "'calm'::sales.mood",
+    "sales.f(x)",
+    "pg_catalog.lower(x) > 1.5",
+    "x ~ '^www.example.com$'",
+    "numeric(12,2)",
+    "a OPERATOR(pg_catalog.=) b",
+]
+
+
+@pytest.fixture
+def places() -> Places:
+    places = Places(Database(name="d", dialect="any", schemas=("sales",)), DIALECT)
+    places.settle(["pg_catalog", "information_schema"])
+    return places
+
+
+@pytest.mark.parametrize("text", OUT)
+def test_a_text_that_names_another_schema_leads_out(places: Places, text: str):
+    assert places.leads_out(text)
+
+
+@pytest.mark.parametrize("text", [text for text in OUT if not text.startswith("secret.mood")])
+def test_an_alias_of_that_name_makes_no_difference(places: Places, text: str):
+    assert places.leads_out(text, {"secret", "o"})
+
+
+@pytest.mark.parametrize("text", IN)
+def test_a_text_of_visible_schemas_and_the_engine_s_own_does_not(places: Places, text: str):
+    assert not places.leads_out(text)
+
+
+def test_an_alias_may_qualify_columns(places: Places):
+    assert not places.leads_out("SELECT o.id FROM orders o", {"o", "orders"})
+    assert places.leads_out("SELECT o.id FROM orders o")
+
+
+def test_everything_is_told_where_nothing_is_outside():
+    places = Places(Database(name="d", dialect="any"), DIALECT)
+    assert not any(map(places.leads_out, OUT))
+    error = PermissionDenied("permission denied for table secret.x")
+    assert places.cleaned(error).message == "permission denied for table secret.x"
+
+
+def test_an_error_says_the_same_whatever_it_is_about(places: Places):
+    told = [
+        places.cleaned(error).as_dict()
+        for name in ("secret.a", "nowhere.b")
+        for error in (
+            QueryError(f"invalid input for {name}", context={"sqlstate": "22P02", "detail": name}),
+            QueryError(f"the view {name[-1]} is not there", context={"sqlstate": "55000"}),
+            PermissionDenied(f"permission denied for table {name[-1]}"),
+            TableNotFound(f"no relation {name}", suggestion=f"Perhaps {name}."),
+        )
+    ]
+    assert told[:4] == told[4:]
+    assert "(hidden)" in str(told)
