@@ -39,7 +39,7 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
 
 REFUSED = {"sql": "DELETE FROM orders"}
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(180)]
 
 
 def sdk(target: Any, mode: str) -> AbstractAsyncContextManager[Any]:

@@ -14,7 +14,7 @@ BASELINE = yaml.safe_load(Path(__file__).with_name("conformance.yaml").read_text
 STANDIN = Path(__file__).parents[1] / "mcp" / "standin.py"
 TOOL_CALLS = ["tools-call-simple-text", "tools-call-error", "tools-call-with-progress"]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 
 
 def test_every_exclusion_has_a_reason() -> None:

@@ -21,7 +21,7 @@ ROUNDED = "decimal places"
 DATED = "date"
 """What a notice says when one engine has a date where the other has the timestamp of its midnight."""
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 def constructs(engine: str) -> list[str]:

@@ -44,7 +44,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_policy_passes_its_tests_from_wheels_in_a_clean_environment(policy: str, clean: Path, tmp_path: Path):

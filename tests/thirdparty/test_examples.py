@@ -27,7 +27,7 @@ def installed(clean):
     return clean
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_it_conforms_and_keeps_its_promises_where_it_is_installed(installed, dialect):
@@ -40,7 +40,7 @@ def test_it_conforms_and_keeps_its_promises_where_it_is_installed(installed, dia
     assert " skipped" not in output.splitlines()[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_both_are_listed_and_one_answers_over_a_url(installed):
     assert re.search(
@@ -52,7 +52,7 @@ def test_both_are_listed_and_one_answers_over_a_url(installed):
     assert installed.run(installed.bin / "dragoman", *query).split() == ["id", "42"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_type_checkers_have_nothing_to_say(installed, dialect):

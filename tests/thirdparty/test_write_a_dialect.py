@@ -50,7 +50,7 @@ def followed(clean):
     return [part.partition("\n")[2] for part in output.split(f"\n{MARK}")[1:]]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_every_command_works_and_prints_what_the_page_says(followed):
     everything = [step for language, _, body in BLOCKS if language == "console" for step in steps(body)]
@@ -59,7 +59,7 @@ def test_every_command_works_and_prints_what_the_page_says(followed):
         assert [line for line in step.printed if line not in output] == [], step.command
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_the_kit_leaves_nothing_out(followed):
     """The required tier holds without a gap; everything, with the gap that the page declares."""
@@ -70,7 +70,7 @@ def test_the_kit_leaves_nothing_out(followed):
     assert int(re.search(r"(\d+) passed", everything)[1]) > int(re.search(r"(\d+) passed", required)[1]) > 60
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_the_author_s_own_lines_are_as_many_as_the_page_says(followed, clean):
     """Counted: what stands in the two files and new-dialect did not write."""
@@ -88,7 +88,7 @@ def test_the_author_s_own_lines_are_as_many_as_the_page_says(followed, clean):
     assert claimed < 60
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("followed")
 def test_linters_and_type_checkers_have_nothing_to_say(clean):

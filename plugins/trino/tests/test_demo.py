@@ -5,7 +5,7 @@ from dragoman import ConnectionFailed, Gateway
 from dragoman_trino import embedded
 from dragoman_trino.plugin import plugin
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(400)]
 
 
 def test_it_is_built_on_request_only():

@@ -8,7 +8,7 @@ from dragoman_trino.inspector import TrinoInspector
 from dragoman_trino.testing.fixtures import started
 from dragoman_trino.testing.server import CATALOGS, free_port
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 FILL = """
 INSERT INTO logs

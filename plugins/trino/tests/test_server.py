@@ -19,7 +19,7 @@ input()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(400)
 def test_a_server_is_gone_when_who_started_it_is_killed():
     process = subprocess.Popen(

@@ -18,12 +18,12 @@ def _servers() -> list[str]:
 
 
 def _every_server() -> list[object]:
-    """Return parameters of the fixture `server`: beside what is installed, and slow, the versions that npm brings."""
-    known = _servers()
-    if known == ["environment"]:
-        return [*known]
+    """Return parameters of the fixture `server`: the newest that is installed, and in the full lane all others."""
+    newest, *known = _servers()
+    if newest == "environment":
+        return [newest]
     more = (f"postgres{major}" for major in packages.VERSIONS if major not in installations())
-    return [*known, *(pytest.param(name, marks=pytest.mark.slow) for name in more)]
+    return [newest, *(pytest.param(name, marks=pytest.mark.full) for name in (*known, *more))]
 
 
 @pytest.fixture(scope="session", params=_every_server())
