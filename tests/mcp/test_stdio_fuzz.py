@@ -192,7 +192,7 @@ async def answers(peer: Any, expected: set[Any]) -> dict[Any, list[dict[str, Any
 
 
 @pytest.mark.parametrize("modern", [False, True], ids=["2025", "2026"])
-@pytest.mark.parametrize("batches", [12, pytest.param(400, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize("batches", [12, pytest.param(400, marks=[pytest.mark.nightly, pytest.mark.timeout(900)])])
 async def test_whatever_comes_in_every_readable_id_is_answered_once(peer: Any, modern: bool, batches: int) -> None:
     maker = Maker(modern, seed=batches)
     await begin(peer, modern)
