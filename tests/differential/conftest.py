@@ -6,6 +6,9 @@ from random import Random
 
 import pytest
 from dragoman_postgres.testing import Server
+from dragoman_trino.testing.fixtures import trino_server
+
+__all__ = ["trino_server"]
 
 TABLES = ("plain", "other", '"Odd"')
 MEMBERS = ("plain", "fresh", "other")

@@ -86,6 +86,14 @@ TOUCHING = [
     'SELECT secret::text COLLATE "C" FROM person',
     "SELECT name, id FROM person ORDER BY row(person.*)",
     "SELECT public.person.secret FROM public.person",
+    "SELECT u.secret FROM (person CROSS JOIN place) AS u",
+    "SELECT secret FROM place AS secret, person",
+    "SELECT secret(person) FROM person",
+    "SELECT (SELECT secret FROM place AS secret LIMIT 1) FROM person",
+    "SELECT (SELECT p.secret FROM (person CROSS JOIN place AS p) AS u LIMIT 1) FROM person AS p",
+    "SELECT person.id FROM person, (WITH person AS (SELECT 1 AS secret) SELECT secret FROM person) x"
+    " ORDER BY person.secret",
+    f"SELECT {'p' * 63}.secret FROM person AS {'p' * 70}",
 ]
 BEHIND_VIEWS = [
     "SELECT plain FROM revealed",

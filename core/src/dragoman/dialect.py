@@ -129,7 +129,8 @@ class Dialect:
     `contract`: the contract version the plugin was written for. `sqlglot`: sqlglot's name for this SQL. `driver`: the
     driver's distribution name. `options`: a dataclass of the plugin's own settings; the core checks and builds it.
     `folding`: what the database makes of unquoted names (`insensitive`: kept, compared without case). `reserved`: words
-    that need quotes as names, lower case. `placeholder`: how agents write the first parameter. `search_path`: a name
+    that need quotes as names, lower case. `implicit_columns`: what relations have without listing it, such as `rowid`,
+    lower case. `placeholder`: how agents write the first parameter. `search_path`: a name
     without a schema may mean one of several schemas, so that only the catalog tells where it lies. `rules`: the
     read-only policy, or a function that returns it, called once, when reading it takes time. `rewrite`: called with a
     sqlglot tree translated to this dialect; returns the tree to run, or raises `Unsupported`. `read`: the dialect's own
@@ -150,6 +151,7 @@ class Dialect:
     quote_marks: str = '""'
     folding: Folding = "lower"
     reserved: frozenset[str] = frozenset()
+    implicit_columns: frozenset[str] = frozenset()
     default_schema: str | None = None
     search_path: bool = False
     rewrite: Callable[[Any], Any] | None = None

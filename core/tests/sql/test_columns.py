@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dragoman import InvalidSql, Relation, Statement, Table, TableColumn, testing
 from dragoman.plugins import Plugins
-from dragoman.sql.columns import touched_columns
+from dragoman.sql.columns import Names, touched_columns
 
 SCHEMA = {
     "customers": ("id", "name", "email", "region"),
@@ -26,7 +26,9 @@ TABLES = {
     for name, columns in SCHEMA.items()
 }
 
-LEXICON = Plugins.discover().load("sqlite").dialect.lexicon
+DIALECT = Plugins.discover().load("sqlite").dialect
+LEXICON = DIALECT.lexicon
+NAMES = Names(same=DIALECT.same, implicit=frozenset({"rowid", "oid", "_rowid_"}), reserved=DIALECT.reserved)
 KNOWN = {name.lower(): table for name, table in TABLES.items()}
 CORPUS = Path(testing.__file__).parent / "corpus"
 
@@ -46,7 +48,7 @@ def connection() -> Iterator[sqlite3.Connection]:
 def touched(sql: str, by_name: Mapping[str, Table] = KNOWN) -> set[tuple[str, str]]:
     statement = Statement.parse(sql, sqlglot="sqlite", lexicon=LEXICON)
     tables = {written: by_name.get(written.name.lower()) for written in statement.relations()}
-    return {(relation.name, column) for relation, column in touched_columns(statement.tree, tables)}
+    return {(relation.name, column) for relation, column in touched_columns(statement, tables, NAMES)}
 
 
 def read(connection: sqlite3.Connection, sql: str, names: Collection[str] = SCHEMA) -> set[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from dragoman.catalog import Catalog
@@ -11,7 +12,7 @@ from dragoman.errors import DragomanError, NotFound, UnsafeSql
 from dragoman.model import Database, Relation, Table
 from dragoman.reading import Reading
 from dragoman.sql import Statement
-from dragoman.validators import inner_query
+from dragoman.validators import inner_query, read
 
 VIEWS = frozenset({"view", "materialized view"})
 Columns = tuple[tuple[Relation, str], ...]
@@ -28,25 +29,24 @@ class Resolver:
 
     async def resolution(self, statement: Statement, reading: Reading) -> Resolution:
         """Relations and columns; what the catalog does not know stays as written."""
-        from dragoman.sql.columns import touched_columns  # sqlglot is slow to import
-
-        statement = inner_query(statement, self._dialect.loaded_rules)
-        tables = await self._tables(statement.relations())
-        if self._dialect.read:
-            # What only the dialect's own grammar sees is read wholly.
-            seen = set(_named(tables))
-            more = (await self._tables(reading.names)).items()
-            tables |= {written: table for written, table in more if _name(written, table) not in seen}
+        tables = await self._tables(reading.names)
         return Resolution(
             relations=_named(tables),
-            columns=touched_columns(statement.tree, tables),
+            columns=self._touched(inner_query(statement, self._dialect.loaded_rules), tables),
             views=await self._views(tables),
-            unlisted=tuple(_name(written, table) for written, table in tables.items() if not table or table.system),
+            unlisted=_unlisted(tables),
         )
 
     async def relations(self, reading: Reading) -> tuple[Relation, ...]:
         """The relations alone, as the dialect's own grammar read them where it has one."""
         return _named(await self._tables(reading.names))
+
+    def _touched(self, statement: Statement, tables: _Tables) -> Columns:
+        from dragoman.sql.columns import Names, touched_columns  # sqlglot is slow to import
+
+        dialect = self._dialect
+        names = Names(same=dialect.same, implicit=dialect.implicit_columns, reserved=dialect.reserved)
+        return touched_columns(statement, tables, names)
 
     # From names to what the catalog knows
 
@@ -77,16 +77,29 @@ class Resolver:
     async def _views(self, tables: _Tables) -> Mapping[Relation, Columns | None]:
         return MappingProxyType({view.relation: await self._behind(view) for view in _user_views(tables)})
 
+    async def _seen_from(self, view: Relation, written: Relation) -> Table | None:
+        """What a name in a view's definition means: in some databases as seen from the view, in others from here.
+
+        Raises `UnsafeSql` when both mean something.
+        """
+        home = replace(written, schema=written.schema or view.schema, catalog=written.catalog or view.catalog)
+        here, there = [await self._known(each) for each in (written, home)]
+        if here and there and here.relation != there.relation:
+            raise UnsafeSql(f"Which relation {written.name} names in the view {view.name} is not known.")
+        return there or here
+
     async def _behind(self, view: Table, around: frozenset[Relation] = frozenset()) -> Columns | None:
         """The columns a view's definition touches, those of the views it uses included; None: that cannot be told."""
-        from dragoman.sql.columns import touched_columns
         from dragoman.sql.views import defining_query
 
         try:
             query = defining_query(view.definition or "", self._dialect.sqlglot, self._dialect.lexicon)
-            tables = await self._tables(query.relations())
-            touched = dict.fromkeys(touched_columns(query.tree, tables))
+            reading = read(self._dialect, query)
+            tables = {each: await self._seen_from(view.relation, each) for each in reading.names}
+            touched = dict.fromkeys(self._touched(query, tables))
         except DragomanError:
+            return None
+        if reading.refusal or _unlisted(tables):
             return None
         around |= {view.relation}
         for inner in _user_views(tables):
@@ -99,6 +112,10 @@ class Resolver:
 
 def _user_views(tables: _Tables) -> list[Table]:
     return [table for table in tables.values() if table and table.type in VIEWS and not table.system]
+
+
+def _unlisted(tables: _Tables) -> tuple[Relation, ...]:
+    return tuple(_name(written, table) for written, table in tables.items() if not table or table.system)
 
 
 def _name(written: Relation, table: Table | None) -> Relation:

@@ -1,60 +1,112 @@
-"""Which columns a statement touches. Where that is not certain the answer holds too many, never too few."""
+"""Which columns a statement touches. Where that is not certain the answer holds too many, never too few.
+
+A column is read where its name stands, where a star or a whole row stands for it, or where columns are matched by name
+or place. So a name counts for every relation that may bring it; it counts for one alone only where every database would
+find it there. What the tree does not hold, but the text does, counts for all relations.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.scope import Scope, traverse_scope, walk_in_scope
 
-from dragoman.errors import InvalidSql
+from dragoman.errors import DragomanError, InvalidSql
 from dragoman.model import Relation, Table
+from dragoman.sql import text as texts
+from dragoman.sql.calls import unquote
+from dragoman.sql.lexicon import Lexicon
+from dragoman.sql.scopes import Members, Name, Scope, Source, key, members_of, outputs_scope, select_scope
+from dragoman.sql.statement import Statement
 
 Touched = tuple[Relation, str]
-ALIASED = frozenset({"order", "group", "having", "qualify"})
-"""Clauses in which a name may be that of an output column."""
+MOST = 100_000
+"""Columns looked at for one statement; what needs more is refused, since it would hold up everybody."""
+_FROM = frozenset({"from_", "joins", "laterals", "match", "pivots"})
+_SIDES = frozenset({"this", "expression", "with_"})
 
 
-def touched_columns(tree: exp.Expr, tables: Mapping[Relation, Table | None]) -> tuple[Touched, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What a dialect makes of names. `same`: as `Dialect.same`; `implicit`: as `Dialect.implicit_columns`."""
+
+    same: Callable[[str, str], bool] = str.__eq__
+    implicit: frozenset[str] = frozenset()
+    reserved: frozenset[str] = frozenset()
+
+
+_STANDARD = Names()
+
+
+def touched_columns(
+    statement: Statement, tables: Mapping[Relation, Table | None], names: Names = _STANDARD
+) -> tuple[Touched, ...]:
     """Return the columns a query touches, as (relation, column), both as stored.
 
     `tables` has every relation the query names, as written, with what the catalog knows of it, or None: then names stay
     as written, and `*` stands for all columns. A column the catalog does not list, such as `rowid`, counts as all of
-    its relation's besides. A view is one relation. Columns that derived tables and WITH pass on are
-    those they read. Raises `InvalidSql` for what cannot be followed.
+    its relation's besides; a generated column counts as those it is made of besides. A view is one relation. Columns
+    that derived tables and WITH pass on are those they read. Raises `InvalidSql` for what cannot be followed.
     """
     found = _Found(tables)
     try:
-        for scope in traverse_scope(tree):
-            _Reader(scope, found).read()
-    except (SqlglotError, RecursionError):
-        raise InvalidSql(
-            "The columns the statement reads cannot be told.", suggestion="Write the query in a simpler form."
-        ) from None
-    found.read_the_rest(tree)
+        reader = _Reader(found, names)
+        reader.read(statement.tree)
+        reader.read_text(statement.tokens)
+        found.read_generated(statement.lexicon)
+    except RecursionError:
+        raise unclear() from None
     return tuple(found.touched)
+
+
+def unclear() -> InvalidSql:
+    """Return the refusal of a statement whose columns cannot be told."""
+    return InvalidSql(
+        "The columns the statement reads cannot be told.", suggestion="Write the query in a simpler form."
+    )
 
 
 @dataclass(slots=True)
 class _Found:
-    """What was found so far, and which nodes and relations it was found at."""
+    """What was found so far."""
 
     tables: Mapping[Relation, Table | None]
     touched: dict[Touched, None] = field(default_factory=dict[Touched, None])
-    visited: set[int] = field(default_factory=set[int])
     sources: set[Relation] = field(default_factory=set[Relation])
+    effort: int = 0
+    _by_name: dict[str, list[Relation]] = field(default_factory=dict[str, list[Relation]])
+    _columns: dict[Relation, dict[str, list[str]]] = field(default_factory=dict[Relation, dict[str, list[str]]])
+
+    def __post_init__(self) -> None:
+        for written, table in self.tables.items():
+            self._by_name.setdefault(key(written.name), []).append(written)
+            if table is not None:
+                columns = self._columns[written] = {}
+                for column in table.columns:
+                    columns.setdefault(key(column.name), []).append(column.name)
+
+    def named(self, name: str) -> Sequence[Relation]:
+        """The relations of that key."""
+        return self._by_name.get(name, ())
+
+    def listed(self, written: Relation, name: str) -> Sequence[str]:
+        """The columns of that key that the catalog lists."""
+        self.effort += 1
+        if self.effort > MOST:
+            raise unclear()
+        return self._columns.get(written, {}).get(name, ())
 
     def touch(self, written: Relation, name: str) -> bool:
         """Touch one column; whether the relation has it, or may have it."""
+        columns = self.listed(written, key(name))
         table = self.tables.get(written)
         if table is None:
             self.touched[written, name] = None
             return True
-        names = [column.name for column in table.columns if column.name.lower() == name.lower()]
-        self.touched.update(dict.fromkeys((table.relation, column) for column in names))
-        return bool(names)
+        self.touched.update(dict.fromkeys((table.relation, column) for column in columns))
+        return bool(columns)
 
     def touch_odd(self, written: Relation, name: str) -> None:
         """Touch what the catalog does not list; since it may be another name of a listed column, all of those too."""
@@ -67,160 +119,326 @@ class _Found:
         if table is None:
             self.touched[written, "*"] = None
         else:
+            self.effort += len(table.columns)
+            if self.effort > MOST:
+                raise unclear()
             self.touched.update(dict.fromkeys((table.relation, column.name) for column in table.columns))
 
-    def read_the_rest(self, tree: exp.Expr) -> None:
-        """Take what no scope had for a column of every relation, and a relation no scope had as read wholly."""
-        for node in tree.find_all(exp.Column):
-            if id(node) not in self.visited:
-                for written in self.tables:
-                    self.touch_all(written) if isinstance(node.this, exp.Star) else self.touch(written, node.name)
-        for written in self.tables.keys() - self.sources:
-            self.touch_all(written)
-        for table in _renamed(tree):
-            self.touch_all(_written(table))
+    def read_generated(self, lexicon: Lexicon) -> None:
+        """Touch what the generated columns that were touched are made of."""
+        for written, table in self.tables.items():
+            waiting = [column for column in table.columns if column.generated] if table else []
+            while table and (due := [column for column in waiting if (table.relation, column.name) in self.touched]):
+                waiting = [column for column in waiting if column not in due]
+                for name in chain.from_iterable(_names_in(column.generated or "", lexicon) or "*" for column in due):
+                    self.touch_all(written) if name == "*" else self.touch(written, name)
 
 
-class _Reader:
-    """Reads one SELECT: resolves its names by what its FROM clause brings, then by those of the queries around it."""
-
-    def __init__(self, scope: Scope, found: _Found) -> None:
-        self._scope = scope
-        self._found = found
-        self._tiers = [_Tier.of(around) for around in _inside_out(scope)]
-        found.sources |= set(self._tiers[0].relations.values())
-
-    def read(self) -> None:
-        for node in walk_in_scope(self._scope.expression):
-            match node:
-                case exp.Column():
-                    self._found.visited.add(id(node))
-                    self._column(node)
-                case exp.Star() if isinstance(node.parent, exp.Select):
-                    self._all(self._tiers[0].relations.values())
-                case exp.Join():
-                    self._join(node)
-                case exp.In():
-                    self._membership(node)
-                case _:
-                    pass
-
-    def _column(self, column: exp.Column) -> None:
-        source = self._named(column.table.lower()) if column.table else None
-        if isinstance(source, Relation):
-            if isinstance(column.this, exp.Star):
-                self._found.touch_all(source)
-            elif not self._found.touch(source, column.name):
-                self._found.touch_odd(source, column.name)
-        elif source is None and not isinstance(column.this, exp.Star):
-            # Unqualified; or the qualifier is itself a column, of a composite type.
-            aliases = self._aliases(column)
-            for name in filter(None, (column.name, column.table, column.db)):
-                self._unqualified(name, aliases)
-
-    def _named(self, alias: str) -> Relation | Scope | None:
-        """What an alias stands for; an inner one hides an outer one."""
-        for tier in self._tiers:
-            if alias in tier.relations:
-                return tier.relations[alias]
-            if alias in tier.derived:
-                return tier.derived[alias]
-        return None
-
-    def _unqualified(self, name: str, aliases: Container[str] = ()) -> None:
-        row = self._named(name.lower())
-        if isinstance(row, Relation):
-            self._found.touch_all(row)
-            return
-        having: list[Relation] = []
-        for tier in self._tiers:
-            having += [written for written in tier.relations.values() if self._found.touch(written, name)]
-            if any(self._found.tables.get(written) for written in having):
-                return
-        if having or name.lower() in aliases or any(self._derives(tier, name) for tier in self._tiers):
-            return
-        for tier in self._tiers:
-            for written in tier.relations.values():
-                self._found.touch_odd(written, name)
-
-    def _aliases(self, column: exp.Column) -> set[str]:
-        """The query's own aliases, where a column may mean one."""
-        query = self._scope.expression
-        clause: exp.Expr = column
-        while clause.parent is not None and clause.parent is not query:
-            clause = clause.parent
-        if clause.arg_key not in ALIASED or not isinstance(query, exp.Query):
-            return set()
-        return {select.alias.lower() for select in query.selects if isinstance(select, exp.Alias)}
-
-    def _derives(self, tier: _Tier, name: str) -> bool:
-        """Whether a derived table, a member of WITH or a table function may bring a column of that name."""
-        names = {output.lower() for source in tier.derived.values() for output in _outputs(source.expression)}
-        return tier.opaque or name.lower() in names or ("*" in names and self._is_known(name))
-
-    def _is_known(self, name: str) -> bool:
-        tables = (table for table in self._found.tables.values() if table)
-        return any(column.name.lower() == name.lower() for table in tables for column in table.columns)
-
-    def _all(self, relations: Iterable[Relation]) -> None:
-        for written in relations:
-            self._found.touch_all(written)
-
-    def _join(self, join: exp.Join) -> None:
-        for name in join.args.get("using") or ():
-            self._unqualified(name.name)
-        if str(join.args.get("method") or "").upper() == "NATURAL":
-            self._all(self._tiers[0].relations.values())
-
-    def _membership(self, node: exp.In) -> None:
-        """SQLite's `a IN t` reads the table t."""
-        named = node.args.get("field")
-        if named is not None:
-            self._all(written for written in self._found.tables if written.name.lower() == named.name.lower())
+def _names_in(expression: str, lexicon: Lexicon) -> list[str]:
+    """Every name in an expression; none when it cannot be read."""
+    try:
+        found = texts.tokens(texts.clean(expression, lexicon), lexicon)
+    except DragomanError:
+        return []
+    return [unquote(token) for token in found if token.kind in {"word", "name"}]
 
 
 @dataclass(frozen=True, slots=True)
-class _Tier:
-    """What one query's FROM and WITH clauses bring, by alias; `opaque`: a table function, whose columns are its own."""
+class _Place:
+    """Where a node stands: in which SELECT, whether names there see all of its FROM clause, and which WITH."""
 
-    relations: dict[str, Relation]
-    derived: dict[str, Scope]
-    opaque: bool
+    scope: Scope | None
+    whole: bool
+    members: Members
 
-    @staticmethod
-    def of(scope: Scope) -> _Tier:
-        sources = {alias.lower(): source for alias, source in scope.sources.items()}
-        derived = {alias: source for alias, source in sources.items() if isinstance(source, Scope)}
-        tables = {alias: source for alias, source in sources.items() if isinstance(source, exp.Table)}
-        relations = {alias: _written(table) for alias, table in tables.items() if not isinstance(table.this, exp.Func)}
-        return _Tier(relations, derived, len(derived) + len(relations) < len(sources))
-
-
-def _renamed(tree: exp.Expr) -> Iterator[exp.Table]:
-    """The tables whose columns go by other names, `t AS x (a, b)`; a query's own columns are read inside it."""
-    for alias in tree.find_all(exp.TableAlias):
-        around = alias.parent
-        if not alias.columns or around is None or isinstance(around, exp.CTE) or isinstance(around.this, exp.Query):
-            continue
-        tables = [around] if isinstance(around, exp.Table) else around.find_all(exp.Table)
-        yield from (table for table in tables if not isinstance(table.this, exp.Func))
+    def scopes(self) -> Iterator[tuple[Scope, bool]]:
+        """The SELECTs around, inside out, and whether all of each one's FROM clause is seen."""
+        scope, whole = self.scope, self.whole
+        while scope is not None:
+            yield scope, whole
+            whole, scope = scope.whole, scope.outer
 
 
-def _inside_out(scope: Scope) -> Iterator[Scope]:
-    around: Scope | None = scope
-    while around is not None:
-        yield around
-        around = around.parent
+class _Reader:
+    """Goes through a tree once, and touches what its names may mean."""
+
+    def __init__(self, found: _Found, names: Names) -> None:
+        self._found = found
+        self._names = names
+        self._relations: dict[int, tuple[Relation, ...]] = {}
+        self._in_scope: dict[Scope, tuple[Relation, ...]] = {}
+        self._aliases: dict[str, set[Relation]] = {}
+        # Where the names stand that were read or name something new; and those that may, if AS stands before them.
+        self._seen: set[int] = set()
+        self._renamed: set[int] = set()
+
+    # The tree
+
+    def read(self, tree: exp.Expr) -> None:
+        """Read everything, then what relations no FROM clause brings."""
+        waiting = [(tree, _Place(None, True, {}))]
+        while waiting:
+            node, place = waiting.pop()
+            waiting += self._read(node, place)
+        for written in self._found.tables.keys() - self._found.sources:
+            self._found.touch_all(written)
+
+    def _read(self, node: exp.Expr, place: _Place) -> Iterable[tuple[exp.Expr, _Place]]:
+        """Read one node; return those below it that are still to be read, and where they stand."""
+        clause = node.args.get("with_")
+        if isinstance(clause, exp.With):
+            place = replace(place, members=members_of(clause, place.members))
+        match node:
+            case exp.Select():
+                return self._select(node, place)
+            case exp.SetOperation():
+                return self._operation(node, place)
+            case exp.Column():
+                return self._column(node, place)
+            case exp.In() if node.args.get("field") is not None:
+                return self._membership(node, place)
+            case exp.Star() if not isinstance(node.parent, exp.Count):
+                self._star(place)
+            case exp.Join():
+                self._join(node, place)
+            case exp.Identifier():
+                self._identifier(node)
+            case _:
+                pass
+        return [(child, place) for child in node.iter_expressions()]
+
+    def _select(self, select: exp.Select, place: _Place) -> Iterator[tuple[exp.Expr, _Place]]:
+        scope = select_scope(select, place.scope, place.whole, place.members)
+        for source in scope.sources:
+            self._source(source)
+        self._in_scope[scope] = tuple(dict.fromkeys(chain.from_iterable(map(self._behind, scope.sources))))
+        beside, within = (_Place(scope, whole, place.members) for whole in (False, True))
+        for child in select.iter_expressions():
+            yield child, place if child.arg_key == "with_" else beside if child.arg_key in _FROM else within
+
+    def _operation(self, node: exp.SetOperation, place: _Place) -> list[tuple[exp.Expr, _Place]]:
+        sides = [child for child in node.iter_expressions() if child.arg_key in _SIDES]
+        clauses = [child for child in node.iter_expressions() if child.arg_key not in _SIDES]
+        found: list[tuple[exp.Expr, _Place]] = [(side, place) for side in sides]
+        if clauses:
+            outputs = _Place(outputs_scope(node, place.scope, place.whole), True, place.members)
+            found += [(clause, outputs) for clause in clauses]
+        return found
+
+    def _source(self, source: Source) -> None:
+        for table in source.tables:
+            if id(table) not in self._relations:
+                self._relations[id(table)] = self._relations_of(table, inner=source.inner)
+        relations = set(self._behind(source))
+        self._found.sources |= relations
+        if source.alias:
+            self._aliases.setdefault(source.alias.key, set()).update(relations)
+        if source.renamed or source.open:
+            for written in relations:
+                self._found.touch_all(written)
+
+    def _relations_of(self, table: exp.Table, *, inner: bool) -> tuple[Relation, ...]:
+        """The relations that a table in FROM may be. Raises `InvalidSql` when nobody listed any."""
+        written = Relation(table.name, table.db or None, table.catalog or None) if table.name else None
+        if written is None:
+            return ()
+        if isinstance(table.this, exp.Dot):
+            written = replace(written, name=".".join(part.name for part in table.this.flatten()))
+        fitting = tuple(each for each in self._found.named(key(written.name)) if _fits(each, written))
+        if not fitting and not inner:
+            raise unclear()
+        return fitting
+
+    def _behind(self, source: Source) -> Iterator[Relation]:
+        return chain.from_iterable(self._relations[id(table)] for table in source.tables)
+
+    # Names
+
+    def _column(self, column: exp.Column, place: _Place) -> Iterable[tuple[exp.Expr, _Place]]:
+        parts = column.parts
+        if not all(isinstance(part, (exp.Identifier, exp.Literal, exp.Star)) for part in parts):
+            return [(child, place) for child in column.iter_expressions()]
+        self._note(parts)
+        names = [Name.of(part) for part in parts]
+        if isinstance(column.this, exp.Star):
+            self._all_of(names[:-1], place)
+        elif len(names) == 1:
+            self._unqualified(names[0], place)
+        else:
+            self._qualified(names, place)
+        return ()
+
+    def _identifier(self, node: exp.Identifier) -> None:
+        """Read a name that is no column's to the parser: of something new, or of whatever has it."""
+        if isinstance(node.parent, exp.Alias) and node.arg_key == "alias":
+            self._renamed.update(_starts([node]))
+            return
+        self._note([node])
+        if not isinstance(node.parent, (exp.Table, exp.TableAlias, exp.Window)):
+            self._loose([Name.of(node)])
+
+    def _note(self, nodes: Iterable[exp.Expr]) -> None:
+        self._seen.update(_starts(nodes))
+
+    def _qualified(self, names: Sequence[Name], place: _Place) -> None:
+        """Read `a.b` or `a.b.c`: a column of what goes by the name before it, or a part of a column's value."""
+        matched = False
+        for scope, whole in place.scopes():
+            for alias, name in pairwise(names):
+                for source in scope.named(alias):
+                    matched = True
+                    self._touch(source, name)
+            if len(names) == 2 and whole and self._is_visible(scope, names[0]) and self._is_brought(scope, *names):
+                return
+            for name in names[:-1]:
+                matched = self._touch_listed(scope, name) or matched
+        if not matched:
+            self._loose(names)
+
+    def _is_visible(self, scope: Scope, alias: Name) -> bool:
+        """Whether every database would find the alias here."""
+        sources = scope.named(alias) if alias.certain and scope.settled else ()
+        return any(source.alias == alias and not source.hidden for source in sources)
+
+    def _touch(self, source: Source, name: Name) -> None:
+        """Touch a column of one source; one that the catalog does not list is all of them."""
+        relations = list(self._behind(source))
+        listed = [written for written in relations if self._found.touch(written, name.text)]
+        if not listed and name.key not in source.others:
+            for written in relations:
+                self._found.touch_odd(written, name.text)
+
+    def _all_of(self, names: Sequence[Name], place: _Place) -> None:
+        """Read `a.*`."""
+        for scope, whole in place.scopes():
+            self._touch_rows(scope.named(names[-1]))
+            if len(names) == 1 and whole and self._is_visible(scope, names[0]):
+                return
+        self._loose(names)
+
+    def _unqualified(self, name: Name, place: _Place) -> None:
+        """Read a name that stands alone: a column of the nearest SELECT that brings it, or a whole row."""
+        found = explained = False
+        rows: list[Source] = []
+        for scope, whole in place.scopes():
+            found = self._touch_listed(scope, name, unknown=True) or found
+            explained = explained or scope.open or name.key in scope.others
+            if whole and scope.settled and self._is_brought(scope, name):
+                break
+            rows += scope.named(name)
+        else:
+            self._touch_rows_of(self._found.named(name.key))
+            if not (found or explained or rows) or name.key in self._names.implicit:
+                self._odd(name, place)
+        self._touch_rows(rows)
+
+    def _is_brought(self, scope: Scope, *names: Name) -> bool:
+        """Whether every database would find the column here: SQLite looks further out for what an alias lacks."""
+        *alias, name = names
+        if not name.certain:
+            return False
+        for source in scope.named(alias[0]) if alias else scope.sources:
+            relations = tuple(self._behind(source))
+            if name in source.outputs and not relations:
+                return True
+            if source.plain and any(self._has(written, name) for written in relations):
+                return True
+        return False
+
+    def _has(self, written: Relation, name: Name) -> bool:
+        columns = self._found.listed(written, name.key)
+        return any(column == name.text if name.quoted else self._names.same(name.text, column) for column in columns)
+
+    def _touch_listed(self, scope: Scope, name: Name, *, unknown: bool = False) -> bool:
+        """Touch the columns of that name in a scope; `unknown`: those of relations the catalog does not know too."""
+        found = False
+        for written in self._in_scope.get(scope, ()):
+            if unknown or self._found.tables.get(written) is not None:
+                found = self._found.touch(written, name.text) or found
+        return found
+
+    def _touch_rows(self, sources: Iterable[Source]) -> None:
+        self._touch_rows_of(chain.from_iterable(map(self._behind, sources)))
+
+    def _touch_rows_of(self, relations: Iterable[Relation]) -> None:
+        for written in relations:
+            self._found.touch_all(written)
+
+    def _odd(self, name: Name, place: _Place) -> None:
+        """Touch what nothing is known to bring: a column of any relation around, or of any at all."""
+        around = [written for scope, _ in place.scopes() for written in self._in_scope.get(scope, ())]
+        for written in around or self._found.tables:
+            self._found.touch_odd(written, name.text)
+
+    def _loose(self, names: Iterable[Name]) -> None:
+        """Touch whatever goes by one of these names, wherever it stands."""
+        for name in names:
+            self._touch_rows_of(self._found.named(name.key))
+            self._touch_rows_of(self._aliases.get(name.key, ()))
+            for written, table in self._found.tables.items():
+                if table is not None:
+                    self._found.touch(written, name.text)
+
+    # Clauses
+
+    def _star(self, place: _Place) -> None:
+        self._touch_rows_of(self._in_scope.get(place.scope, ()) if place.scope else self._found.tables)
+
+    def _join(self, join: exp.Join, place: _Place) -> None:
+        using = join.args.get("using") or ()
+        self._note(using)
+        for name in map(Name.of, using):
+            for scope, _ in place.scopes():
+                self._touch_listed(scope, name, unknown=True)
+        if str(join.args.get("method") or "").upper() == "NATURAL":
+            self._star(place)
+
+    def _membership(self, node: exp.In, place: _Place) -> Iterator[tuple[exp.Expr, _Place]]:
+        """Read SQLite's `a IN t`, where t is a table."""
+        named = node.args["field"]
+        relations = self._found.named(key(named.name))
+        self._touch_rows_of(relations)
+        for child in node.iter_expressions():
+            if child is not named or not (relations or key(named.name) in place.members):
+                yield child, place
+
+    # The text
+
+    def read_text(self, tokens: Sequence[texts.Token]) -> None:
+        """Take what no node had for a name of whatever has it."""
+        words = ["", *(token.text.lower() for token in tokens), ""]
+        for token, (before, after) in zip(tokens, zip(words, words[2:], strict=False), strict=True):
+            if token.start in self._seen or (token.start in self._renamed and before == "as"):
+                continue
+            if self._may_name(token, before, after):
+                self._loose([Name(unquote(token), True)])
+        if "match" in words:
+            self._search()
+
+    def _may_name(self, token: texts.Token, before: str, after: str) -> bool:
+        """Whether a token may name a column: no call does, no reserved word, and a text only beside a dot."""
+        match token.kind:
+            case "word":
+                return after != "(" and (before == "." or token.text.lower() not in self._names.reserved)
+            case "name":
+                return after != "("
+            case "string":
+                return "." in (before, after)
+            case _:
+                return False
+
+    def _search(self) -> None:
+        """A search reads what it likes of a virtual table: `MATCH 'email:x'`."""
+        for written, table in self._found.tables.items():
+            if table and table.type == "virtual table":
+                self._found.touch_all(written)
 
 
-def _written(table: exp.Table) -> Relation:
-    name = ".".join(part.name for part in table.this.flatten()) if isinstance(table.this, exp.Dot) else table.name
-    return Relation(name, table.db or None, table.catalog or None)
+def _starts(nodes: Iterable[exp.Expr]) -> Iterator[int]:
+    return (start for node in nodes if isinstance(start := node.meta.get("start"), int))
 
 
-def _outputs(query: exp.Expr) -> Iterator[str]:
-    if isinstance(query, exp.Query):
-        yield from query.named_selects
-    alias = query.parent.args.get("alias") if query.parent else None
-    if isinstance(alias, exp.TableAlias):
-        yield from (column.name for column in alias.columns)
+def _fits(known: Relation, written: Relation) -> bool:
+    """Whether two writings may mean one relation: no part that both have differs."""
+    pairs = ((known.schema, written.schema), (known.catalog, written.catalog))
+    return all(one is None or other is None or key(one) == key(other) for one, other in pairs)

@@ -16,6 +16,8 @@ CREATE VIEW addresses AS SELECT id, email AS address FROM customer;
 CREATE VIEW letters AS SELECT address AS line FROM addresses;
 CREATE VIEW written (number, line) AS WITH x AS (SELECT * FROM customer) SELECT id, email FROM x;
 CREATE VIEW places AS SELECT id, country FROM customer;
+CREATE TABLE person (id INTEGER PRIMARY KEY, email TEXT, host TEXT AS (substr(email, 5)));
+CREATE VIRTUAL TABLE letter USING fts5(title, email);
 """
 CONFIGURATION = """
 [databases.shop]
@@ -69,6 +71,22 @@ REFUSED = [
     "SELECT number FROM written",
     "EXPLAIN QUERY PLAN SELECT address FROM addresses",
     "SELECT sql FROM sqlite_schema",
+    "SELECT u.email FROM (customer CROSS JOIN places) AS u",
+    "SELECT email FROM places AS email, customer",
+    "SELECT (SELECT email FROM places AS email) FROM customer",
+    "SELECT (SELECT c.email FROM places AS c) FROM customer AS c",
+    "SELECT (SELECT email FROM country AS c JOIN places AS p ON email = 1, contact) FROM customer",
+    "SELECT 'customer'.email FROM customer",
+    "SELECT customer.'email' FROM customer",
+    "SELECT name FROM customer JOIN contact USING ('email')",
+    "SELECT id FROM customer, (WITH customer AS (SELECT 1 AS email) SELECT 1 FROM customer) ORDER BY customer.email",
+    "SELECT host FROM person",
+    "SELECT title FROM letter WHERE letter MATCH 'email:x'",
+    "SELECT l.title FROM letter AS l WHERE letter MATCH 'email:x'",
+    "SELECT title FROM letter WHERE title MATCH 'email:x'",
+    "SELECT title FROM letter('email:x')",
+    "SELECT title FROM letter WHERE letter = 'email:x'",
+    "SELECT highlight(letter, 1, '', '') FROM letter",
     "SELECT * FROM no_such_table",
 ]
 ANSWERED = [
@@ -80,6 +98,11 @@ ANSWERED = [
     "SELECT country AS email FROM customer",
     "SELECT id FROM places",
     "SELECT note FROM contact",
+    "SELECT country FROM country",
+    "WITH x AS (SELECT email FROM customer), customer AS (SELECT 1 AS email) SELECT 1 FROM x",
+    "SELECT id FROM person",
+    "SELECT title FROM letter",
+    "SELECT (SELECT max(k.title) FROM country AS k WHERE k.country = c.country) AS email FROM customer AS c",
 ]
 
 

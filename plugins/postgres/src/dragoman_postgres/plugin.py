@@ -56,6 +56,7 @@ class PostgresPlugin(DialectPlugin):
         placeholder="$1",
         folding="lower",
         reserved=RESERVED,
+        implicit_columns=frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}),
         default_schema="public",
         search_path=True,
         rewrite=_rewrite,

@@ -52,6 +52,7 @@ class SQLitePlugin(DialectPlugin):
         options=Options,
         folding="insensitive",
         reserved=RESERVED,
+        implicit_columns=frozenset({"rowid", "oid", "_rowid_"}),
         default_schema="main",
         rewrite=_rewrite,
         read=read,

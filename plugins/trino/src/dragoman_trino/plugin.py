@@ -54,6 +54,7 @@ class TrinoPlugin(DialectPlugin):
         placeholder="?",
         folding="insensitive",
         reserved=RESERVED,
+        implicit_columns=frozenset({"$path", "$partition", "$bucket", "$file_size", "$file_modified_time", "$row_id"}),
         rewrite=_rewrite,
         read=read,
     )
