@@ -31,6 +31,10 @@ class Answer:
     meta: dict[str, Any] = field(default_factory=dict)
     is_error: bool = False
 
+    @property
+    def body(self) -> bytes | None:
+        return None if self.structured is None else json.dumps(self.structured).encode()
+
 
 class Nothing:
     """A gateway without databases."""

@@ -7,7 +7,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from dragoman.mcp.server import Calls, build
+from dragoman.mcp.calls import Calls
+from dragoman.mcp.server import build
 from mcp import Client, MCPError
 
 
@@ -95,7 +96,7 @@ async def test_many_calls_run_at_once(client: Client) -> None:
 
 
 async def test_a_server_that_stops_answers_the_calls_it_ends(toolbox: Any) -> None:
-    calls = Calls()
+    calls = Calls(toolbox)
     async with Client(build(toolbox, calls)) as client:
         call = asyncio.create_task(client.call_tool("wait"))
         await _until(lambda: toolbox.log == ["waiting"])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
-import logging
 import os
 import sys
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from dragoman.cli.output import put
-from dragoman.cli.parser import Parser
+from dragoman._version import VERSION
 from dragoman.errors import ConfigurationError, DialectError, DragomanError, InternalError, UnknownDatabase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dragoman.cli.parser import Parser
 
 COMMANDS = {
     "demo": "build demo databases and show what an agent can do with them",
@@ -45,8 +47,9 @@ examples:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the program; ends by `SystemExit`: 0 done, 1 refused or failed, 2 usage or configuration, 130 interrupted."""
     given = list(sys.argv[1:] if argv is None else argv)
-    # Until a command says where logs go, they go nowhere: errors are told in words.
-    logging.getLogger("dragoman").addHandler(logging.NullHandler())
+    if given in (["--version"], ["-V"]):  # before anything is imported that takes longer than the answer
+        print(f"dragoman {VERSION}")
+        sys.exit(0)
     try:
         sys.exit(_run(given))
     except DragomanError as error:
@@ -59,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
+        import logging
+
         logging.getLogger(__name__).exception("the command line failed")
         report(InternalError(f"dragoman failed ({type(error).__name__}).", suggestion=_BUG))
         sys.exit(1)
@@ -67,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def report(error: DragomanError) -> None:
     """Write an error to stderr: `CODE: message`, the line it is about with a caret, then what to do."""
     from dragoman.cli.common import in_our_words
+    from dragoman.cli.output import put
 
     lines = [f"{error.code}: {error.message}", error.context.get("position", ""), in_our_words(error.suggestion)]
     put("\n".join(line for line in lines if line), sys.stderr)
@@ -81,8 +87,16 @@ def _run(argv: Sequence[str]) -> int:
         parser.print_help()
         return 0
     arguments = parser.parse_args(words)
+    _silence()
     code: int = arguments.run(arguments)
     return code
+
+
+def _silence() -> None:
+    """Send logs nowhere until a command says where to: errors are told in words."""
+    import logging
+
+    logging.getLogger("dragoman").addHandler(logging.NullHandler())
 
 
 def _complete() -> None:
@@ -105,13 +119,14 @@ def _without_help(argv: Sequence[str]) -> list[str]:
 
 def _parser(chosen: str | None) -> Parser:
     """Return the parser of all commands; the arguments of `chosen` alone are declared, since its module is slow."""
+    from dragoman.cli.parser import Parser
+
     parser = Parser(
         prog="dragoman",
         description="A query gateway for AI agents: one MCP server in front of many databases of many kinds.",
         epilog=_EXAMPLES,
     )
-    version = f"dragoman {importlib.metadata.version('dragoman')}"
-    parser.add_argument("-V", "--version", action="version", version=version)
+    parser.add_argument("-V", "--version", action="version", version=f"dragoman {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary)

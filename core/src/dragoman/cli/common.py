@@ -7,7 +7,6 @@ import logging
 import re
 import sys
 from collections.abc import Coroutine, Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -76,6 +75,8 @@ def named_or_url(arguments: argparse.Namespace) -> str:
 
 def _check_file(path: Path) -> None:
     if is_path(path.as_posix()) and path.suffix and not path.exists():
+        from difflib import get_close_matches
+
         near = get_close_matches(path.name, [each.name for each in path.parent.glob("*")], n=1)
         raise ConfigurationError(
             f"There is no file {path}.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import dataclasses
 import os
 import sys
@@ -105,7 +104,7 @@ def _serve(stage: Stage, scene: Scene, arguments: argparse.Namespace) -> None:
     log_to_stderr("text", "error" if arguments.stdio else "info")
     if not arguments.stdio:
         stage.serving(snippet("generic", configuration))
-    asyncio.run(mcp.serve(configuration))
+    mcp.run(configuration)
 
 
 def _load(scene: Scene, server: Mapping[str, Any]) -> Configuration:

@@ -31,8 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the client leaves or a signal arrives."""
-    import asyncio
-
     from dragoman import mcp
     from dragoman.cli.logs import log_to_stderr
 
@@ -49,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         LOGGER.warning(warning)
     if sys.stderr.isatty():
         print(_banner(configuration), file=sys.stderr)
-    asyncio.run(mcp.serve(configuration))
+    mcp.run(configuration)
     return 0
 
 

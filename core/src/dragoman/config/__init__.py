@@ -1,8 +1,34 @@
 """Files, environment and command line become values here. The only reader of the environment."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from dragoman.config.loading import load
 from dragoman.config.settings import Configuration, Server
-from dragoman.config.showing import STARTER, show
 from dragoman.config.urls import is_path, parse_named, parse_url, split_name
+from dragoman.config.variables import hot_path_wanted
 
-__all__ = ["STARTER", "Configuration", "Server", "is_path", "load", "parse_named", "parse_url", "show", "split_name"]
+if TYPE_CHECKING:
+    from dragoman.config.showing import STARTER, show
+
+__all__ = [
+    "STARTER",
+    "Configuration",
+    "Server",
+    "hot_path_wanted",
+    "is_path",
+    "load",
+    "parse_named",
+    "parse_url",
+    "show",
+    "split_name",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Showing is what one command does; a server that starts need not wait for it.
+    if name in ("STARTER", "show"):
+        return getattr(importlib.import_module("dragoman.config.showing"), name)
+    raise AttributeError(f"module 'dragoman.config' has no attribute {name!r}")

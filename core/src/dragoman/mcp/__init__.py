@@ -2,32 +2,95 @@
 
 Every call ends in `Toolbox.call`: arguments, policy, limits, the log line and the deadline exist once, there. What is
 here only carries calls to it, over stdio or Streamable HTTP, in both eras of the protocol. The SDK takes most of the
-start-up time, so it is imported when serving begins and not before.
+start-up time and most of the time of a small call, so well-formed calls pass by it (`gate`), and over stdio the
+handshake is answered before it is imported (`early`). Whatever is not plainly one of these is the SDK's.
 """
 
 from __future__ import annotations
 
-import gc
-import importlib
+import importlib.util
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dragoman.config import Configuration
+    from dragoman.mcp.early import Early
+
+_LOADED_BEHIND = (
+    "asyncio",
+    "dragoman.gateway",
+    "dragoman.tools.toolbox",
+    "dragoman.mcp.stdio",
+)
 
 
-async def serve(configuration: Configuration) -> None:
+def run(configuration: Configuration) -> None:
+    """Serve as `serve` does, in an event loop of its own; over stdio the handshake is answered before that begins."""
+    from dragoman.mcp.switch import hot_path
+
+    hot = hot_path()
+    if configuration.server.transport != "stdio" or not hot:
+        _run_in_loop(configuration, None, hot)
+        return
+    from dragoman.mcp.descriptors import standard_streams
+    from dragoman.mcp.early import Early, answer_early
+
+    with standard_streams() as (source, sink):
+        early = Early(source, sink)
+        answer_early(early, _handshake(configuration), _load)
+        if not early.stopped:
+            _run_in_loop(configuration, early, hot)
+
+
+def _handshake(configuration: Configuration) -> Any:
+    from dragoman._version import VERSION
+    from dragoman.mcp.handshake import Handshake
+    from dragoman.tools.registry import shown
+
+    settings = configuration.server
+    told = shown(configuration, settings.tools, settings.result_format)
+    return Handshake(told.tools, told.instructions, VERSION)
+
+
+def _load() -> None:
+    import gc
+
+    gc.disable()
+    try:
+        for module in _LOADED_BEHIND:
+            importlib.import_module(module)
+        _loop_factory()
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
+def _loop_factory() -> Callable[[], Any] | None:
+    """Return what makes the faster event loop, where it is installed."""
+    if importlib.util.find_spec("uvloop") is None:
+        return None
+    factory: Callable[[], Any] = importlib.import_module("uvloop").new_event_loop
+    return factory
+
+
+def _run_in_loop(configuration: Configuration, early: Early | None, hot: bool) -> None:
+    import asyncio
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(serve(configuration, early, hot=hot))
+
+
+async def serve(configuration: Configuration, early: Early | None = None, *, hot: bool | None = None) -> None:
     """Serve the configured databases until the client leaves (stdio) or the process is told to stop.
 
+    `early`: how far the handshake has come. `hot`: whether calls may pass by the SDK; None: as `hot_path` says.
     Returns after the databases were closed and every worker process is gone. Raises `ConfigurationError` when the
     HTTP address cannot be bound.
     """
     from dragoman.gateway import Gateway
-    from dragoman.tools import Toolbox
-
-    _import_sdk()
-    from dragoman.mcp.http import serve_http
-    from dragoman.mcp.stdio import serve_stdio
+    from dragoman.tools.toolbox import Toolbox
 
     settings = configuration.server
     # At info it tells of every request that it came and went; what matters of a call is in our own line.
@@ -35,16 +98,13 @@ async def serve(configuration: Configuration) -> None:
     async with Gateway.open(configuration) as gateway:
         toolbox = Toolbox(gateway, profile=settings.tools, result_format=settings.result_format)
         if settings.transport == "http":
-            await serve_http(toolbox, settings)
+            from dragoman.mcp.sdk import import_sdk
+
+            import_sdk()
+            from dragoman.mcp.http import serve_http
+
+            await serve_http(toolbox, settings, hot=hot)
         else:
-            await serve_stdio(toolbox)
+            from dragoman.mcp.stdio import serve_stdio
 
-
-def _import_sdk() -> None:
-    # Importing builds thousands of classes that live as long as the process: collecting in between only costs time.
-    gc.disable()
-    try:
-        importlib.import_module("mcp.server")
-    finally:
-        gc.enable()
-        gc.freeze()
+            await serve_stdio(toolbox, early, hot=hot)

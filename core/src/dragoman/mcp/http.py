@@ -17,14 +17,18 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from dragoman.errors import ConfigurationError, DragomanError
+from dragoman.mcp.calls import Calls
 from dragoman.mcp.connections import Connections, Limits
 from dragoman.mcp.door import MAX_BODY, Door
+from dragoman.mcp.gate import Gate
+from dragoman.mcp.http_gate import HttpGate
 from dragoman.mcp.identity import PRINCIPAL, by_token
 from dragoman.mcp.origins import Origins, in_url
 from dragoman.mcp.refusals import RefusalLog
-from dragoman.mcp.server import Calls, build
+from dragoman.mcp.server import accepts, build
 from dragoman.mcp.sessions import Sessions
 from dragoman.mcp.signals import stopping
+from dragoman.mcp.switch import hot_path
 
 if TYPE_CHECKING:
     from dragoman.config import Server as Settings
@@ -50,16 +54,20 @@ With a token, send it as "Authorization: Bearer TOKEN".
 """
 
 
-async def serve_http(toolbox: Toolbox, settings: Settings, limits: Limits = _LIMITS) -> None:
+async def serve_http(
+    toolbox: Toolbox, settings: Settings, limits: Limits = _LIMITS, *, hot: bool | None = None
+) -> None:
     """Serve until SIGTERM or SIGINT; calls that still run then are ended in their databases.
 
-    Port 0 takes a free one; the log says which. Raises `ConfigurationError` when the address cannot be bound.
+    `hot`: whether calls may pass by the SDK; None: as `hot_path` says. Port 0 takes a free one; the log says which.
+    Raises `ConfigurationError` when the address cannot be bound.
     """
     listener = listen(settings.host, settings.port)
-    calls = Calls()
+    calls = Calls(toolbox)
+    hot = hot_path() if hot is None else hot
     log = RefusalLog()
     config = uvicorn.Config(
-        http_app(toolbox, settings, calls, limits, log),
+        http_app(toolbox, settings, calls, limits, log, hot=hot),
         log_config=None,
         # Below it uvicorn tells of malformed requests, without the peer; our own line has it.
         log_level="error",
@@ -116,9 +124,12 @@ def http_app(
     calls: Calls | None = None,
     limits: Limits = _LIMITS,
     log: RefusalLog | None = None,
+    *,
+    hot: bool = True,
 ) -> ASGIApp:
     """Return the ASGI application. Its lifespan must run; one application serves one lifespan."""
-    app = build(toolbox, calls).streamable_http_app(
+    running = calls or Calls(toolbox)
+    app: ASGIApp = build(toolbox, running).streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
         # True would silently disable cancellation and progress.
@@ -128,6 +139,8 @@ def http_app(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=_pages(toolbox.gateway),
     )
+    if hot:
+        app = HttpGate(app, Gate([tool.name for tool in toolbox.tools], accepts), running, PATH)
     return Door(
         Sessions(app, PATH),
         # The SDK would leave a 2025 client's GET open for ever, although a stateless server has nothing to say.

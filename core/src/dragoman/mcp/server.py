@@ -2,65 +2,36 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
-import json
-import logging
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.caching import CacheHint
 from mcp.shared.exceptions import MCPError
+from mcp_types.methods import validate_client_request
+from pydantic import ValidationError
 
-from dragoman.errors import DragomanError, InternalError, QueryCancelled
+from dragoman._version import VERSION
+from dragoman.mcp.calls import Calls
+from dragoman.mcp.handshake import CACHE_MS, CACHE_SCOPE, NAME, Handshake
 from dragoman.mcp.identity import PRINCIPAL
 from dragoman.model import Principal
 
 if TYPE_CHECKING:
-    from dragoman.tools import Answer, Tool, Toolbox
+    from dragoman.tools import Answer, Toolbox
 
-LOGGER = logging.getLogger("dragoman.mcp")
-
-# What the tools are depends on the configuration, which never changes while a server runs.
-_CACHE = CacheHint(ttl_ms=60_000, scope="private")
-_ANNOTATIONS = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+_CACHE = CacheHint(ttl_ms=CACHE_MS, scope=CACHE_SCOPE)
 
 Context = ServerRequestContext[Any, Any]
 
 
-class Calls:
-    """The calls that are running, so that a server that is told to stop can end them and still answer them."""
-
-    def __init__(self) -> None:
-        self._scopes: set[anyio.CancelScope] = set()
-        self.stopped = False
-
-    @contextmanager
-    def entered(self) -> Generator[None]:
-        """Run a call; leaves the block early when the server stops."""
-        with anyio.CancelScope() as scope:
-            self._scopes.add(scope)
-            try:
-                yield
-            finally:
-                self._scopes.discard(scope)
-
-    def stop(self) -> None:
-        """End every call that runs; from now on none is begun."""
-        self.stopped = True
-        for scope in self._scopes:
-            scope.cancel()
-
-
 def build(toolbox: Toolbox, calls: Calls | None = None) -> Server[Any]:
     """Return the MCP server of a toolbox, for both protocol eras; the transports run it."""
-    running = calls or Calls()
+    running = calls or Calls(toolbox)
     tools = {tool.name: tool for tool in toolbox.tools}
-    listed = types.ListToolsResult(tools=[_described(tool) for tool in toolbox.tools])
+    said = handshake(toolbox)
+    listed = types.ListToolsResult.model_validate({"tools": said.tools}, by_name=False)
 
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return listed
@@ -68,15 +39,13 @@ def build(toolbox: Toolbox, calls: Calls | None = None) -> Server[Any]:
     async def call_tool(context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
         if call.name not in tools:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {call.name[:100]}")
-        if not running.stopped:
-            with running.entered():
-                return await _call(toolbox, context, call)
-        return _failure(call.name, QueryCancelled("The server is stopping.", suggestion="Connect again and retry."))
+        progress, principal = context.session.report_progress, _principal(context)
+        return _result(await running.call(call.name, call.arguments or {}, progress=progress, principal=principal))
 
     server: Server[Any] = Server(
-        "dragoman",
-        version=importlib.metadata.version("dragoman"),
-        instructions=toolbox.instructions,
+        NAME,
+        version=said.identity["version"],
+        instructions=said.instructions,
         cache_hints={"tools/list": _CACHE, "server/discover": _CACHE},
         # Without it every call over HTTP lists all tools again, to look for headers that mirror arguments.
         get_tool_input_schema=lambda name: tools[name].input_schema if name in tools else None,
@@ -89,33 +58,19 @@ def build(toolbox: Toolbox, calls: Calls | None = None) -> Server[Any]:
     return server
 
 
-def _described(tool: Tool) -> types.Tool:
-    return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
-        annotations=_ANNOTATIONS,
-    )
+def handshake(toolbox: Toolbox) -> Handshake:
+    """Return what the server of a toolbox says of itself."""
+    return Handshake(toolbox.tools, toolbox.instructions, VERSION)
 
 
-async def _call(toolbox: Toolbox, context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
+def accepts(version: str, params: dict[str, Any]) -> bool:
+    """Tell whether the SDK accepts these params of `tools/call` at a version of the protocol."""
     try:
-        answer = await toolbox.call(
-            call.name, call.arguments or {}, progress=context.session.report_progress, principal=_principal(context)
-        )
-        return _result(answer)
-    except Exception:
-        # On 2025 connections the SDK would send the exception's own text to the client.
-        LOGGER.exception("the toolbox failed on %s", call.name)
-        error = InternalError("The gateway failed on this call.", suggestion="Try again; the server's log has details.")
-        return _failure(call.name, error)
-
-
-def _failure(tool: str, error: DragomanError) -> types.CallToolResult:
-    text = json.dumps({"error": error.as_dict(), "tool_name": tool}, separators=(",", ":"))
-    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
+        validate_client_request("tools/call", version, params)
+        types.CallToolRequestParams.model_validate(params, by_name=False)
+    except (ValidationError, ValueError, KeyError):
+        return False
+    return True
 
 
 def _result(answer: Answer) -> types.CallToolResult:

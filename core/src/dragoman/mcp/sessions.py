@@ -47,6 +47,8 @@ class _Cancelled(msgspec.Struct):
 
 _PEEK = msgspec.json.Decoder(_Peek)
 _CANCELLED = msgspec.json.Decoder(_Cancelled)
+# What decoding raises: no JSON or another shape, bytes that are no text, nesting beyond Python's stack.
+_NO_MESSAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,14 +212,14 @@ def _principal(scope: Scope) -> str:
 def _peek(body: bytes) -> _Peek:
     try:
         return _PEEK.decode(body)
-    except msgspec.DecodeError:  # ValidationError is one
+    except _NO_MESSAGE:
         return _Peek()
 
 
 def _requested(message: _Peek) -> str | None:
     try:
         return str(_CANCELLED.decode(message.params).requestId)
-    except msgspec.DecodeError:
+    except _NO_MESSAGE:
         return None
 
 

@@ -1,230 +1,222 @@
 """MCP over stdio: one JSON message a line.
 
 The SDK's own transport reads in a thread that no signal can end, drops what it cannot parse without a word, and hops
-between threads for every line. This one waits on the descriptors themselves and answers malformed input.
+between threads for every line. This one waits on the descriptors themselves and answers malformed input. Calls of tools
+go through the gate; everything else is the SDK's, which may still be loading when the first of them come.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
-import select
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+import contextlib
+import logging
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import anyio
-import mcp_types as types
-from mcp.shared.message import SessionMessage
 
-from dragoman.mcp.frames import Fault, read_message
-from dragoman.mcp.server import build
+from dragoman._version import VERSION
+from dragoman.mcp import answers
+from dragoman.mcp.calls import Calls
+from dragoman.mcp.descriptors import standard_streams
+from dragoman.mcp.early import Early
+from dragoman.mcp.gate import Call, Gate, cancelled
+from dragoman.mcp.handshake import HANDSHAKE_VERSIONS, MODERN_VERSION, NAME
+from dragoman.mcp.sdk import load
 from dragoman.mcp.signals import stopping
+from dragoman.mcp.switch import hot_path
+from dragoman.mcp.wire import Wire, same_id
+from dragoman.model import Principal
 
 if TYPE_CHECKING:
+    from dragoman.mcp.answers import RequestId
     from dragoman.tools import Toolbox
+    from dragoman.tools.context import Progress
 
-MAX_LINE = 8 * 1024 * 1024
-"""Bytes of one message; a longer one is refused and skipped."""
+LOGGER = logging.getLogger("dragoman.mcp")
 
 GRACE = 1.0
 """Seconds that calls in flight get to answer once stdin has ended, for clients that write everything and close."""
 
-_CHUNK = 65536
+_LAST_WRITE = 1.0
+"""Seconds for what is still to be written when serving ends."""
+_WAITING = 256
+"""Lines that wait for the SDK before nothing more is read."""
+
+_CLOSED = -32000
+_INTERNAL = -32603
+_PRINCIPAL = Principal()
 
 
-async def serve_stdio(toolbox: Toolbox) -> None:
+async def serve_stdio(toolbox: Toolbox, early: Early | None = None, *, hot: bool | None = None) -> None:
     """Serve on this process's stdin and stdout until stdin ends, the client is gone, or SIGTERM or SIGINT arrives.
 
     Meanwhile descriptor 0 is the null device and 1 is stderr, so that neither a stray print nor a child process
-    reaches the client.
+    reaches the client. `early`: the handshake has begun on these descriptors, which are taken already. `hot`: whether
+    calls may pass by the SDK; None: as `hot_path` says.
     """
-    server = build(toolbox)
-    with _standard_streams() as (source, sink), anyio.CancelScope() as serving, stopping(serving.cancel):
-        wire = Wire(source, sink)
-        await server.run(Incoming(wire), Outgoing(wire), server.create_initialization_options())
+    with ExitStack() as stack:
+        if early is None:
+            early = Early(*stack.enter_context(standard_streams()))
+        with anyio.CancelScope() as serving, stopping(serving.cancel):
+            if not early.stopped:
+                await _Connection(toolbox, early, hot_path() if hot is None else hot).serve()
 
 
-@contextmanager
-def _standard_streams() -> Generator[tuple[int, int]]:
-    """Take descriptors 0 and 1 for the protocol and put harmless ones in their place."""
-    taken = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1)]
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
-    os.dup2(2, 1)
-    try:
-        yield taken[0], taken[1]
-    finally:
-        for fd, original in enumerate(taken):
-            os.dup2(original, fd)
-            os.close(original)
+class _Connection:
+    """One client over stdio."""
 
+    def __init__(self, toolbox: Toolbox, early: Early, hot: bool) -> None:
+        self._toolbox = toolbox
+        self._early = early
+        self._calls = Calls(toolbox)
+        self._wire = Wire(early.source, early.sink, early.rest, ended=early.ended)
+        self._gate = Gate([tool.name for tool in toolbox.tools]) if hot else None
+        self._version = early.version
+        self._stamp = {"name": NAME, "version": VERSION}
+        self._running: dict[RequestId, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
+        self._lines: asyncio.Queue[bytes | ValueError | None] = asyncio.Queue(_WAITING)
+        self._wanted = False
+        self._ended = asyncio.Event()
 
-class Wire:
-    """The two descriptors, and the requests that still owe an answer.
+    async def serve(self) -> None:
+        """Serve until the client leaves; then what still runs is ended."""
+        reading = asyncio.create_task(self._read())
+        try:
+            await self._serve_sdk()
+        finally:
+            reading.cancel()
+            with anyio.CancelScope(shield=True):
+                await self._end()
 
-    The descriptors stay blocking, since they may be shared with the parent: nothing is read or written before the
-    kernel says that it will not block.
-    """
+    async def _end(self) -> None:
+        self._closing = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._wire.aclose(_LAST_WRITE)
 
-    def __init__(self, source: int, sink: int) -> None:
-        self._source = source
-        self._sink = sink
-        self._writable = select.poll()
-        self._writable.register(sink, select.POLLOUT)
-        self._buffer = bytearray()
-        self._writing = asyncio.Lock()
-        self._pending: set[types.RequestId] = set()
-        self._settled = asyncio.Event()
-        self._settled.set()
-        self._muted = False
+    # Lines
 
-    async def read_line(self) -> bytes | None:
-        """Return the next line without its end, or None at the end of input. Raises `ValueError` on a too long one."""
-        searched = 0
-        while (end := self._buffer.find(b"\n", searched)) < 0:
-            searched = len(self._buffer)
-            if searched > MAX_LINE:
-                await self._skip_line()
-                raise ValueError(f"A message may have {MAX_LINE} bytes at most.")
-            chunk = await self._read()
-            if not chunk:
-                rest = bytes(self._buffer)
-                self._buffer.clear()
-                return rest or None
-            self._buffer += chunk
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 1]
+    async def _read(self) -> None:
+        with contextlib.suppress(OSError):
+            while (line := await self._line()) is not None:
+                if isinstance(line, ValueError) or not self._take(line):
+                    await self._lines.put(line)
+        self._ended.set()
+        await self._lines.put(None)
+
+    async def _line(self) -> bytes | ValueError | None:
+        try:
+            return await self._wire.read_line()
+        except ValueError as error:
+            self._wanted = True
+            return error
+
+    def _take(self, line: bytes) -> bool:
+        """Begin the call that a line is; tells no when the line is for the SDK."""
+        if (request := cancelled(line)) is not None:
+            if (task := self._running.pop(request, None)) is not None:
+                task.cancel()
+            return False
+        call = self._gate.call(line, self._version) if self._gate and self._version else None
+        if call is None or self._wire.owes(call.request):
+            self._wanted = self._wanted or bool(line.strip())
+            return False
+        self._wire.asked(call.request)
+        task = asyncio.create_task(self._answer(call))
+        self._running[same_id(call.request)] = task
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return True
+
+    async def next_line(self) -> bytes | None:
+        """Return the next line for the SDK; None after the last, once what is owed was answered or time is up."""
+        line = await self._lines.get()
+        if isinstance(line, ValueError):
+            raise line
+        if line is None:
+            self._lines.put_nowait(None)
+            await self._left()
         return line
 
-    async def _skip_line(self) -> None:
-        while (end := self._buffer.find(b"\n")) < 0:
-            self._buffer[:] = await self._read()
-            if not self._buffer:
-                return
-        del self._buffer[: end + 1]
+    async def _left(self) -> None:
+        await self._wire.settle(GRACE)
+        self._wire.mute()
 
-    async def _read(self) -> bytes:
-        loop = asyncio.get_running_loop()
-        await _ready(self._source, loop.add_reader, loop.remove_reader)
-        return os.read(self._source, _CHUNK)
+    def opened(self, version: str) -> None:
+        """Let calls of this version of the protocol pass by the SDK from now on."""
+        self._version = version if version in (*HANDSHAKE_VERSIONS, MODERN_VERSION) else None
 
-    async def write_line(self, line: bytes) -> None:
-        """Write a line whole. Raises `anyio.BrokenResourceError` when nobody reads any more."""
-        loop = asyncio.get_running_loop()
-        async with self._writing:
-            if self._muted:
-                return
-            rest = memoryview(line + b"\n")
-            try:
-                while rest:
-                    if not self._writable.poll(0):
-                        await _ready(self._sink, loop.add_writer, loop.remove_writer)
-                    # As much as a pipe that is ready is sure to take at once.
-                    rest = rest[os.write(self._sink, rest[: select.PIPE_BUF]) :]
-            except OSError as error:
-                raise anyio.BrokenResourceError from error
+    # Calls
 
-    def asked(self, request: types.RequestId) -> None:
-        """Note that `request` owes an answer."""
-        self._pending.add(request)
-        self._settled.clear()
-
-    def answered(self, request: Any) -> None:
-        """Note that `request` was answered, or that the client does not want the answer any more; it may be no id."""
-        if isinstance(request, str | int):
-            self._pending.discard(request)
-        if not self._pending:
-            self._settled.set()
-
-    def mute(self) -> None:
-        """Write nothing more: the client has left, and those of SDK 1 fail over what comes while they close."""
-        self._muted = True
-
-    async def settle(self, timeout: float) -> None:
-        """Wait until every request was answered, `timeout` seconds at most."""
-        with anyio.move_on_after(timeout):
-            await self._settled.wait()
-
-
-async def _ready(fd: int, add: Callable[..., None], remove: Callable[[int], bool]) -> None:
-    ready = asyncio.get_running_loop().create_future()
-    try:
-        add(fd, lambda: None if ready.done() else ready.set_result(None))
-    except PermissionError:
-        return  # a regular file, which is always ready and cannot be waited for
-    try:
-        await ready
-    finally:
-        remove(fd)
-
-
-class Stream:
-    """What the SDK asks of both directions beside sending and receiving; the descriptors belong to `serve_stdio`."""
-
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
-
-    async def aclose(self) -> None:
-        """Nothing to do: the descriptors outlive the streams."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class Incoming(Stream):
-    """Messages from the client. What is not one is answered here, with the protocol's own error, and skipped."""
-
-    def __aiter__(self) -> Incoming:
-        return self
-
-    async def receive(self) -> SessionMessage | Exception:
-        """Return the next message. Raises `anyio.EndOfStream` after the last."""
-        while True:
-            try:
-                line = await self._wire.read_line()
-            except ValueError as error:
-                await self._wire.write_line(Fault(b"null", types.INVALID_REQUEST, str(error)).answer())
-                continue
-            if line is None:
-                await self._wire.settle(GRACE)
-                self._wire.mute()
-                raise anyio.EndOfStream
-            if line.strip() and (message := await self._message(line)) is not None:
-                return message
-
-    async def __anext__(self) -> SessionMessage | Exception:
+    async def _answer(self, call: Call) -> None:
         try:
-            return await self.receive()
-        except (anyio.EndOfStream, anyio.BrokenResourceError):
-            raise StopAsyncIteration from None
+            await self._send(call.request, await self._made(call))
+        except asyncio.CancelledError:
+            if self._closing and self._owed(call):
+                await self._send(call.request, answers.error(call.request, _CLOSED, "Connection closed"))
+            raise
+        except Exception:
+            LOGGER.exception("a call of %s could not be answered", call.name)
+            await self._send(call.request, answers.error(call.request, _INTERNAL, "Internal server error"))
+        finally:
+            self._wire.answered(call.request)
 
-    async def _message(self, line: bytes) -> SessionMessage | None:
-        message = read_message(line)
-        if isinstance(message, Fault):
-            await self._wire.write_line(message.answer())
-            return None
-        if isinstance(message, types.JSONRPCRequest):
-            self._wire.asked(message.id)
-        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._wire.answered((message.params or {}).get("requestId"))
-        return SessionMessage(message)
+    async def _made(self, call: Call) -> bytes:
+        answer = await self._calls.call(call.name, call.arguments, progress=self._progress(call), principal=_PRINCIPAL)
+        line = answers.message(call.request, answer, self._stamp if self._version == MODERN_VERSION else None)
+        if self._owed(call):  # from here on it cannot be cancelled any more
+            del self._running[same_id(call.request)]
+        return line
 
+    def _owed(self, call: Call) -> bool:
+        """Tell whether the client still waits for a call: it has neither been answered nor cancelled."""
+        return self._running.get(same_id(call.request)) is asyncio.current_task()
 
-class Outgoing(Stream):
-    """Messages to the client, each written whole before `send` returns."""
+    def _progress(self, call: Call) -> Progress:
+        async def report(done: float, total: float | None = None, words: str | None = None) -> None:
+            if call.token is not None and self._owed(call):
+                await self._send(call.request, answers.notification(call.token, done, total, words))
 
-    async def send(self, item: SessionMessage, /) -> None:
-        """Write one message. Raises `anyio.BrokenResourceError` when the client is gone."""
-        message = item.message
-        await self._wire.write_line(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
-        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-            self._wire.answered(message.id)
+        return report
+
+    async def _send(self, request: RequestId, line: bytes) -> None:
+        try:
+            await self._wire.write_line(line)
+        except anyio.BrokenResourceError:
+            LOGGER.debug("nobody reads the answer to %r", request)
+
+    # The SDK
+
+    async def _serve_sdk(self) -> None:
+        """Let the SDK serve what the gate does not; returns at the end of input."""
+        if not await self._sdk_is_wanted():
+            await self._left()
+            return
+        from dragoman.mcp.server import accepts, build
+        from dragoman.mcp.streams import Incoming, Outgoing, Replay
+
+        server = build(self._toolbox, self._calls)
+        if self._gate is not None:
+            self._gate.judge = accepts
+        replay = Replay(self._early.exchanges)
+        incoming = Incoming(self._wire, self, replay)
+        outgoing = Outgoing(self._wire, incoming, replay, self)
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+    async def _sdk_is_wanted(self) -> bool:
+        """Wait until the SDK is loaded; tells no when input ended before and nothing in it needs the SDK."""
+        loading, ended = asyncio.create_task(load()), asyncio.create_task(self._ended.wait())
+        try:
+            await asyncio.wait((loading, ended), return_when=asyncio.FIRST_COMPLETED)
+            if not loading.done() and not self._wanted:
+                return False
+            await loading
+        finally:
+            loading.cancel()
+            ended.cancel()
+        return True

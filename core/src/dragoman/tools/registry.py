@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dragoman.errors import ConfigurationError
 from dragoman.tools.arguments import Argument
 from dragoman.words import nearest
+
+if TYPE_CHECKING:
+    from dragoman.config import Configuration
 
 MAX_NAMED = 20
 """More databases than this are not enumerated in the schemas."""
@@ -238,6 +241,28 @@ def chosen(profile: str | Sequence[str]) -> tuple[Spec, ...]:
         if name not in known:
             raise _unknown(name, "tool", known)
     return tuple(spec for spec in SPECS if spec.name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a model is shown of a server: the tools, and the words before any call."""
+
+    specs: tuple[Spec, ...]
+    tools: tuple[Tool, ...]
+    instructions: str
+
+
+def shown(configuration: Configuration, profile: str | Sequence[str], result_format: str) -> Shown:
+    """Return what a server of these databases shows. Raises `ConfigurationError` for what is no profile or tool."""
+    specs, databases, default = chosen(profile), configuration.databases, default_of(configuration)
+    tools = tuple(spec.tool(list(databases), default, structured=result_format != "text") for spec in specs)
+    return Shown(specs, tools, instructions(specs, [(name, each.dialect) for name, each in databases.items()]))
+
+
+def default_of(configuration: Configuration) -> str | None:
+    """Return the database a call means that names none: the configured default, or the only one."""
+    names = list(configuration.databases)
+    return configuration.default_database or (names[0] if len(names) == 1 else None)
 
 
 def instructions(specs: Sequence[Spec], databases: Sequence[tuple[str, str]]) -> str:

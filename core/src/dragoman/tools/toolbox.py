@@ -14,7 +14,7 @@ from dragoman.tools import describing, finding, querying
 from dragoman.tools.answer import Answer, Body, answer, failure
 from dragoman.tools.arguments import check
 from dragoman.tools.context import Handler, Progress, ToolCall
-from dragoman.tools.registry import Spec, Tool, chosen, instructions
+from dragoman.tools.registry import Spec, Tool, shown
 
 _log = logging.getLogger(__name__)
 LOCAL = Principal()
@@ -50,7 +50,8 @@ class Toolbox:
     ) -> None:
         self._gateway = gateway
         self._format = result_format
-        self._specs = {spec.name: spec for spec in chosen(profile)}
+        self._shown = shown(gateway.configuration, profile, result_format)
+        self._specs = {spec.name: spec for spec in self._shown.specs}
 
     @property
     def gateway(self) -> Gateway:
@@ -60,15 +61,12 @@ class Toolbox:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools as clients list them."""
-        names, default = self._gateway.names, self._gateway.default
-        structured = self._format != "text"
-        return tuple(spec.tool(names, default, structured=structured) for spec in self._specs.values())
+        return self._shown.tools
 
     @property
     def instructions(self) -> str:
         """What a model is told of the server before any call."""
-        databases = self._gateway.configuration.databases
-        return instructions(list(self._specs.values()), [(name, config.dialect) for name, config in databases.items()])
+        return self._shown.instructions
 
     async def call(
         self,

@@ -1,0 +1,56 @@
+"""Answers as the bytes of a JSON-RPC message, made without decoding anything that was encoded before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from dragoman.mcp.handshake import SERVER_KEY
+
+if TYPE_CHECKING:
+    from dragoman.tools import Answer
+
+encode = msgspec.json.Encoder().encode
+"""Any JSON value, minified. A text becomes the literal that quotes it."""
+
+RequestId: TypeAlias = int | str
+
+
+def message(request: RequestId, answer: Answer, stamp: dict[str, Any] | None) -> bytes:
+    """Return the response to `tools/call`. `stamp`: who answers, which only the modern version of the protocol says."""
+    parts = [b'{"jsonrpc":"2.0","id":', encode(request), b',"result":{']
+    meta = answer.meta if stamp is None else {**answer.meta, SERVER_KEY: stamp}
+    if meta:
+        parts += (b'"_meta":', encode(meta), b",")
+    if answer.text:
+        parts += (b'"content":[{"type":"text","text":', encode(answer.text), b"}]")
+    else:
+        parts.append(b'"content":[]')
+    if answer.body is not None and not answer.is_error:
+        parts += (b',"structuredContent":', one_line(answer.body))
+    parts.append(b',"isError":true' if answer.is_error else b',"isError":false')
+    parts.append(b"}}" if stamp is None else b',"resultType":"complete"}}')
+    return b"".join(parts)
+
+
+def one_line(document: bytes) -> bytes:
+    """Return a JSON document without line ends, which in valid JSON are only ever space between its parts."""
+    if b"\n" in document or b"\r" in document:
+        return document.replace(b"\n", b" ").replace(b"\r", b" ")
+    return document
+
+
+def notification(token: RequestId, done: float, total: float | None, words: str | None) -> bytes:
+    """Return a notification of progress."""
+    params: dict[str, Any] = {"progressToken": token, "progress": done}
+    if total is not None:
+        params["total"] = total
+    if words is not None:
+        params["message"] = words
+    return encode({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+
+
+def error(request: RequestId, code: int, words: str) -> bytes:
+    """Return an error of the protocol."""
+    return encode({"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": words}})

@@ -1,0 +1,62 @@
+"""The one function in which every call of a tool ends, whichever way it came."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from dragoman.errors import InternalError, QueryCancelled
+from dragoman.tools.answer import Answer, failure
+
+if TYPE_CHECKING:
+    from dragoman.model import Principal
+    from dragoman.tools import Toolbox
+    from dragoman.tools.context import Progress
+
+LOGGER = logging.getLogger("dragoman.mcp")
+
+
+class Calls:
+    """The calls of a toolbox that are running, so that a server that is told to stop can end and still answer them."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+        self._scopes: set[anyio.CancelScope] = set()
+        self._stopped = False
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], *, progress: Progress, principal: Principal
+    ) -> Answer:
+        """Answer a call of a tool that is there. Raises nothing but cancellation: what goes wrong is an answer too."""
+        if not self._stopped:
+            with self._entered():
+                return await self._call(name, arguments, progress, principal)
+        return failure(name, QueryCancelled("The server is stopping.", suggestion="Connect again and retry."))
+
+    async def _call(self, name: str, arguments: Mapping[str, Any], progress: Progress, principal: Principal) -> Answer:
+        try:
+            return await self._toolbox.call(name, arguments, progress=progress, principal=principal)
+        except Exception:
+            # On 2025 connections the SDK would send the exception's own text to the client.
+            LOGGER.exception("the toolbox failed on %s", name)
+            words = "The gateway failed on this call."
+            return failure(name, InternalError(words, suggestion="Try again; the server's log has details."))
+
+    @contextmanager
+    def _entered(self) -> Generator[None]:
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                yield
+            finally:
+                self._scopes.discard(scope)
+
+    def stop(self) -> None:
+        """End every call that runs and answer it; from now on none is begun."""
+        self._stopped = True
+        for scope in self._scopes:
+            scope.cancel()

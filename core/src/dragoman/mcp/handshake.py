@@ -1,0 +1,134 @@
+"""What the server says of itself, in plain dictionaries: the SDK is told it, and the early handshake sends it.
+
+Imports nothing heavy, since it stands before the first answer. Tests ask the SDK for every one of these results and
+compare; a protocol version that the SDK knows and this page does not fails them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Protocol, TypeGuard
+
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""Versions of the protocol that begin with `initialize`, oldest first."""
+MODERN_VERSION = "2026-07-28"
+"""The version whose requests each carry their own envelope."""
+
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
+CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+
+NAME = "dragoman"
+CACHE_MS = 60_000
+"""How long a client may keep what does not change while a server runs: the tools depend on the configuration."""
+CACHE_SCOPE: Final = "private"
+
+_CAPABILITIES = {"tools": {"listChanged": False}}
+_ANNOTATIONS = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+
+
+class Described(Protocol):
+    """A tool as `tools` describes it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str | None: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def input_schema(self) -> dict[str, Any]: ...
+    @property
+    def output_schema(self) -> dict[str, Any] | None: ...
+
+
+class Handshake:
+    """The results of `initialize`, `server/discover`, `ping` and `tools/list`."""
+
+    def __init__(self, tools: Iterable[Described], instructions: str, version: str) -> None:
+        self.identity = {"name": NAME, "version": version}
+        self.instructions = instructions
+        self.tools = [described(tool) for tool in tools]
+
+    def result(self, method: str, version: str) -> dict[str, Any]:
+        """Return the result of a method at a protocol version. Raises `KeyError` for one that is not ours."""
+        if version == MODERN_VERSION:
+            return self._modern(method)
+        results: dict[str, dict[str, Any]] = {
+            "initialize": {
+                "protocolVersion": version,
+                "capabilities": _CAPABILITIES,
+                "serverInfo": self.identity,
+                "instructions": self.instructions,
+            },
+            "ping": {},
+            "tools/list": {"tools": self.tools},
+        }
+        return results[method]
+
+    def _modern(self, method: str) -> dict[str, Any]:
+        results: dict[str, dict[str, Any]] = {
+            "server/discover": {
+                "supportedVersions": [MODERN_VERSION],
+                "capabilities": _CAPABILITIES,
+                "instructions": self.instructions,
+            },
+            "tools/list": {"tools": self.tools},
+        }
+        around = {"resultType": "complete", "ttlMs": CACHE_MS, "cacheScope": CACHE_SCOPE}
+        return {**results[method], **around, "_meta": {SERVER_KEY: self.identity}}
+
+
+def described(tool: Described) -> dict[str, Any]:
+    """Return a tool as it stands in `tools/list`; every tool of ours only reads."""
+    facts: dict[str, Any] = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema,
+    }
+    return {key: fact for key, fact in facts.items() if fact is not None} | {"annotations": _ANNOTATIONS}
+
+
+# What a client says of itself, where every SDK accepts it as it stands. Anything else is the SDK's to judge.
+
+_CLIENT_KEYS = {"name", "version", "title", "description", "websiteUrl"}
+_CAPABILITY_KEYS = {"sampling", "elicitation", "experimental", "extensions"}
+
+
+def plain_client(info: Any) -> bool:
+    """Tell whether a client names itself and its version, perhaps with more words."""
+    if not is_object(info) or not {"name", "version"} <= info.keys() <= _CLIENT_KEYS:
+        return False
+    return all(isinstance(value, str) for value in info.values())
+
+
+def plain_capabilities(given: Any) -> bool:
+    """Tell whether a client's capabilities are known ones, of the right shape."""
+    return is_object(given) and all(_plain_capability(key, value) for key, value in given.items())
+
+
+def _plain_capability(key: str, value: Any) -> bool:
+    if not is_object(value):
+        return False
+    if key == "roots":
+        return all(name == "listChanged" and isinstance(flag, bool) for name, flag in value.items())
+    return key in _CAPABILITY_KEYS and all(is_object(each) for each in value.values())
+
+
+def plain_envelope(meta: Any) -> bool:
+    """Tell whether `_meta` is the whole envelope of a modern request, and nothing else."""
+    return (
+        is_object(meta)
+        and meta.keys() == {VERSION_KEY, CLIENT_KEY, CAPABILITIES_KEY}
+        and meta[VERSION_KEY] == MODERN_VERSION
+        and plain_capabilities(meta[CAPABILITIES_KEY])
+        and plain_client(meta[CLIENT_KEY])
+    )
+
+
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Tell whether a value is a JSON object."""
+    return isinstance(value, dict)

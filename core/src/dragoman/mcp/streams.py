@@ -1,0 +1,178 @@
+"""The SDK's two streams over a stdio connection: the lines that are the SDK's to answer, and what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import anyio
+import mcp_types as types
+from mcp.shared.message import SessionMessage
+
+from dragoman.mcp.early import Exchange
+from dragoman.mcp.frames import Fault, read_message
+from dragoman.mcp.handshake import VERSION_KEY
+from dragoman.mcp.wire import Wire
+
+LOGGER = logging.getLogger("dragoman.mcp")
+
+_REPLAYING = 10.0
+"""Seconds the SDK gets to answer what was answered early; it takes milliseconds."""
+
+
+class Lines(Protocol):
+    """Where the lines for the SDK come from."""
+
+    async def next_line(self) -> bytes | None:
+        """Return the next line, or None after the last. Raises `ValueError` on one that is too long."""
+        ...
+
+    def opened(self, version: str) -> None:
+        """Note that the SDK speaks this version of the protocol with the client from now on."""
+        ...
+
+
+class Stream:
+    """What the SDK asks of both directions beside sending and receiving; the descriptors belong to `serve_stdio`."""
+
+    async def aclose(self) -> None:
+        """Nothing to do: the descriptors outlive the streams."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class Replay:
+    """What was answered before the SDK was there: it gets the same frames, and must have said the same."""
+
+    def __init__(self, exchanges: Sequence[Exchange]) -> None:
+        self.frames = [exchange.frame for exchange in exchanges]
+        self._owed = [(exchange.request, exchange.result) for exchange in exchanges if exchange.result is not None]
+        self._over = asyncio.Event()
+        self._settle()
+
+    def _settle(self) -> None:
+        if not self._owed:
+            self._over.set()
+
+    def takes(self, message: types.JSONRPCMessage) -> bool:
+        """Tell whether a message answers what was answered already; tells the log when it says something else."""
+        if self._over.is_set() or not isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            return False
+        place = next((place for place, (request, _) in enumerate(self._owed) if request == message.id), None)
+        if place is None:
+            return False
+        request, said = self._owed.pop(place)
+        self._settle()
+        own = message.result if isinstance(message, types.JSONRPCResponse) else None
+        if own != said:
+            LOGGER.error("the early answer to request %r is not the SDK's", request)
+        return True
+
+    async def over(self) -> None:
+        """Wait until the SDK has answered all of it."""
+        with anyio.move_on_after(_REPLAYING) as scope:
+            await self._over.wait()
+        if scope.cancelled_caught:
+            LOGGER.error("the SDK did not answer %d of the early requests", len(self._owed))
+            self._over.set()
+
+
+class Incoming(Stream):
+    """Messages from the client. What is not one is answered here, with the protocol's own error, and skipped."""
+
+    def __init__(self, wire: Wire, lines: Lines, replay: Replay) -> None:
+        self._wire = wire
+        self._lines = lines
+        self._replay = replay
+        self._opening = True
+        self._early = list(reversed(replay.frames))
+        self.handshakes: set[types.RequestId] = set()
+
+    def __aiter__(self) -> Incoming:
+        return self
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message. Raises `anyio.EndOfStream` after the last."""
+        if self._early:
+            return self._first(types.jsonrpc_message_adapter.validate_json(self._early.pop(), by_name=False))
+        await self._replay.over()
+        while True:
+            try:
+                line = await self._lines.next_line()
+            except ValueError as error:
+                await self._wire.write_line(Fault(b"null", types.INVALID_REQUEST, str(error)).answer())
+                continue
+            if line is None:
+                raise anyio.EndOfStream
+            if line.strip() and (message := await self._message(line)) is not None:
+                return message
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            raise StopAsyncIteration from None
+
+    async def _message(self, line: bytes) -> SessionMessage | None:
+        message = read_message(line)
+        if isinstance(message, Fault):
+            await self._wire.write_line(message.answer())
+            return None
+        if isinstance(message, types.JSONRPCRequest):
+            self._wire.asked(message.id)
+        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._wire.answered((message.params or {}).get("requestId"))
+        return self._first(message)
+
+    def _first(self, message: types.JSONRPCMessage) -> SessionMessage:
+        """Note what the first request opens; the SDK decides by the same rule."""
+        if isinstance(message, types.JSONRPCRequest):
+            if message.method == "initialize":
+                self.handshakes.add(message.id)
+            elif self._opening and (version := _envelope(message.params)) is not None:
+                self._lines.opened(version)
+            self._opening = False
+        return SessionMessage(message)
+
+
+def _envelope(params: dict[str, Any] | None) -> str | None:
+    """Return the version of the protocol that a request's envelope names, or None without an envelope."""
+    meta: Any = (params or {}).get("_meta")
+    if not isinstance(meta, dict) or VERSION_KEY not in meta:
+        return None
+    return str(meta[VERSION_KEY])  # pyright: ignore[reportUnknownArgumentType]
+
+
+class Outgoing(Stream):
+    """Messages to the client, each written whole before `send` returns."""
+
+    def __init__(self, wire: Wire, incoming: Incoming, replay: Replay, lines: Lines) -> None:
+        self._wire = wire
+        self._incoming = incoming
+        self._replay = replay
+        self._lines = lines
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Write one message. Raises `anyio.BrokenResourceError` when the client is gone."""
+        message = item.message
+        if self._replay.takes(message):
+            self._opened(message)
+            return
+        await self._wire.write_line(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            self._opened(message)
+            self._wire.answered(message.id)
+
+    def _opened(self, message: types.JSONRPCMessage) -> None:
+        if isinstance(message, types.JSONRPCResponse) and message.id in self._incoming.handshakes:
+            self._incoming.handshakes.discard(message.id)
+            self._lines.opened(str(message.result["protocolVersion"]))
