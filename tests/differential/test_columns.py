@@ -98,6 +98,48 @@ def dialects() -> dict[str, Dialect]:
     return {name: plugins.load(name).dialect for name in ("sqlite", "postgres", "trino")}
 
 
+SHOP: Schema = {"customer": ("id", "name", "email"), "places": ("id", "title")}
+WHOLE = {("customer", "id"), ("customer", "name"), ("customer", "email")}
+EMAIL, ID = ("customer", "email"), ("customer", "id")
+# Shapes that the generator does not make, and what they touch, exactly.
+SHAPES = [
+    (
+        "trino",
+        "SELECT m.x FROM customer MATCH_RECOGNIZE (PARTITION BY id ORDER BY id MEASURES last(a.email) AS x"
+        " PATTERN (a b+) DEFINE b AS email > '1') AS m",
+        {EMAIL, ID},
+    ),
+    ("trino", "SELECT 1 FROM TABLE(exclude_columns(input => TABLE(customer), columns => DESCRIPTOR(email)))", WHOLE),
+    ("trino", "SELECT memory.s.customer.email FROM memory.s.customer", {EMAIL}),
+    ("trino", "SELECT c.id FROM customer c CROSS JOIN UNNEST(split(c.email, 'x')) AS u (y)", {EMAIL, ID}),
+    ("trino", "SELECT title FROM places WHERE id IN (TABLE customer)", {*WHOLE, ("places", "id"), ("places", "title")}),
+    ("trino", "SELECT count(*) FROM customer GROUP BY GROUPING SETS ((email), (id))", {EMAIL, ID}),
+    (
+        "trino",
+        "WITH RECURSIVE a (x) AS (SELECT email FROM customer), customer (email) AS (SELECT 'x') SELECT x FROM a",
+        {EMAIL},
+    ),
+    ("postgres", "SELECT x.email FROM customer AS x (email, a, b)", WHOLE),
+    ("postgres", "SELECT (x).email FROM (SELECT customer AS x FROM customer) y", WHOLE),
+    ("postgres", "SELECT email FROM places p LEFT JOIN LATERAL (SELECT * FROM customer) s ON true", WHOLE),
+    ("postgres", "SELECT json_agg(c) FROM customer c", WHOLE),
+    ("postgres", "SELECT 1 FROM customer c WHERE c IN (SELECT d FROM customer d)", WHOLE),
+    ("postgres", "SELECT max(id) FROM customer GROUP BY CUBE (email)", {EMAIL, ID}),
+    ("postgres", "SELECT date_trunc('day', now()) AS d, count(id) FROM customer GROUP BY d", {ID}),
+    ("postgres", "SELECT 'email' AS email, id FROM customer ORDER BY email", {EMAIL, ID}),
+    ("sqlite", "SELECT title FROM places WHERE 1 IN 'customer'", {*WHOLE, ("places", "title")}),
+    ("sqlite", "SELECT id FROM customer INDEXED BY by_email WHERE +email > 1", {EMAIL, ID}),
+    ("sqlite", "VALUES ((SELECT email FROM customer))", {EMAIL}),
+    ("sqlite", "SELECT id email FROM customer", {EMAIL, ID}),
+    ("sqlite", "SELECT id AS email FROM customer", {ID}),
+]
+
+
+@pytest.mark.parametrize(("engine", "text", "columns"), SHAPES)
+def test_odd_shapes_touch_what_is_known_of_them(engine: str, text: str, columns: Columns, dialects: dict[str, Dialect]):
+    assert told(dialects[engine], text, SHOP) == columns
+
+
 @runs("sqlite")
 def test_sqlite_reads_no_column_that_is_not_told(seeds: range, dialects: dict[str, Dialect]):
     account = Account()
