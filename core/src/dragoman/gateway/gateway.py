@@ -15,6 +15,7 @@ from dragoman.config import Configuration, load
 from dragoman.dialect import Capability, Dialect
 from dragoman.errors import ConfigurationError, DialectError, ParameterError, UnknownDatabase, Unsupported
 from dragoman.gateway.calls import CallRecord, Calls
+from dragoman.gateway.offload import Offload
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.gateway.queries import LOCAL, Ask, Query
 from dragoman.gateway.sampling import sample_sql
@@ -62,6 +63,7 @@ class Gateway:
         plugins.enforce(configuration.policies)
         self._opened: dict[str, OpenDatabase] = {}
         self._watchdog = Watchdog(plugins.culprit)
+        self._offload = Offload()
         self._calls = Calls(configuration.server.max_concurrent, self._watchdog)
 
     @classmethod
@@ -87,7 +89,7 @@ class Gateway:
                 _log.warning("the database %s cannot be used: %s %s", database.name, error.message, error.suggestion)
 
     async def _close(self) -> None:
-        await asyncio.gather(*(opened.aclose() for opened in self._opened.values()))
+        await asyncio.gather(self._offload.aclose(), *(opened.aclose() for opened in self._opened.values()))
         self._watchdog.close()
 
     @property
@@ -105,7 +107,7 @@ class Gateway:
         name = self.known(name)
         if name not in self._opened:
             waiting = 2 * self.configuration.server.max_concurrent  # those who ran and those who waited before
-            self._opened[name] = OpenDatabase(self.plugins, self.configuration.databases[name], waiting)
+            self._opened[name] = OpenDatabase(self.plugins, self.configuration.databases[name], waiting, self._offload)
         return self._opened[name]
 
     def known(self, name: str | None) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from dragoman.catalog import Catalog
 from dragoman.dialect import Call, Dialect, Resolution, Validator
 from dragoman.errors import DragomanError
 from dragoman.gateway.failures import Source, located
+from dragoman.gateway.offload import SHORT, Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.model import Database, Principal, Relation
 from dragoman.reading import Reading
@@ -37,13 +40,20 @@ class Judge:
     """Judges the statements of one database and remembers what it let pass, by everything a verdict depends on."""
 
     def __init__(
-        self, dialect: Dialect, database: Database, catalog: Catalog, validators: Sequence[Validator], source: Source
+        self,
+        dialect: Dialect,
+        database: Database,
+        catalog: Catalog,
+        validators: Sequence[Validator],
+        source: Source,
+        offload: Offload | None = None,
     ) -> None:
         self._dialect = dialect
         self._database = database
         self._catalog = catalog
         self._validators = validators
         self._source = source
+        self._offload = offload or Offload()
         self._personal = any(validator.depends_on_principal for validator in validators)
         self._changing = [each for each in validators if type(each).state is not Validator.state]
         self._resolver = Resolver(dialect, database, catalog)
@@ -68,11 +78,12 @@ class Judge:
 
     async def relations(self, statement: Statement) -> tuple[Relation, ...]:
         """Return the relations a statement names, as the catalog knows them; one it does not know stays as written."""
-        return await self._resolver.relations(self._read(statement))
+        return await self._resolver.relations(await self._read(statement))
 
-    def _read(self, statement: Statement) -> Reading:
+    async def _read(self, statement: Statement) -> Reading:
+        """What a statement names; a long one is read in a process that can be killed."""
         with self._source.ours("Dialect.read"):
-            return read(self._dialect, statement)
+            return await self._offload.call(len(statement.text), read, self._dialect, statement)
 
     async def _holds(self, verdict: _Verdict) -> bool:
         for validator, state in zip(self._changing, verdict.states, strict=True):
@@ -84,9 +95,14 @@ class Judge:
         with self._source.ours(f"{type(validator).__name__}.state"):
             return await validator.state()
 
+    async def _parsed(self, sql: str) -> Statement:
+        """Return the statement in a text; a long one is read in a thread, so that the event loop goes on."""
+        parse = partial(Statement.parse, sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
+        return parse() if len(sql) <= SHORT else await asyncio.to_thread(parse)
+
     async def _checked(self, sql: str, tool: str, principal: Principal) -> _Verdict:
-        statement = Statement.parse(sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
-        reading = self._read(statement)
+        statement = await self._parsed(sql)
+        reading = await self._read(statement)
         version: int | None = None
 
         async def look() -> None:

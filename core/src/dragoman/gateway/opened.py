@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dragoman.catalog import Catalog, Places, placed
 from dragoman.dialect import Dialect, Executor, Inspector
@@ -15,11 +15,15 @@ from dragoman.gateway.failures import Source
 from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
 from dragoman.gateway.judge import Judge
+from dragoman.gateway.offload import Offload
 from dragoman.gateway.tasks import CLEANUP, Work
 from dragoman.gateway.turns import Turns
 from dragoman.model import Database, Finding, Limits
 from dragoman.plugins import Plugins
 from dragoman.validators import ReadOnly
+
+if TYPE_CHECKING:
+    from dragoman.sql.translate import Translation
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +44,8 @@ class OpenDatabase:
     source: Source
     turns: Turns
 
-    def __init__(self, plugins: Plugins, database: Database, waiting: int) -> None:
+    def __init__(self, plugins: Plugins, database: Database, waiting: int, offload: Offload) -> None:
+        self._offload = offload
         self.dialect = plugins.load(database.dialect).dialect
         self.config = placed(plugins.prepare(database), self.dialect)
         self.turns = Turns(f"{database.name} runs statements", self.config.pool_size, waiting)
@@ -53,7 +58,7 @@ class OpenDatabase:
         self.places = Places(self.config, self.dialect, hides=parts.hides)
         self.catalog = Catalog(self.inspector, self.dialect, self.config, places=self.places)
         validators = [ReadOnly(self.dialect, self.config), *parts.validators]
-        self.judge = Judge(self.dialect, self.config, self.catalog, validators, self.source)
+        self.judge = Judge(self.dialect, self.config, self.catalog, validators, self.source, offload)
         self.watch = Watch(database.name, self.doctor)
         self.health = Health(self.inspector.version, self.watch.begin)
 
@@ -71,17 +76,25 @@ class OpenDatabase:
             schemas = await self.inspector.schemas()
             return worst_first((*told, *configured_openings(self.config, self.dialect, schemas)))
 
-    def translate(self, sql: str, params: Sequence[Any], source: str) -> tuple[str, Sequence[Any], tuple[str, ...]]:
+    async def translate(
+        self, sql: str, params: Sequence[Any], source: str
+    ) -> tuple[str, Sequence[Any], tuple[str, ...]]:
         """Return `sql`, written in the SQL named `source`, and its parameters, for this database, with notices.
 
         Raises `ParameterError` for an unknown name or too few parameters, `InvalidSql`, and `Unsupported` rather than
         translate wrongly.
         """
-        from dragoman.sql.translate import translate  # sqlglot is slow to import
-
+        # sqlglot is slow to import: in a thread, and only for who wants it.
+        translate = await asyncio.to_thread(_translator)
         dialect = self.dialect
-        done = translate(
-            sql, source=source, target=dialect.sqlglot, rewrite=dialect.rewrite, placeholder=dialect.placeholder
+        done = await self._offload.call(
+            len(sql),
+            translate,
+            sql,
+            source=source,
+            target=dialect.sqlglot,
+            rewrite=dialect.rewrite,
+            placeholder=dialect.placeholder,
         )
         if done.order is None:
             return done.sql, params, done.notices
@@ -132,3 +145,9 @@ class OpenDatabase:
                     why,
                     exc_info=error,
                 )
+
+
+def _translator() -> Callable[..., Translation]:
+    from dragoman.sql.translate import translate
+
+    return translate

@@ -53,7 +53,7 @@ class Query:
         limits, notices = opened.limits(ask.limit, ask.timeout, ask.max_bytes)
         sql, params = ask.sql, ask.params
         if ask.from_dialect is not None:
-            sql, params, told = opened.translate(sql, params, ask.from_dialect)
+            sql, params, told = await opened.translate(sql, params, ask.from_dialect)
             notices += told
         translated = sql if sql != ask.sql else None
         try:
