@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -76,33 +77,42 @@ class PostgresGate(Validator):
     def __init__(self, database: Database, reader: Reader) -> None:
         self._functions = frozenset(name.lower() for name in database.allow_functions)
         self._relations = frozenset(name.lower() for name in database.allow_relations)
-        self._userland = Remembered(reader, database.catalog_ttl, foreign=database.allow_foreign_tables)
+        self._userland = Remembered(reader, database)
 
     async def state(self) -> object:
         """Return what the users of the database have made. Raises what the connection raises."""
         return await self._userland.get()
 
     async def check(self, statement: Statement, call: Call) -> None:
-        """Raise `UnsafeSql` for what the users of the database made, or may have."""
-        reading = call.reading
-        made = await self._userland.get()
-        relations: tuple[Relation, ...] = ()
-        if reading.relations and (made.relation or made.binding):
-            relations = await call.relations()
+        """Raise `UnsafeSql` for what may run code of the database's users.
+
+        Names mean what the server finds under them now, not what a cached catalog does.
+        """
+        made, reading = await self._userland.get(), call.reading
+        if made.everything:
+            raise UnsafeSql(
+                f"Any query may run code that users of this database made: {', '.join(sorted(made.everything))}.",
+                suggestion="The server's administrator can allow the functions behind it with allow_functions.",
+            )
+        relations = [replace(named.relation, catalog=None) for named in reading.relations]
         self._check_names(reading, made, relations)
-        self._check_active(relations, made)
+        self._check_active(relations, made.relation)
+        used = {call.name for call in reading.calls} | {operator.name for operator in reading.operators}
+        if used & allowed().mixing:
+            self._check_active(relations, made.checked)
 
     def _check_names(self, reading: Reading, made: Userland, relations: Iterable[Relation]) -> None:
-        types = self._names(reading.types)
-        bound = not (made.binding.isdisjoint(relations) and types.isdisjoint(made.binding_type))
-        more = made.bound if bound else frozenset[str]()
-        called = self._names(call for call in reading.calls if call.kind in _CALLED)
+        types = {named.name if named.schema != "pg_catalog" else f"pg_catalog.{named.name}" for named in reading.types}
+        held = self._held(reading, made, relations)
         attributes = {call.name for call in reading.calls if call.kind == "attribute"}
         fields = {call.name for call in reading.calls if call.kind == "field"}
         used = {
-            "function": (called & (made.function | more), "Write pg_catalog.name() for the system's own."),
+            "function": (
+                _names(call for call in reading.calls if call.kind in _CALLED) & made.functions(held),
+                "Write pg_catalog.name() for the system's own.",
+            ),
             "operator": (
-                self._names(reading.operators) & (made.operator | more),
+                _names(reading.operators) & made.operators(held),
                 "Write OPERATOR(pg_catalog.name) for the system's own.",
             ),
             "function, called as a column,": (
@@ -114,24 +124,33 @@ class PostgresGate(Validator):
         for kind, (names, suggestion) in used.items():
             for name in sorted(names - self._functions):
                 raise UnsafeSql(
-                    f"The {kind} {name} may be one that users of this database made, which nobody has looked at.",
-                    suggestion=f"{suggestion} Its operator can allow it with allow_functions.",
+                    f"The {kind} {name} may run code that users of this database made, which nobody has looked at.",
+                    suggestion=f"{suggestion} The server's administrator can allow it with allow_functions.",
                 )
 
-    def _names(self, named: Iterable[Named | FunctionCall]) -> frozenset[str]:
-        """The names, without schema, of what may be the users' and is not allowed by its whole name."""
-        return frozenset(
-            each.name for each in named if each.schema != "pg_catalog" and each.dotted not in self._functions
+    def _held(self, reading: Reading, made: Userland, relations: Iterable[Relation]) -> frozenset[int] | None:
+        """The types whose values a query reads, as far as it matters; None: of any, since a function may make them."""
+        if not self._functions.isdisjoint(name for call in reading.calls for name in (call.name, call.dotted)):
+            return None
+        return frozenset[int]().union(
+            *(made.binding.get(relation, ()) for relation in relations),
+            *(made.binding_type.get(named.name, ()) for named in reading.types),
         )
 
-    def _check_active(self, relations: Iterable[Relation], made: Userland) -> None:
-        for relation in relations:
-            if relation in made.relation and str(relation).lower() not in self._relations:
+    def _check_active(self, relations: Iterable[Relation], active: Mapping[Relation, Relation]) -> None:
+        for written in relations:
+            relation = active.get(written)
+            if relation is not None and str(relation).lower() not in self._relations:
                 raise UnsafeSql(
-                    f"Reading {relation} reaches a foreign table, or a volatile function or a cast that users made.",
-                    suggestion="Query other tables. Its operator can allow it with allow_relations, or all foreign"
-                    " tables with allow_foreign_tables.",
+                    f"Reading {relation} reaches a foreign table, or code that users of this database made.",
+                    suggestion="Query other tables. The server's administrator can allow it with allow_relations, the"
+                    " functions behind it with allow_functions, or all foreign tables with allow_foreign_tables.",
                 )
+
+
+def _names(named: Iterable[Named | FunctionCall]) -> frozenset[str]:
+    """Names as `Userland` has them: dotted when a schema was written."""
+    return frozenset(f"{each.schema}.{each.name}" if each.schema else each.name for each in named)
 
 
 def _walk(text: str, walk: Walk) -> None:

@@ -33,10 +33,10 @@ Node = dict[str, Any]
 # Nodes and fields that are walked through: expressions, clauses and what joins them.
 _THROUGH = (
     # Nodes of queries
-    "SelectStmt ResTarget WindowDef SortBy GroupingSet GroupingFunc List RangeSubselect RangeFunction RangeTableFunc"
+    "SelectStmt WindowDef SortBy GroupingSet GroupingFunc List RangeSubselect RangeFunction RangeTableFunc"
     " RangeTableFuncCol RangeTableSample JoinExpr ColumnDef CTESearchClause CTECycleClause"
     # Nodes of expressions
-    " A_Expr A_ArrayExpr A_Indirection A_Indices BoolExpr NullTest BooleanTest CaseExpr CaseWhen CoalesceExpr"
+    " A_Expr A_Indirection A_Indices BoolExpr NullTest BooleanTest CaseExpr CaseWhen CoalesceExpr"
     " MinMaxExpr RowExpr SubLink NamedArgExpr TypeCast TypeName CollateClause SQLValueFunction XmlExpr XmlSerialize"
     " JsonObjectConstructor JsonArrayConstructor JsonArrayQueryConstructor JsonObjectAgg JsonArrayAgg JsonFuncExpr"
     " JsonTable JsonTableColumn JsonTablePathSpec JsonKeyValue JsonValueExpr JsonArgument JsonIsPredicate JsonParseExpr"
@@ -72,6 +72,10 @@ _WORDS = {
 }
 # Functions that may be harmless with just some arguments.
 FORMED = frozenset({"ts_rewrite", "current_setting", "pg_input_is_valid", "pg_input_error_info"})
+ARRAY = "array[]"
+"""Reads as a call where an array is made of values."""
+WHOLE_ROW = "row.*"
+"""Reads as a call where a row of a relation stands as a value."""
 Places = Callable[[int | None], int | None]
 
 
@@ -87,6 +91,7 @@ class Walk:
         self._scopes: list[tuple[Node, Names]] = []
         self._waiting: list[Node] = []
         self._names: Names = frozenset()
+        self._stars = 0
         self._samples = Samples()
         self._calls_in_from = False
         self._calls: dict[tuple[str, str | None, CallKind], int | None] = {}
@@ -102,6 +107,8 @@ class Walk:
             node, self._names = self._scopes.pop()
             self._enter(node)
         self._samples.check()
+        if self._stars > 0 or not self._samples.columns.isdisjoint(self._samples.rows):
+            self._calls.setdefault((WHOLE_ROW, None, "syntax"), None)
 
     def found(self, places: Places, refusal: Refusal | None) -> Reading:
         """Return what was found so far; `places` turns offsets in bytes to characters."""
@@ -198,9 +205,19 @@ class Walk:
         """Keep a.b: where a has no column b, b is called as a function of a."""
         fields = node[key]["fields"]
         name = _text(fields[-1])
+        self._stars += not name
         self._samples.columns.add(name or "*")
         if len(fields) > 1 and name:
             self._calls.setdefault((name, None, "attribute"), node[key].get("location"))
+
+    def target(self, node: Node, key: str) -> None:
+        """Keep in mind that a star alone means columns, and within an expression the row."""
+        fields = node[key].get("val", {}).get("ColumnRef", {}).get("fields")
+        self._stars -= bool(fields) and "A_Star" in fields[-1]
+
+    def array(self, node: Node, key: str) -> None:
+        """Keep in mind that the elements of an array take one type."""
+        self._calls.setdefault((ARRAY, None, "syntax"), node[key].get("location"))
 
     def alias(self, node: Node, key: str) -> None:
         """Keep what a relation is called; with its columns renamed, anything may be any of them."""
@@ -238,6 +255,8 @@ class Walk:
 
     def membership(self, node: Node, key: str) -> None:
         """Keep in mind that IN compares."""
+        if node[key]["subLinkType"] == "ARRAY_SUBLINK":
+            self.array(node, key)
         if node[key]["subLinkType"] == "ANY_SUBLINK" and "operName" not in node[key]:
             self._operators.setdefault(("=", None), node[key].get("location"))
 
@@ -327,6 +346,8 @@ _STEPS: dict[str, _Step | None] = {
     "RangeVar": Walk.relation,
     "FuncCall": Walk.function,
     "ColumnRef": Walk.column,
+    "ResTarget": Walk.target,
+    "A_ArrayExpr": Walk.array,
     "alias": Walk.alias,
     "A_Indirection": Walk.indirection,
     **dict.fromkeys(_JSON_WORDS, Walk.json),

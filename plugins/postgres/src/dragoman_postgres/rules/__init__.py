@@ -29,7 +29,8 @@ class Allowed:
     `functions`: by plain name, types written as functions too. `qualified`: by dotted name. `extension_functions` and
     `extension_operators`: without schema, or with a usual one. `refused`: functions with one argument that (value).name
     must not call. `relations`: the system's, dotted. `secret`: fits dotted names. `sampling`: those of `relations` that
-    show values in the columns `sampled`. `settings`: of SHOW.
+    show values in the columns `sampled`. `settings`: of SHOW. `mixing`: functions and
+    operators that give a literal the type of another argument, or make arrays and rows of it.
     """
 
     functions: frozenset[str]
@@ -43,6 +44,7 @@ class Allowed:
     sampling: frozenset[str]
     sampled: frozenset[str]
     settings: frozenset[str]
+    mixing: frozenset[str]
 
     def is_secret(self, dotted: str) -> bool:
         """Whether a relation's dotted name is one that stays closed."""
@@ -71,6 +73,7 @@ def allowed() -> Allowed:
         sampling=frozenset(policy["sampling"]["relations"].split()),
         sampled=frozenset(policy["sampling"]["columns"].split()),
         settings=frozenset(policy["settings"]["names"].split()),
+        mixing=frozenset(policy["mixing"]["names"].split()),
     )
 
 

@@ -1,0 +1,269 @@
+"""What of a database may run its users' code: the closure over the catalog's dependencies, as SQL.
+
+It begins with the functions nobody has looked at and goes from each object to those that run it: a view by its rule, a
+table by its policies, by what the planner computes of its indexes, checks, keys and statistics, by the types of its
+columns; a type by its casts, its comparison and its checks. What the system brings has numbers below 16384, wherever
+it lies; dependencies on it are not recorded, so that trees tell which of its functions they call.
+"""
+
+from __future__ import annotations
+
+# Trees of users' objects that are executed: of views, policies, domains' checks and functions of standard SQL.
+_TREES = """
+SELECT 'pg_rewrite'::regclass AS class, r.oid, r.xmin, r.ev_action::text || r.ev_qual::text AS tree FROM pg_rewrite r
+JOIN pg_class c ON c.oid = r.ev_class AND c.relkind = 'v' WHERE r.oid >= 16384
+UNION ALL SELECT 'pg_policy'::regclass, oid, xmin, polqual::text FROM pg_policy
+UNION ALL SELECT 'pg_constraint'::regclass, oid, xmin, conbin::text FROM pg_constraint
+WHERE contypid >= 16384 AND contype = 'c'
+UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.xmin, to_jsonb(p) ->> 'prosqlbody' FROM pg_proc p
+JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND l.lanname = 'sql'
+"""
+STAMP = f"SELECT count(*), sum(hashint8extended(oid::int8, xmin::text::int8)) FROM ({_TREES}) AS t"
+"""Differs once a tree was made, dropped or replaced."""
+# Of the system's functions: those that act, and those that run or make what is given as text.
+_RISKY = "p.oid < 16384 AND (p.provolatile = 'v' AND p.proname <> ALL ($1::name[]) OR p.proname LIKE ANY ($2::text[]))"
+CALLING = f"""
+SELECT t.class::oid AS class, t.oid, bool_or({_RISKY} OR t.tree ~ ':commandType [^1]') AS acts,
+  bool_or(p.proname ~ '^jsonb?_populate_record') AS populates
+FROM ({_TREES}) AS t
+CROSS JOIN LATERAL regexp_matches(t.tree, ':(?:funcid|opfuncid|aggfnoid|winfnoid) ([0-9]+)', 'g') AS f (id)
+JOIN pg_proc p ON p.oid = f.id[1]::oid
+GROUP BY 1, 2 HAVING bool_or({_RISKY} OR t.tree ~ ':commandType [^1]' OR p.proname ~ '^jsonb?_populate_record')
+"""
+"""The trees that call functions of the system's which act, or that make rows of a type from values.
+
+$1: names of volatile functions that are harmless, $2: patterns of others that are not.
+"""
+
+_CONSUMERS = "'{pg_rewrite,pg_policy,pg_constraint,pg_class,pg_statistic_ext,pg_attrdef,pg_proc}'::regclass[]"
+# A call whose first argument is a column is never computed ahead, unless its body takes its place.
+_CALL = "%s [^{}]*:args \\(\\{(?:RELABELTYPE :arg \\{)?VAR "
+_WAITS = f"""
+(EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.oid = r.code AND l.lanname <> 'sql')
+ AND (SELECT count(*) FROM regexp_matches(used.tree, format('%s ', r.sign), 'g'))
+   = (SELECT nullif(count(*), 0) FROM regexp_matches(used.tree, format('{_CALL.replace("'", "''")}', r.sign), 'g')))
+"""
+
+# kind: 'run' (reaching it may run code), 'check' (a domain's check may: of the domain, or of a relation with such a
+# column), 'nest' (a type that holds such a domain), 'policy' (for those its policies bind), 'all' (any query may).
+REACHED = f"""
+WITH RECURSIVE member AS (
+  SELECT d.classid, d.objid, e.extname = ANY ($1) AS trusted
+  FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
+  WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+), acting AS (
+  SELECT class, oid FROM ROWS FROM (unnest($6::oid[]), unnest($7::oid[])) AS a (class, oid)
+), risky AS (
+  SELECT p.oid FROM pg_proc p WHERE {_RISKY.replace("$1", "$4").replace("$2", "$5")}
+), made AS (
+  SELECT p.oid FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang JOIN pg_namespace n ON n.oid = p.pronamespace
+  LEFT JOIN member m ON m.classid = 'pg_proc'::regclass AND m.objid = p.oid
+  WHERE CASE
+    WHEN p.oid < 16384 THEN l.lanname NOT IN ('internal', 'c', 'sql')
+    WHEN ARRAY[lower(p.proname), lower(n.nspname || '.' || p.proname)] && $8 THEN false
+    WHEN p.prokind = 'a' THEN false
+    WHEN m.objid IS NOT NULL
+      AND (l.lanname IN ('c', 'internal') OR (SELECT rolsuper FROM pg_roles WHERE oid = p.proowner))
+      THEN p.proname ~ '^(crosstab|connectby|xpath_table|dblink)' OR (NOT m.trusted AND p.provolatile = 'v')
+    ELSE p.prosecdef OR l.lanname <> 'sql' OR to_jsonb(p) ->> 'prosqlbody' IS NULL END
+), seeds AS (
+  SELECT CASE WHEN oid < 16384 THEN 'all' ELSE 'run' END AS kind, 'pg_proc'::regclass::oid AS class, oid FROM made
+  UNION ALL SELECT 'all', 'pg_proc'::regclass, oid FROM pg_proc WHERE oid < 16384 AND prosupport::oid >= 16384
+  UNION ALL SELECT 'run', 'pg_class'::regclass, oid FROM pg_class WHERE relkind = 'f' AND NOT $2
+  UNION ALL SELECT 'run', class, oid FROM acting WHERE class <> 'pg_constraint'::regclass
+  UNION ALL SELECT 'check', 'pg_type'::regclass, c.contypid FROM acting a JOIN pg_constraint c ON c.oid = a.oid
+    WHERE a.class = 'pg_constraint'::regclass
+  UNION ALL SELECT 'run', 'pg_operator'::regclass, oid FROM pg_operator
+    WHERE oid >= 16384 AND ARRAY[oprcode, oprrest, oprjoin]::oid[] && ARRAY(SELECT oid FROM risky)
+  UNION ALL SELECT 'run', 'pg_cast'::regclass, oid FROM pg_cast
+    WHERE oid >= 16384 AND castfunc IN (SELECT oid FROM risky)
+  UNION ALL SELECT 'run', 'pg_amproc'::regclass, oid FROM pg_amproc
+    WHERE oid >= 16384 AND amproc IN (SELECT oid FROM risky)
+  UNION ALL SELECT 'run', 'pg_proc'::regclass, aggfnoid FROM pg_aggregate
+    WHERE aggfnoid::oid >= 16384 AND ARRAY[aggtransfn, aggfinalfn, aggcombinefn, aggserialfn, aggdeserialfn,
+      aggmtransfn, aggminvtransfn, aggmfinalfn]::oid[] && ARRAY(SELECT oid FROM risky)
+), reach AS (
+  SELECT kind, class, oid FROM seeds
+  UNION SELECT above.kind, above.class, above.oid
+  FROM (SELECT s.kind, s.class, s.oid, CASE s.class WHEN 'pg_proc'::regclass THEN s.oid ELSE o.oprcode END AS code,
+          CASE s.class WHEN 'pg_proc'::regclass THEN ':(?:funcid|opfuncid) ' ELSE ':opno ' END || s.oid AS sign
+        FROM reach s LEFT JOIN pg_operator o ON s.class = 'pg_operator'::regclass AND o.oid = s.oid) AS r
+  CROSS JOIN LATERAL (
+    -- Objects that name this one as what they run.
+    SELECT r.kind, d.classid AS class, d.objid AS oid FROM pg_depend d
+    WHERE r.class = 'pg_proc'::regclass AND d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = ANY (
+      '{{pg_operator,pg_cast,pg_type,pg_opclass,pg_amproc,pg_am,pg_ts_parser,pg_ts_template,pg_conversion}}'::regclass[])
+      AND NOT (d.classid IN ('pg_type'::regclass, 'pg_amproc'::regclass, 'pg_opclass'::regclass, 'pg_am'::regclass)
+        AND EXISTS (SELECT FROM member m WHERE m.classid = r.class AND m.objid = r.oid))
+      AND NOT (d.classid = 'pg_operator'::regclass AND EXISTS (
+        SELECT FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace
+        WHERE o.oid = d.objid AND ARRAY[o.oprname, n.nspname || '.' || o.oprname]::text[] && $8))
+    UNION ALL SELECT 'run', p.classid, p.objid FROM pg_depend p JOIN pg_proc f ON f.oid = p.objid
+      WHERE (r.kind <> 'check' OR r.class <> 'pg_class'::regclass OR f.oid = ANY ($9::oid[])) AND p.refclassid = r.class AND p.refobjid = r.oid AND p.classid = 'pg_proc'::regclass
+        AND (f.prokind = 'a' AND r.class <> 'pg_type'::regclass OR to_jsonb(f) ->> 'prosqlbody' IS NOT NULL)
+    -- Trees that are executed.
+    UNION ALL SELECT 'run', 'pg_rewrite'::regclass, d.objid FROM pg_depend d
+      WHERE d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = 'pg_rewrite'::regclass
+        AND (r.kind <> 'check' OR r.class <> 'pg_class'::regclass OR d.objid = ANY ($9::oid[]))
+    UNION ALL SELECT 'run', 'pg_class'::regclass, w.ev_class FROM pg_rewrite w
+      WHERE r.class = 'pg_rewrite'::regclass AND w.oid = r.oid AND w.ev_type = '1'
+    UNION ALL SELECT 'policy', 'pg_class'::regclass, p.polrelid
+      FROM pg_depend d JOIN pg_policy p ON p.oid = d.objid
+      WHERE d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = 'pg_policy'::regclass
+        AND (r.class <> 'pg_class'::regclass OR (p.polrelid <> r.oid AND r.kind <> 'check'))
+    UNION ALL SELECT 'policy', 'pg_class'::regclass, p.polrelid FROM pg_policy p
+      WHERE r.class = 'pg_policy'::regclass AND p.oid = r.oid
+    UNION ALL SELECT 'check', 'pg_type'::regclass, c.contypid
+      FROM pg_depend d JOIN pg_constraint c ON c.oid = d.objid
+      WHERE d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = 'pg_constraint'::regclass AND c.contypid <> 0
+        AND (r.class <> 'pg_type'::regclass OR c.contypid <> r.oid)
+    UNION ALL SELECT 'run', 'pg_class'::regclass, d.objid FROM pg_depend d
+      JOIN pg_attrdef a ON a.oid = d.objid JOIN pg_attribute c ON c.attrelid = a.adrelid AND c.attnum = a.adnum
+      WHERE r.class <> 'pg_class'::regclass AND d.refclassid = r.class AND d.refobjid = r.oid
+        AND d.classid = 'pg_attrdef'::regclass AND c.attgenerated = 'v'
+    -- What the planner computes ahead of an index, a key, a check or statistics.
+    UNION ALL SELECT used.kind, 'pg_class'::regclass, used.relation FROM (
+      SELECT 'run' AS kind, i.indrelid AS relation, concat(i.indexprs, i.indpred) AS tree
+        FROM pg_depend d JOIN pg_index i ON i.indexrelid = d.objid
+        WHERE d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = 'pg_class'::regclass
+      UNION ALL SELECT 'key', k.partrelid, k.partexprs::text
+        FROM pg_depend d JOIN pg_partitioned_table k ON k.partrelid = d.objid
+        WHERE d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = 'pg_class'::regclass
+          AND (r.class <> 'pg_type'::regclass OR k.partexprs IS NOT NULL)
+      UNION ALL SELECT 'run', c.conrelid, c.conbin::text
+        FROM pg_depend d JOIN pg_constraint c ON c.oid = d.objid
+        WHERE d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = 'pg_constraint'::regclass
+          AND c.conrelid <> 0 AND c.contype = 'c'
+      UNION ALL SELECT 'run', s.stxrelid, to_jsonb(s) ->> 'stxexprs'
+        FROM pg_depend d JOIN pg_statistic_ext s ON s.oid = d.objid
+        WHERE d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = 'pg_statistic_ext'::regclass
+    ) AS used WHERE r.class <> 'pg_class'::regclass AND r.kind <> 'all' AND NOT coalesce({_WAITS}, false)
+    UNION ALL SELECT 'run', r.class, r.oid WHERE r.kind = 'key'
+    UNION ALL SELECT 'key', 'pg_class'::regclass, inhrelid FROM pg_inherits WHERE r.kind = 'key' AND inhparent = r.oid
+    -- Operators that stand for each other, and what compares by them.
+    UNION ALL SELECT CASE WHEN o.oid < 16384 THEN 'all' ELSE 'run' END, r.class, o.oid FROM pg_operator o
+      WHERE r.class = 'pg_operator'::regclass AND r.oid IN (o.oprcom, o.oprnegate)
+    UNION ALL SELECT 'run', 'pg_opfamily'::regclass, a.amopfamily FROM pg_amop a
+      WHERE r.class = 'pg_operator'::regclass AND a.amopopr = r.oid
+    UNION ALL SELECT 'run', 'pg_opfamily'::regclass, a.amprocfamily FROM pg_amproc a
+      WHERE r.class = 'pg_amproc'::regclass AND a.oid = r.oid
+    UNION ALL SELECT 'run', 'pg_opclass'::regclass, c.oid FROM pg_opclass c
+      WHERE r.class = 'pg_opfamily'::regclass AND c.opcfamily = r.oid
+    UNION ALL SELECT CASE WHEN c.opcintype < 16384 THEN 'all' ELSE 'run' END, 'pg_type'::regclass, c.opcintype
+      FROM pg_opclass c WHERE r.class = 'pg_opclass'::regclass AND c.oid = r.oid
+    UNION ALL SELECT 'all', r.class, r.oid WHERE r.class = 'pg_opfamily'::regclass AND r.oid < 16384
+    UNION ALL SELECT 'run', 'pg_type'::regclass, d.objid FROM pg_depend d
+      WHERE r.class = 'pg_opclass'::regclass AND d.refclassid = r.class AND d.refobjid = r.oid
+        AND d.classid = 'pg_type'::regclass
+    -- Casts: what the query does not name, it may still run.
+    UNION ALL SELECT CASE WHEN t.oid < 16384 THEN 'all' ELSE 'run' END, 'pg_type'::regclass, t.oid
+      FROM pg_cast c JOIN pg_type t ON t.oid IN (c.castsource, c.casttarget)
+      WHERE r.class = 'pg_cast'::regclass AND c.oid = r.oid
+        AND (t.oid >= 16384 OR (c.castcontext = 'i' AND c.castsource < 16384 AND c.casttarget < 16384))
+    -- Types that hold this one, and relations with a column of it.
+    UNION ALL SELECT CASE WHEN r.kind = 'check' AND t.typtype <> 'd' THEN 'nest' ELSE r.kind END, r.class, t.oid
+      FROM pg_depend d JOIN pg_type t ON t.oid = d.objid
+      WHERE r.class = 'pg_type'::regclass AND d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = r.class
+    UNION ALL SELECT CASE held.part WHEN 'relation' THEN CASE r.kind WHEN 'nest' THEN 'run' ELSE r.kind END
+        ELSE CASE r.kind WHEN 'check' THEN 'nest' ELSE r.kind END END, held.class, held.oid
+      FROM pg_depend d JOIN pg_class c ON c.oid = d.objid CROSS JOIN LATERAL (
+        SELECT 'relation' AS part, 'pg_class'::regclass AS class, c.oid WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+        UNION ALL SELECT 'type', 'pg_type'::regclass, c.reltype WHERE c.reltype <> 0) AS held
+      WHERE r.class = 'pg_type'::regclass AND r.kind <> 'all' AND d.refclassid = r.class AND d.refobjid = r.oid
+        AND d.classid = 'pg_class'::regclass
+    -- Relations: by the parts they are read through, and by their way of storing.
+    UNION ALL SELECT 'run', r.class, inhparent FROM pg_inherits
+      WHERE r.class = 'pg_class'::regclass AND r.kind = 'run' AND inhrelid = r.oid
+    UNION ALL SELECT 'run', 'pg_class'::regclass, coalesce(i.indrelid, c.oid) FROM pg_class c
+      LEFT JOIN pg_index i ON i.indexrelid = c.oid WHERE r.class = 'pg_am'::regclass AND c.relam = r.oid
+    -- Of text search and encodings nothing tells who uses them.
+    UNION ALL SELECT 'all', r.class, r.oid
+      WHERE r.class IN ('pg_ts_parser'::regclass, 'pg_ts_template'::regclass, 'pg_conversion'::regclass)
+  ) AS above
+), unsafe AS (
+  SELECT p.*, n.nspname, pronargs > 0 AND pronargs - pronargdefaults <= 1 AS single, n.nspname = ANY ($3) AS reachable
+  FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+  WHERE p.oid IN (SELECT oid FROM reach WHERE class = 'pg_proc'::regclass AND kind <> 'check')
+), operators AS (
+  SELECT o.*, n.nspname, n.nspname = ANY ($3) AS reachable
+  FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace
+  WHERE o.oid IN (SELECT oid FROM reach WHERE class = 'pg_operator'::regclass)
+), own AS (
+  -- Types whose values come from relations and casts alone: no literal and no implicit cast makes one.
+  SELECT t.oid FROM pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem
+  WHERE t.oid >= 16384 AND coalesce(e.typtype, t.typtype) IN ('b', 'e', 'r', 'm') AND t.typcategory <> 'S'
+    AND coalesce(e.oid, t.oid) >= 16384
+    AND NOT EXISTS (SELECT FROM pg_cast c WHERE c.casttarget IN (t.oid, e.oid) AND c.castcontext = 'i'
+                    AND c.castsource NOT IN (t.oid, e.oid))
+), texts AS (
+  SELECT oid FROM pg_type WHERE typcategory = 'S' AND oid < 16384
+), signatures AS (
+  SELECT 'pg_proc'::regclass AS class, oid, proname AS name, proargtypes::oid[] AS types, nspname, reachable
+    FROM unsafe WHERE provariadic = 0 AND pronargdefaults = 0
+  UNION ALL SELECT 'pg_operator'::regclass, oid, oprname, ARRAY[oprleft, oprright], nspname, reachable FROM operators
+), bound AS (
+  -- Only values of these types reach it: literals fit the system's own of the same name better.
+  SELECT s.class, s.oid, s.name, ARRAY(SELECT unnest(s.types) INTERSECT SELECT oid FROM own) AS types
+  FROM signatures s WHERE s.types && ARRAY(SELECT oid FROM own) AND EXISTS (
+    SELECT FROM (SELECT proargtypes::oid[] AS types FROM pg_proc
+                 WHERE s.class = 'pg_proc'::regclass AND proname = s.name AND oid < 16384
+                 UNION ALL SELECT ARRAY[oprleft, oprright] FROM pg_operator
+                 WHERE s.class = 'pg_operator'::regclass AND oprname = s.name AND oid < 16384) AS of_system
+    WHERE cardinality(of_system.types) = cardinality(s.types) AND NOT EXISTS (
+      SELECT FROM ROWS FROM (unnest(s.types), unnest(of_system.types)) AS a (own, theirs)
+      WHERE a.own <> a.theirs AND NOT (a.own IN (SELECT oid FROM own) AND a.theirs IN (SELECT oid FROM texts))))
+), holding AS (
+  SELECT DISTINCT t.oid AS root, 'pg_type'::regclass::oid AS class, t.oid
+    FROM (SELECT unnest(types) FROM bound) AS t (oid)
+  UNION SELECT h.root, larger.class, larger.oid FROM holding h CROSS JOIN LATERAL (
+    SELECT d.classid AS class, d.objid AS oid FROM pg_depend d
+    WHERE h.class = 'pg_type'::regclass AND d.refclassid = h.class AND d.refobjid = h.oid
+      AND d.classid IN ('pg_type'::regclass, 'pg_class'::regclass)
+    UNION ALL SELECT 'pg_type'::regclass, c.reltype FROM pg_class c
+    WHERE h.class = 'pg_class'::regclass AND c.oid = h.oid AND c.reltype <> 0
+  ) AS larger
+), relations AS (
+  SELECT c.oid, c.relname, n.nspname, n.nspname = ANY ($3) AND NOT EXISTS (
+    SELECT FROM pg_class ahead JOIN pg_namespace a ON a.oid = ahead.relnamespace
+    WHERE ahead.relname = c.relname AND array_position($3::name[], a.nspname) < array_position($3::name[], n.nspname)
+  ) AS visible
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid IN (
+    SELECT oid FROM reach WHERE class = 'pg_class'::regclass
+    UNION ALL SELECT oid FROM holding WHERE class = 'pg_class'::regclass)
+)
+SELECT CASE WHEN b.oid IS NULL THEN 'function' ELSE 'bound_function' END AS kind, proname::text AS name,
+    CASE WHEN NOT reachable THEN nspname::text END AS schema, b.types::int8[]
+  FROM unsafe u LEFT JOIN bound b ON b.class = 'pg_proc'::regclass AND b.oid = u.oid WHERE reachable
+UNION SELECT 'function', nspname || '.' || proname, NULL, NULL FROM unsafe
+UNION SELECT 'single', proname, NULL, NULL FROM unsafe WHERE single AND reachable
+UNION SELECT 'attribute', proname, NULL, NULL FROM unsafe u JOIN pg_type t ON t.oid = u.proargtypes[0]
+  WHERE single AND reachable AND t.typtype IN ('c', 'p')
+    AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = t.typrelid AND a.attname = proname)
+UNION SELECT CASE WHEN b.oid IS NULL THEN 'operator' ELSE 'bound_operator' END, oprname, NULL, b.types::int8[]
+  FROM operators o LEFT JOIN bound b ON b.class = 'pg_operator'::regclass AND b.oid = o.oid WHERE reachable
+UNION SELECT 'operator', nspname || '.' || oprname, NULL, NULL FROM operators
+UNION SELECT 'type', t.typname, NULL, NULL FROM reach r JOIN pg_type t ON t.oid = r.oid
+  WHERE r.class = 'pg_type'::regclass AND r.kind <> 'all'
+UNION SELECT 'type', spelled, NULL, NULL
+  FROM reach r JOIN pg_cast c ON c.oid = r.oid JOIN pg_type t ON t.oid = c.casttarget
+  CROSS JOIN LATERAL unnest(ARRAY[t.typname, 'pg_catalog.' || t.typname]) AS spelled
+  WHERE r.class = 'pg_cast'::regclass AND c.castsource < 16384 AND c.casttarget < 16384
+UNION SELECT 'binding_type', t.typname, NULL, ARRAY[h.root]::int8[] FROM holding h JOIN pg_type t ON t.oid = h.oid
+  WHERE h.class = 'pg_type'::regclass
+UNION SELECT 'binding', relname, CASE WHEN spelled THEN nspname END, ARRAY[h.root]::int8[]
+  FROM holding h JOIN relations USING (oid) CROSS JOIN LATERAL (VALUES (true), (NOT visible)) AS s (spelled)
+  WHERE h.class = 'pg_class'::regclass
+UNION SELECT CASE r.kind WHEN 'check' THEN 'checked' ELSE 'relation' END, relname, nspname,
+    CASE WHEN visible THEN ARRAY[1]::int8[] END
+  FROM reach r JOIN relations USING (oid)
+  WHERE r.class = 'pg_class'::regclass
+    AND (r.kind IN ('run', 'check') OR r.kind = 'policy' AND row_security_active(r.oid))
+UNION SELECT 'everything', pg_describe_object(class, oid, 0), NULL, NULL FROM reach WHERE kind = 'all'
+"""
+"""What a query may not name, by kind.
+
+$1: trusted extensions, $2: whether foreign tables are, $3: the search path, $4 and $5: as in `CALLING`, $6 and $7:
+the classes and numbers of the trees that act, $8: names of functions and operators that are allowed, $9: the rules
+that make rows of a type from values.
+"""

@@ -1,0 +1,500 @@
+"""Plants users' code in every kind of object and every place that a query may reach it from.
+
+What is planted leaves a file when it runs, from within a read-only transaction too, for a superuser. A planting is SQL
+to make it in the schema `planted`, and queries that make the server run it where nothing guards. `vehicle`: the kind of
+object that carries the code; `place`: where a query meets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+SCHEMA = """
+DROP SCHEMA IF EXISTS planted CASCADE; DROP SCHEMA IF EXISTS aside CASCADE;
+CREATE SCHEMA planted; CREATE SCHEMA aside;
+CREATE FUNCTION planted.act() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN EXECUTE format('COPY (SELECT 1) TO %L', '{trace}'); END $$;
+CREATE FUNCTION planted.evil(integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN PERFORM planted.act(); RETURN $1; END $$;
+CREATE FUNCTION planted.wrong(integer) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN PERFORM planted.act(); RETURN true; END $$;
+CREATE TABLE planted.base (id integer, name text);
+INSERT INTO planted.base SELECT n, 'n' || n FROM generate_series(1, 20) AS n;
+"""
+"""Run before each planting; `trace` is the file to leave."""
+
+
+@dataclass(frozen=True)
+class Planting:
+    """Code planted in one kind of object, met in one place."""
+
+    vehicle: str
+    place: str
+    script: str
+    queries: tuple[str, ...]
+    since: int = 13
+    until: int = 99
+    everything: bool = False
+    """Any query may run it, so that all are refused."""
+    undo: str = "SELECT"
+
+    def __str__(self) -> str:
+        return f"{self.vehicle} in {self.place}"
+
+
+# Kinds of objects that carry code: what makes them, and an expression of `id` that runs it.
+_ENUM = "CREATE TYPE planted.mood AS ENUM ('sad', 'glad');"
+_COMPARED = f"""{_ENUM}
+CREATE FUNCTION planted.compare(planted.mood, planted.mood) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN PERFORM planted.act(); RETURN 0; END $$;
+CREATE FUNCTION planted.less(planted.mood, planted.mood) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN PERFORM planted.act(); RETURN false; END $$;
+CREATE OPERATOR planted.< (leftarg = planted.mood, rightarg = planted.mood, function = planted.less);
+CREATE OPERATOR planted.= (leftarg = planted.mood, rightarg = planted.mood, function = planted.less);
+CREATE OPERATOR CLASS planted.moods DEFAULT FOR TYPE planted.mood USING btree AS
+  OPERATOR 1 planted.<, OPERATOR 3 planted.=, FUNCTION 1 planted.compare(planted.mood, planted.mood);
+"""
+_DOMAIN = "CREATE DOMAIN planted.checked AS integer CHECK (planted.wrong(VALUE));"
+_VEHICLES: dict[str, tuple[str, str]] = {
+    "function": ("", "planted.evil({})"),
+    "SQL function": (
+        "CREATE FUNCTION planted.outer(integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT planted.evil($1)';",
+        "planted.outer({})",
+    ),
+    "operator": (
+        "CREATE FUNCTION planted.two(integer, integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS"
+        " 'BEGIN PERFORM planted.act(); RETURN $1; END';"
+        "CREATE OPERATOR planted.### (leftarg = integer, rightarg = integer, function = planted.two);",
+        "({} OPERATOR(planted.###) 1)",
+    ),
+    "cast": (
+        f"{_ENUM} CREATE FUNCTION planted.as_mood(integer) RETURNS planted.mood LANGUAGE plpgsql IMMUTABLE AS"
+        " $$ BEGIN PERFORM planted.act(); RETURN 'sad'; END $$;"
+        "CREATE CAST (integer AS planted.mood) WITH FUNCTION planted.as_mood(integer);",
+        "(CASE WHEN ({}::planted.mood) IS NULL THEN 1 END)",
+    ),
+    "set-returning function": (
+        "CREATE FUNCTION planted.row_of(integer) RETURNS SETOF integer LANGUAGE plpgsql AS"
+        " 'BEGIN PERFORM planted.act(); RETURN NEXT 1; END';",
+        "(SELECT count(*)::integer FROM planted.row_of({}))",
+    ),
+    "aggregate": (
+        "CREATE AGGREGATE planted.evils(integer) (sfunc = planted.two, stype = integer, initcond = 0);",
+        "(SELECT planted.evils(n + {}) FROM generate_series(1, 2) AS n)",
+    ),
+    "window aggregate": (
+        "CREATE AGGREGATE planted.evils(integer) (sfunc = planted.two, stype = integer, initcond = 0);",
+        "(SELECT max(w) FROM (SELECT planted.evils(n + {}) OVER () AS w FROM generate_series(1, 2) AS n) AS s)",
+    ),
+    "domain": (_DOMAIN, "({}::planted.checked + 0)"),
+    "domain over a domain": (
+        f"{_DOMAIN} CREATE DOMAIN planted.twice AS planted.checked;",
+        "({}::planted.twice + 0)",
+    ),
+    "array of a domain": (_DOMAIN, "(ARRAY[{}]::planted.checked[])[1]::integer"),
+    "row of a domain": (
+        f"{_DOMAIN} CREATE TYPE planted.holder AS (c planted.checked);",
+        "((ROW({})::planted.holder).c::integer)",
+    ),
+    "domain through text": (_DOMAIN, "(({}::text::planted.checked)::integer)"),
+    "comparison of a type": (
+        _COMPARED,
+        "(SELECT count(*)::integer FROM (SELECT DISTINCT m FROM unnest('{{sad,glad}}'::planted.mood[]) AS m"
+        " WHERE {} IS NOT NULL) AS s)",
+    ),
+    "comparison within arrays": (
+        _COMPARED,
+        "(CASE WHEN {} = 0 OR '{{sad}}'::planted.mood[] < '{{glad}}'::planted.mood[] THEN 1 END)",
+    ),
+    "range": (
+        f"{_COMPARED} CREATE TYPE planted.moods AS RANGE (subtype = planted.mood, subtype_opclass = planted.moods);",
+        "(CASE WHEN {} = 0 OR lower(('[sad,' || 'glad]')::text::planted.moods) IS NULL THEN 1 END)",
+    ),
+}
+_TWO = """CREATE FUNCTION planted.two(integer, integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS
+$$ BEGIN PERFORM planted.act(); RETURN $1; END $$;"""
+
+
+def plantings() -> Iterator[Planting]:
+    """Every kind of object in every place it can stand in, and what has one place only."""
+    for vehicle, (script, expression) in _VEHICLES.items():
+        made = _TWO + script if "aggregate" in vehicle else script
+        yield from _everywhere(vehicle, made, expression)
+    yield from _folded()
+    yield from _values()
+    yield from _by_name()
+    yield from _of_the_system()
+
+
+def _everywhere(vehicle: str, script: str, expression: str) -> Iterator[Planting]:
+    used = expression.format("id")
+    yield Planting(
+        vehicle, "the statement", script, (f"SELECT {used} FROM planted.base", f"SELECT {expression.format('1')}")
+    )
+    view = f"{script} CREATE VIEW planted.seen AS SELECT {used} AS a, name FROM planted.base;"
+    yield Planting(vehicle, "a view", view, ("SELECT * FROM seen", "SELECT max(a) FROM planted.seen"))
+    yield Planting(
+        vehicle,
+        "a view over a view",
+        f"{view} CREATE VIEW planted.above AS SELECT * FROM planted.seen;"
+        " CREATE VIEW planted.top AS SELECT a FROM planted.above WHERE name > '';",
+        ("SELECT * FROM top", "SELECT 1 WHERE EXISTS (SELECT FROM planted.top WHERE a > 0)"),
+    )
+    yield Planting(
+        vehicle,
+        "the filter of a view",
+        f"{script} CREATE VIEW planted.seen AS SELECT name FROM planted.base WHERE {used} > 0;",
+        ("SELECT * FROM seen",),
+    )
+    yield Planting(
+        vehicle,
+        "a policy",
+        f"""{script} ALTER TABLE planted.base ENABLE ROW LEVEL SECURITY; GRANT USAGE ON SCHEMA planted TO {{planter}};
+        GRANT SELECT ON planted.base TO {{planter}}; CREATE POLICY evil ON planted.base USING ({used} > 0);
+        CREATE VIEW planted.seen AS SELECT * FROM planted.base; ALTER VIEW planted.seen OWNER TO {{planter}};""",
+        ("SELECT * FROM seen",),
+    )
+    yield Planting(
+        vehicle,
+        "a function of standard SQL",
+        f"{script} CREATE FUNCTION planted.body(id integer) RETURNS integer LANGUAGE sql STABLE RETURN {used};"
+        " CREATE VIEW planted.seen AS SELECT planted.body(id) FROM planted.base;",
+        ("SELECT * FROM seen", "SELECT body(1)"),
+        since=14,
+    )
+
+
+# What the planner computes ahead, although no query asks for it.
+_FOLDED = {
+    "an index expression": "CREATE INDEX ON planted.base ((id + {}))",
+    "an index predicate": "CREATE INDEX ON planted.base (id) WHERE id > {}",
+    "a check of a partition": "CREATE TABLE planted.child (CHECK (id > {})) INHERITS (planted.base)",
+    "a check": "ALTER TABLE planted.base ADD CHECK (id <> {} + 100)",
+    "statistics": "CREATE STATISTICS planted.known ON (id + {}), name FROM planted.base",
+    "a partition key": "CREATE TABLE planted.parted (id integer) PARTITION BY RANGE ((id + {}));"
+    "CREATE TABLE planted.part PARTITION OF planted.parted DEFAULT",
+}
+
+
+def _folded() -> Iterator[Planting]:
+    for vehicle in ("function", "SQL function", "operator", "cast"):
+        script, expression = _VEHICLES[vehicle]
+        for place, made in _FOLDED.items():
+            constant = f"coalesce({expression.format('1')}, 0)" if vehicle == "cast" else expression.format("1")
+            tables = ("parted", "part") if "parted" in made else ("base",)
+            yield Planting(
+                vehicle,
+                place,
+                f"{script} {made.format(constant)};",
+                tuple(f"SELECT * FROM {table} WHERE id = 5" for table in tables),
+                since=14 if place == "statistics" else 13,
+            )
+    yield Planting(
+        "SQL function that computes",
+        "an index expression",
+        "CREATE FUNCTION planted.outer(integer) RETURNS integer LANGUAGE sql IMMUTABLE AS"
+        " 'SELECT $1 + planted.evil(1)'; CREATE INDEX ON planted.base (outer(id));",
+        ("SELECT * FROM base WHERE id = 5",),
+    )
+    yield Planting(
+        "comparison of a type",
+        "the key of partitions",
+        f"""{_COMPARED} CREATE TABLE planted.parted (m planted.mood, id integer) PARTITION BY LIST (m);
+        CREATE TABLE planted.one PARTITION OF planted.parted FOR VALUES IN ('sad');
+        CREATE TABLE planted.two PARTITION OF planted.parted FOR VALUES IN ('glad');""",
+        ("SELECT id FROM parted", "SELECT id FROM planted.parted WHERE m = 'sad'"),
+    )
+    yield Planting(
+        "comparison of numbers",
+        "the key of partitions",
+        """CREATE FUNCTION planted.compare(integer, integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN PERFORM planted.act(); RETURN CASE WHEN $1 < $2 THEN -1 WHEN $1 = $2 THEN 0 ELSE 1 END; END $$;
+        CREATE OPERATOR CLASS planted.numbers FOR TYPE integer USING btree AS
+        OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+        FUNCTION 1 planted.compare(integer, integer);
+        CREATE TABLE planted.parted (id integer) PARTITION BY RANGE (id planted.numbers);
+        CREATE TABLE planted.one PARTITION OF planted.parted FOR VALUES FROM (1) TO (9);""",
+        ("SELECT id FROM parted WHERE id = 5",),
+        everything=True,
+    )
+
+
+def _values() -> Iterator[Planting]:
+    """Types whose values run code without being named."""
+    held = f"""{_DOMAIN} CREATE TABLE planted.held (c planted.checked, n integer, many planted.checked[]);
+    INSERT INTO planted.held VALUES (1, 2, '{{1}}');"""
+    scalar = (
+        f"{_DOMAIN} CREATE TABLE planted.held (c planted.checked, n integer); INSERT INTO planted.held VALUES (1, 2);"
+    )
+    yield Planting(
+        "domain",
+        "the rows of a table",
+        scalar,
+        (
+            "SELECT json_populate_record(h, '{\"c\": 5}') FROM held AS h",
+            "SELECT * FROM held AS h, jsonb_populate_recordset(h, '[{\"c\": 5}]')",
+            "SELECT lag(c, 1, '7') OVER () FROM held",
+            "SELECT array_append(array_agg(c), '7') FROM held",
+            "SELECT array_position(array_agg(c), '7') FROM held",
+            "SELECT c || '{7}' FROM held",
+            "SELECT ARRAY[h, '(5,6)'] FROM held AS h",
+            "SELECT h FROM held AS h UNION ALL SELECT '(5,6)'",
+            "SELECT coalesce(h, '(5,6)') FROM planted.held AS h WHERE n > 100 OR coalesce(h, '(5,6)') IS NULL",
+            "SELECT CASE WHEN n > 5 THEN held ELSE '(5,6)' END FROM held",
+            "SELECT array_agg(c) || '{7}' FROM held",
+            "SELECT array_agg(c) = '{7}' FROM held",
+            "SELECT array_agg(c) @> '{7}' FROM held",
+            "SELECT '7' = ANY (array_agg(c)), array_agg(c) <> '{7}' FROM held",
+            "SELECT array_agg(h) = '{\"(5,6)\"}' FROM held AS h",
+            "SELECT h IN ('(5,6)', h) FROM held AS h",
+            "SELECT ARRAY[h.*, '(5,6)'] FROM held AS h",
+            "SELECT (ARRAY['(5,6)', x])[1] FROM (SELECT h AS x FROM held AS h) AS s",
+        ),
+    )
+    yield Planting(
+        "domain",
+        "the arrays of a table",
+        held,
+        ("SELECT many || '7' FROM held", "SELECT many = '{7}' FROM held", "SELECT array_append(many, '7') FROM held"),
+    )
+    yield Planting(
+        "domain",
+        "the rows of a view",
+        f"{scalar} CREATE VIEW planted.seen AS SELECT * FROM planted.held;",
+        ("SELECT lag(c, 1, '7') OVER () FROM seen", "SELECT json_populate_record(s, '{\"c\": 5}') FROM seen AS s"),
+    )
+    yield Planting(
+        "domain",
+        "rows that a view makes",
+        f"{scalar} CREATE VIEW planted.seen AS"
+        " SELECT json_populate_record(h, '{\"c\": 5}') AS r FROM planted.held AS h;",
+        ("SELECT * FROM seen",),
+    )
+    yield Planting(
+        "domain",
+        "a cast to rows of a table",
+        scalar,
+        ("SELECT '(5,6)'::held", "SELECT json_populate_record(NULL::planted.held, '{\"c\": 5}')"),
+    )
+    shown = f"""{_ENUM} CREATE FUNCTION planted.shown(planted.mood) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+    $$ BEGIN PERFORM planted.act(); RETURN 'x'; END $$;
+    CREATE CAST (planted.mood AS text) WITH FUNCTION planted.shown(planted.mood) AS IMPLICIT;
+    CREATE TABLE planted.felt (m planted.mood, ms planted.mood[]);
+    INSERT INTO planted.felt VALUES ('sad', '{{sad}}');"""
+    yield Planting(
+        "implicit cast",
+        "the columns of a table",
+        shown,
+        ("SELECT upper(m) FROM felt", "SELECT m || 'x' FROM planted.felt", "SELECT upper(ms[1]) FROM felt"),
+    )
+    compared = f"""{_COMPARED} CREATE TABLE planted.felt (m planted.mood, id integer);
+    INSERT INTO planted.felt VALUES ('sad', 1), ('glad', 1);"""
+    yield Planting(
+        "comparison of a type",
+        "the columns of a table",
+        compared,
+        (
+            "SELECT m FROM felt ORDER BY m",
+            "SELECT DISTINCT m FROM felt",
+            "SELECT 1 FROM planted.felt GROUP BY felt",
+            "SELECT max(ARRAY[m]) FROM felt",
+            "SELECT 1 FROM felt AS a JOIN felt AS b USING (m)",
+            "SELECT 1 FROM felt WHERE m = 'sad'",
+            "SELECT f FROM felt AS f ORDER BY f",
+        ),
+    )
+    yield Planting(
+        "comparison of a type",
+        "an index",
+        f"{_COMPARED} CREATE TABLE planted.felt (m planted.mood, id integer); CREATE INDEX ON planted.felt (m);"
+        "INSERT INTO planted.felt VALUES ('sad', 1);",
+        ("SELECT m FROM felt ORDER BY m", "SELECT count(*) FROM felt WHERE m < 'glad'"),
+    )
+    yield Planting(
+        "default",
+        "a virtual column",
+        "CREATE TABLE planted.made (id integer, g integer GENERATED ALWAYS AS (id + 1) VIRTUAL);"
+        "CREATE VIEW planted.seen AS SELECT planted.evil(g) FROM planted.made;"
+        "INSERT INTO planted.made VALUES (1);",
+        ("SELECT * FROM seen",),
+        since=18,
+    )
+
+
+def _by_name() -> Iterator[Planting]:
+    """What a harmless name reaches."""
+    yield Planting(
+        "overload",
+        "a schema of the path",
+        "CREATE FUNCTION planted.lower(integer) RETURNS integer LANGUAGE sql AS 'SELECT planted.evil($1)';",
+        ("SELECT lower(1)", "SELECT lower(id) FROM base"),
+    )
+    yield Planting(
+        "overload with more arguments of a type",
+        "a schema of the path",
+        f"{_ENUM} CREATE FUNCTION planted.upper(planted.mood, planted.mood) RETURNS text LANGUAGE plpgsql IMMUTABLE AS"
+        " $$ BEGIN PERFORM planted.act(); RETURN 'x'; END $$;",
+        ("SELECT upper('sad', 'glad')",),
+    )
+    yield Planting(
+        "overload with a nearer argument beside one of a type",
+        "a schema of the path",
+        f"{_ENUM} CREATE FUNCTION planted.left(planted.mood, bigint) RETURNS text LANGUAGE plpgsql IMMUTABLE AS"
+        " $$ BEGIN PERFORM planted.act(); RETURN 'x'; END $$;",
+        ("SELECT left('sad', 1::bigint)",),
+    )
+    yield Planting(
+        "aggregate",
+        "a schema of the path",
+        "CREATE FUNCTION planted.three(integer, integer, integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS"
+        " $$ BEGIN PERFORM planted.act(); RETURN $1; END $$;"
+        "CREATE AGGREGATE planted.avg(integer, integer) (sfunc = planted.three, stype = integer, initcond = 0);",
+        ("SELECT avg(1, 2)", "SELECT avg(id, id) OVER () FROM base"),
+    )
+    yield Planting(
+        "function",
+        "a schema beside the path",
+        "CREATE FUNCTION aside.similarity(text, text) RETURNS real LANGUAGE plpgsql AS"
+        " 'BEGIN PERFORM planted.act(); RETURN 1; END'; DROP SCHEMA IF EXISTS extensions CASCADE;"
+        "CREATE SCHEMA extensions; ALTER FUNCTION aside.similarity(text, text) SET SCHEMA extensions;",
+        ("SELECT extensions.similarity('a', 'b')",),
+    )
+    yield Planting(
+        "operator",
+        "a schema beside the path",
+        "CREATE FUNCTION planted.beside(text, text) RETURNS real LANGUAGE plpgsql AS"
+        " 'BEGIN PERFORM planted.act(); RETURN 1; END'; DROP SCHEMA IF EXISTS extensions CASCADE;"
+        "CREATE SCHEMA extensions;"
+        "CREATE OPERATOR extensions.<-> (leftarg = text, rightarg = text, function = planted.beside);",
+        ("SELECT 'a' OPERATOR(extensions.<->) 'b'",),
+    )
+    yield Planting(
+        "operator",
+        "a schema of the path",
+        "CREATE FUNCTION planted.plus(integer, text) RETURNS integer LANGUAGE plpgsql AS"
+        " 'BEGIN PERFORM planted.act(); RETURN 1; END';"
+        "CREATE OPERATOR planted.+ (leftarg = integer, rightarg = text, function = planted.plus);",
+        ("SELECT 1 + 'a'::text",),
+    )
+    yield Planting(
+        "function of a row",
+        "a schema of the path",
+        "CREATE FUNCTION planted.total(planted.base) RETURNS integer LANGUAGE plpgsql AS"
+        " 'BEGIN PERFORM planted.act(); RETURN 1; END';",
+        ("SELECT b.total FROM base AS b", "SELECT (b).total FROM planted.base AS b"),
+    )
+    yield Planting(
+        "selectivity",
+        "an operator",
+        "CREATE FUNCTION planted.less(integer, integer) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS"
+        " 'BEGIN PERFORM planted.act(); RETURN true; END';"
+        "CREATE OPERATOR planted.@@@ (leftarg = integer, rightarg = integer, function = planted.less,"
+        " restrict = scalarltsel);"
+        "CREATE VIEW planted.seen AS SELECT * FROM planted.base WHERE id OPERATOR(planted.@@@) 5;",
+        ("SELECT * FROM seen",),
+    )
+    yield Planting(
+        "table ahead",
+        "a schema of the path",
+        "CREATE TABLE IF NOT EXISTS public.ahead (id integer);"
+        "CREATE VIEW planted.ahead AS SELECT planted.evil(1) AS id;",
+        ("SELECT * FROM ahead",),
+    )
+
+
+def _of_the_system() -> Iterator[Planting]:
+    """Objects of the system's own that were bent."""
+    yield Planting(
+        "implicit cast",
+        "types of the system",
+        "CREATE FUNCTION planted.as_number(text) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS"
+        " 'BEGIN PERFORM planted.act(); RETURN 1; END';"
+        "CREATE CAST (text AS integer) WITH FUNCTION planted.as_number(text) AS IMPLICIT;",
+        ("SELECT abs(name) FROM base", "SELECT 1 + name FROM base"),
+        everything=True,
+    )
+    yield Planting(
+        "cast",
+        "types of the system",
+        "CREATE FUNCTION planted.as_number(text) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS"
+        " 'BEGIN PERFORM planted.act(); RETURN 1; END';"
+        "CREATE CAST (text AS integer) WITH FUNCTION planted.as_number(text);",
+        ("SELECT name::integer FROM base", "SELECT CAST(name AS int) FROM base"),
+    )
+    yield Planting(
+        "comparison",
+        "a type of the system",
+        """CREATE FUNCTION planted.compare(json, json) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
+        BEGIN PERFORM planted.act(); RETURN 0; END $$;
+        CREATE FUNCTION planted.less(json, json) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+        BEGIN PERFORM planted.act(); RETURN false; END $$;
+        CREATE OPERATOR planted.< (leftarg = json, rightarg = json, function = planted.less);
+        CREATE OPERATOR planted.= (leftarg = json, rightarg = json, function = planted.less);
+        CREATE OPERATOR CLASS planted.jsons DEFAULT FOR TYPE json USING btree AS
+          OPERATOR 1 planted.<, OPERATOR 3 planted.=, FUNCTION 1 planted.compare(json, json);
+        CREATE TABLE planted.documents AS SELECT '{}'::json AS d UNION ALL SELECT '[]';""",
+        ("SELECT DISTINCT d FROM documents", "SELECT d FROM documents ORDER BY d"),
+        everything=True,
+    )
+    yield Planting(
+        "negator",
+        "an operator of the system",
+        """CREATE FUNCTION planted.outside(jsonb, jsonb) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+        BEGIN PERFORM planted.act(); RETURN false; END $$;
+        CREATE OPERATOR planted.!@> (leftarg = jsonb, rightarg = jsonb, function = planted.outside,
+          negator = OPERATOR(pg_catalog.@>));""",
+        ("""SELECT NOT ('{"a": 1}'::jsonb @> '{}')""", """SELECT 1 FROM base WHERE NOT to_jsonb(id) @> '{}'"""),
+        everything=True,
+    )
+    yield Planting(
+        "replaced function",
+        "the system",
+        "CREATE OR REPLACE FUNCTION pg_catalog.lpad(text, integer) RETURNS text LANGUAGE plpgsql IMMUTABLE AS"
+        " $$ BEGIN PERFORM planted.act(); RETURN $1; END $$;",
+        ("SELECT lpad(name, 10) FROM base",),
+        everything=True,
+        undo="CREATE OR REPLACE FUNCTION pg_catalog.lpad(text, integer) RETURNS text LANGUAGE sql IMMUTABLE STRICT"
+        " PARALLEL SAFE COST 1 AS $$SELECT pg_catalog.lpad($1, $2, ' ')$$",
+    )
+    yield Planting(
+        "added function",
+        "the system's schema",
+        "CREATE FUNCTION pg_catalog.lower(integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS"
+        " $$ BEGIN PERFORM planted.act(); RETURN $1; END $$;",
+        ("SELECT pg_catalog.lower(1)", "SELECT lower(id) FROM base"),
+        undo="DROP FUNCTION pg_catalog.lower(integer)",
+    )
+    yield Planting(
+        "dangerous function of the system",
+        "a view",
+        "CREATE VIEW planted.seen AS SELECT * FROM pg_catalog.ts_stat('SELECT to_tsvector(planted.evil(1)::text)');",
+        ("SELECT * FROM seen",),
+    )
+    yield Planting(
+        "dangerous function of the system",
+        "a cast to a domain",
+        "CREATE DOMAIN planted.run AS text CHECK (pg_catalog.query_to_xml(VALUE, false, false, '') IS NOT NULL);",
+        ("SELECT 'SELECT planted.evil(1)'::planted.run",),
+    )
+    large = "SELECT pg_catalog.lo_unlink(oid) FROM pg_largeobject_metadata; SELECT pg_catalog.lo_create(4711);"
+    yield Planting(
+        "dangerous function of the system",
+        "an operator",
+        f"{large} CREATE OPERATOR planted.- (leftarg = oid, rightarg = text, function = pg_catalog.lo_export);",
+        ("SELECT '4711'::oid - '{trace}'::text",),
+    )
+    yield Planting(
+        "dangerous function of the system",
+        "an operator of a view",
+        f"{large} CREATE OPERATOR planted.- (leftarg = oid, rightarg = text, function = pg_catalog.lo_export);"
+        "CREATE VIEW planted.seen AS SELECT '4711'::oid OPERATOR(planted.-) '{trace}'::text AS a;",
+        ("SELECT * FROM seen",),
+    )
+    yield Planting(
+        "dangerous function of the system",
+        "a domain of a table",
+        f"{large} CREATE DOMAIN planted.path AS text CHECK (pg_catalog.lo_export(4711, VALUE) > 0 OR VALUE IS NULL);"
+        "CREATE TABLE planted.paths (p planted.path); INSERT INTO planted.paths VALUES (NULL);",
+        ('SELECT json_populate_record(p, \'{"p": "{trace}"}\') FROM paths AS p', "SELECT '{trace}'::planted.path"),
+    )
