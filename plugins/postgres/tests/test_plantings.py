@@ -1,16 +1,18 @@
 """Nothing that users made runs unseen: their code is planted everywhere, and the server tells whether it ran."""
 
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 import asyncpg
 import pytest
+from _pytest.mark import ParameterSet
 from dragoman import DragomanError, Gateway
 from dragoman_postgres.testing import Server
 from dragoman_postgres.testing.plantings import SCHEMA, Planting, plantings
 
 PLANTINGS = list(plantings())
+COMMON = ("the statement", "a view", "the filter of a view", "a policy", "a function of standard SQL")
 # What everybody may ask, whatever was planted beside it.
 BESIDE = (
     "SELECT lpad(name, 3), initcap(name), count(*) FROM people WHERE id = 1 AND name < 'z' GROUP BY name ORDER BY name",
@@ -73,7 +75,14 @@ async def garden(server: Server, database_name: str) -> AsyncGenerator[Garden]:
     await admin.close()
 
 
-@pytest.mark.parametrize("planting", PLANTINGS, ids=str)
+def _parameters() -> Iterator[ParameterSet]:
+    """Every object in every place takes minutes: by default each is met in a few."""
+    for planting in PLANTINGS:
+        marks = [pytest.mark.slow] if planting.place in COMMON and planting.vehicle != "function" else []
+        yield pytest.param(planting, id=str(planting), marks=marks)
+
+
+@pytest.mark.parametrize("planting", _parameters())
 async def test_what_was_planted_does_not_run(garden: Garden, planting: Planting):
     if not planting.since <= garden.major <= planting.until:
         pytest.skip(f"PostgreSQL {garden.major} has no such object")

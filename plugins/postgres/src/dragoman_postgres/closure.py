@@ -99,7 +99,8 @@ WITH RECURSIVE member AS (
         SELECT FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace
         WHERE o.oid = d.objid AND ARRAY[o.oprname, n.nspname || '.' || o.oprname]::text[] && $8))
     UNION ALL SELECT 'run', p.classid, p.objid FROM pg_depend p JOIN pg_proc f ON f.oid = p.objid
-      WHERE (r.kind <> 'check' OR r.class <> 'pg_class'::regclass OR f.oid = ANY ($9::oid[])) AND p.refclassid = r.class AND p.refobjid = r.oid AND p.classid = 'pg_proc'::regclass
+      WHERE (r.kind <> 'check' OR r.class <> 'pg_class'::regclass OR f.oid = ANY ($9::oid[]))
+        AND p.refclassid = r.class AND p.refobjid = r.oid AND p.classid = 'pg_proc'::regclass
         AND (f.prokind = 'a' AND r.class <> 'pg_type'::regclass OR to_jsonb(f) ->> 'prosqlbody' IS NOT NULL)
     -- Trees that are executed.
     UNION ALL SELECT 'run', 'pg_rewrite'::regclass, d.objid FROM pg_depend d

@@ -47,7 +47,7 @@ class Planting:
 _ENUM = "CREATE TYPE planted.mood AS ENUM ('sad', 'glad');"
 _COMPARED = f"""{_ENUM}
 CREATE FUNCTION planted.compare(planted.mood, planted.mood) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN PERFORM planted.act(); RETURN 0; END $$;
+BEGIN PERFORM planted.act(); RETURN CASE WHEN $1::text = $2::text THEN 0 ELSE 1 END; END $$;
 CREATE FUNCTION planted.less(planted.mood, planted.mood) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN PERFORM planted.act(); RETURN false; END $$;
 CREATE OPERATOR planted.< (leftarg = planted.mood, rightarg = planted.mood, function = planted.less);
