@@ -33,3 +33,16 @@ BEGIN
     EXECUTE format('CREATE AGGREGATE hostile.array_agg(%s) (SFUNC = hostile.step, STYPE = text)', one);
   END LOOP;
 END $$;
+
+-- And what takes the place of the system's relations and types where its schema is searched later, or temporary ones first.
+DO $$
+DECLARE
+  taken text;
+BEGIN
+  FOR taken IN SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v') LOOP
+    EXECUTE format('CREATE VIEW hostile.%I AS SELECT hostile.raised() AS oid', taken);
+  END LOOP;
+  FOR taken IN SELECT typname FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace AND typtype = 'b' AND typelem = 0 LOOP
+    EXECUTE format('CREATE DOMAIN hostile.%I AS text CHECK (hostile.raised())', taken);
+  END LOOP;
+END $$;

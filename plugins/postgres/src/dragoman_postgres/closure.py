@@ -20,6 +20,13 @@ JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND l.lanname = 'sq
 """
 STAMP = f"SELECT count(*), sum(hashint8extended(oid::int8, xmin::text::int8)) FROM ({_TREES}) AS t"
 """Differs once a tree was made, dropped or replaced."""
+ANYTHING = """
+SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+    WHERE p.oid >= 16384 OR p.prosupport::oid >= 16384 OR l.lanname NOT IN ('internal', 'c', 'sql'))
+  OR EXISTS (SELECT FROM pg_class WHERE relkind = 'f') OR EXISTS (SELECT FROM pg_operator WHERE oid >= 16384)
+  OR EXISTS (SELECT FROM pg_cast WHERE oid >= 16384) OR EXISTS (SELECT FROM pg_amproc WHERE oid >= 16384)
+"""
+"""Whether there is anything to begin with, beside trees: most databases end here."""
 # Of the system's functions: those that act, and those that run or make what is given as text.
 _RISKY = "p.oid < 16384 AND (p.provolatile = 'v' AND p.proname <> ALL ($1::name[]) OR p.proname LIKE ANY ($2::text[]))"
 CALLING = f"""

@@ -30,6 +30,10 @@ _BUNDLES = (
     "/etc/ssl/ca-bundle.pem",  # SUSE
     "/etc/ssl/cert.pem",  # Alpine, macOS
 )
+_PART = re.compile(r'"(?:[^"]|"")*"|[^\s,"]+')
+_OURS = frozenset({"pg_catalog", "pg_temp"})
+# Not what SHOW tells: behind a pooler that may be another client's.
+_ROLE_S_PATH = "SELECT reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'"
 READ_ONLY = {"default_transaction_read_only": "on"}
 CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
 """A backend notices within this time that nobody waits for it any more; PostgreSQL 14 and later have it."""
@@ -48,6 +52,8 @@ class Connector:
         # Whether a host is a writer is judged by this setting among others, where it must not be ours.
         self._told_later = self.options.target_session_attrs in ("read-write", "read-only")
         self._may_bound = True
+        self._path = _configured_path(database)
+        self._follows_role = self._path is None
         self.pooled = self.options.pgbouncer
         """Whether something between us and the server shares sessions among transactions; None: not known yet."""
 
@@ -62,7 +68,7 @@ class Connector:
             "bytea_output": "hex",
             "standard_conforming_strings": "on",
             **READ_ONLY,
-            **_search_path(self._database),
+            **({"search_path": self._path} if self._path else {}),
             **({"work_mem": self.options.work_mem} if self.options.work_mem else {}),
         }
 
@@ -86,6 +92,10 @@ class Connector:
     async def _set_up(self, connection: Connection) -> None:
         if self.pooled is None:
             self.pooled = await _is_pooled(connection)
+        if self._follows_role:
+            self._path = searched(await _role_s_path(connection))
+            if not self.pooled:
+                await connection.execute(f"SET search_path = {self._path}")
         if not self.pooled and self._told_later:
             await connection.execute("SET default_transaction_read_only = on")
         if not self.pooled and self._may_bound:
@@ -144,6 +154,8 @@ class Connector:
         if self.pooled:
             return {}
         settings = {**self.settings, **(CHECK_INTERVAL if self._checks else {})}
+        if self._follows_role:
+            settings.pop("search_path", None)
         return {name: value for name, value in settings.items() if not (self._told_later and name in READ_ONLY)}
 
     def _learned(self, message: str, startup: Mapping[str, str]) -> bool:
@@ -193,6 +205,15 @@ async def _is_pooled(connection: Connection) -> bool:
         await connection.execute("ROLLBACK")
 
 
+async def _role_s_path(connection: Connection) -> str:
+    """Where the role looks for names, by its own settings and the database's."""
+    await connection.execute("BEGIN READ ONLY")  # behind a pooler the one process must take both steps
+    try:
+        return str(await connection.fetchval(_ROLE_S_PATH))
+    finally:
+        await connection.execute("ROLLBACK")
+
+
 async def _bounded(connection: Connection, temporary: str) -> bool:
     """Whether the role may bound its temporary files; done, unless it is bounded already. Calls no function."""
     try:
@@ -221,11 +242,21 @@ def _system_roots() -> str | None:
     return next((path for path in known if path and Path(path).is_file()), None)
 
 
-def _search_path(database: Database) -> dict[str, str]:
+def _configured_path(database: Database) -> str | None:
     """Where the server looks for names without a schema: in the configured ones and nowhere else, as the gate does."""
     first = (database.schema,) if database.schema else ()
     path = (*first, *(database.schemas or (("public",) if first else ())))
-    return {"search_path": ", ".join(dict.fromkeys(map(quoted, path)))} if path else {}
+    return searched(", ".join(dict.fromkeys(map(quoted, path)))) if path else None
+
+
+def searched(path: str) -> str:
+    """Return a search path with the system's schema first and that of temporary objects last.
+
+    The system's is first when it is not named, and `current_schema()` stays what it was. The other would be before it,
+    and behind a pooler anybody's tables may be there.
+    """
+    others = (part for part in _PART.findall(path) if part.strip('"') not in _OURS and part.lower() not in _OURS)
+    return ", ".join((*others, "pg_temp"))
 
 
 def _literal(name: str, value: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from dragoman import Database, Relation
 
-from dragoman_postgres.closure import CALLING, REACHED, STAMP
+from dragoman_postgres.closure import ANYTHING, CALLING, REACHED, STAMP
 from dragoman_postgres.pool import Connections
 from dragoman_postgres.rules.policy import patterns, read_policy
 
@@ -114,6 +114,8 @@ class Remembered:
             if self._calling is None or self._calling[0] != stamp:
                 self._calling = stamp, await connection.fetch(CALLING, harmless, acting)
             trees = self._calling[1]
+            if not trees and not await connection.fetchval(ANYTHING):
+                return NOTHING
             found = await connection.fetch(
                 REACHED,
                 [*self._policy["extensions"]["names"].split(), "postgis"],

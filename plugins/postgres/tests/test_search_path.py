@@ -1,0 +1,80 @@
+"""Names mean what was judged: the system's schema is searched first and temporary objects last, whatever path there is."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import asyncpg
+import pytest
+from dragoman import Database, ExplainOptions, Gateway, Scope, UnsafeSql
+from dragoman_postgres.connecting import searched
+from dragoman_postgres.testing import Server
+
+HOSTILE = (Path(__file__).parent / "hostile.sql").read_text()
+TABLES = """
+CREATE TABLE public.orders (id integer PRIMARY KEY, at date DEFAULT now(), note varchar(9) CHECK (note <> ''));
+CREATE INDEX ON public.orders (lower(note)) WHERE id > 0;
+CREATE VIEW public.recent AS SELECT * FROM public.orders WHERE id > 3;
+INSERT INTO public.orders SELECT n, NULL, 'x' FROM generate_series(1, 200) AS n;
+"""
+PATHS = (
+    "hostile, pg_catalog, public",
+    "hostile, public",
+    'pg_temp, "hostile", "pg_catalog", "$user", public',
+    "public, PG_CATALOG, hostile",
+)
+
+
+@pytest.fixture(scope="module")
+async def hostile(server: Server, anyio_backend: str) -> AsyncGenerator[Database]:
+    name = await server.create(HOSTILE + TABLES)
+    yield server.configured(name, catalog_ttl=0.0)
+    await server.drop(name)
+
+
+@pytest.fixture(scope="module", params=PATHS)
+async def gateway(request: pytest.FixtureRequest, server: Server, hostile: Database) -> AsyncGenerator[Gateway]:
+    await server.run(f'ALTER DATABASE "{hostile.name}" SET search_path = {request.param}', hostile.name)
+    async with Gateway.open([hostile]) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_the_paths_are_hostile(server: Server, hostile: Database, path: str):
+    connection = await asyncpg.connect(server.address(hostile.name))
+    await connection.execute(f"SET search_path = {path}")
+    with pytest.raises(asyncpg.PostgresError, match="taken over"):
+        await connection.fetch("SELECT 'x'::pg_catalog.name ~ 'y'::pg_catalog.varchar")
+    await connection.close()
+
+
+async def test_the_catalog_is_read_from_the_system_s_relations(gateway: Gateway, hostile: Database):
+    inspector = gateway.database(hostile.name).inspector
+    tables = (await inspector.tables(Scope(schemas=frozenset({"public"})))).tables
+    orders, recent = sorted(tables, key=lambda table: table.relation.name)
+    assert [column.name for column in orders.columns] == ["id", "at", "note"]
+    assert orders.indexes
+    assert recent.definition
+
+
+async def test_callers_names_are_the_system_s(gateway: Gateway):
+    assert (await gateway.query(None, "SELECT count(*) > 100 FROM pg_class")).rows == [[True]]
+    assert (await gateway.query(None, "SELECT '1'::int4, 'x'::name FROM pg_type WHERE typname = 'int4'")).rows == [[1, "x"]]
+
+
+async def test_queries_and_plans_of_ours_run_nobody_s_functions(gateway: Gateway):
+    rows = (await gateway.query(None, "SELECT o.*, ARRAY[o.id], ROW(o.note) FROM public.orders AS o LIMIT 1")).rows
+    assert rows[0][0] == 1
+    plan = await gateway.explain(None, "SELECT 1 FROM public.orders", options=ExplainOptions(analyze=True))
+    assert plan.plan
+
+
+async def test_operators_that_fit_better_are_refused(gateway: Gateway):
+    with pytest.raises(UnsafeSql, match="operator"):
+        await gateway.query(None, "SELECT 1::smallint + 1::bigint")
+
+
+def test_a_path_keeps_its_order_and_its_quotes():
+    assert searched('"$user", public') == '"$user", public, pg_temp'
+    assert searched('pg_temp, app, "pg_catalog", "My, shop"') == 'app, "My, shop", pg_temp'
+    assert searched('""') == '"", pg_temp'
+    assert searched("") == "pg_temp"
