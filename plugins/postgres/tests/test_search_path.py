@@ -1,4 +1,4 @@
-"""Names mean what was judged: the system's schema is searched first and temporary objects last, whatever path there is."""
+"""Names mean what was judged: the system's schema is searched first, temporary objects last, whatever path there is."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -58,7 +58,9 @@ async def test_the_catalog_is_read_from_the_system_s_relations(gateway: Gateway,
 
 async def test_callers_names_are_the_system_s(gateway: Gateway):
     assert (await gateway.query(None, "SELECT count(*) > 100 FROM pg_class")).rows == [[True]]
-    assert (await gateway.query(None, "SELECT '1'::int4, 'x'::name FROM pg_type WHERE typname = 'int4'")).rows == [[1, "x"]]
+    assert (await gateway.query(None, "SELECT '1'::int4, 'x'::name FROM pg_type WHERE typname = 'int4'")).rows == [
+        [1, "x"]
+    ]
 
 
 async def test_queries_and_plans_of_ours_run_nobody_s_functions(gateway: Gateway):
