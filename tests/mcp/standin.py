@@ -1,7 +1,7 @@
 """A toolbox no database is behind: it waits, crashes and reports progress when told to.
 
 It stands in where a test is about the protocol or the process. As a program it serves itself: over stdio, or over HTTP
-with the token and the limits (JSON) given on the command line.
+with the token, and the limits (JSON) if any, given on the command line.
 """
 
 import asyncio
@@ -109,14 +109,15 @@ async def main(arguments: list[str]) -> None:
     from dragoman.mcp.http import serve_http
     from dragoman.model import Secret
 
+    token, limits = [*arguments, "{}"][:2]
     settings = Server(
         transport="http",
         port=0,
-        token=Secret(arguments[0]) if arguments[0] else None,
+        token=Secret(token) if token else None,
         allowed_hosts=("gw.example", "other.example:8443"),
         allowed_origins=("https://app.example", "http://dev.example:3000/"),
     )
-    await serve_http(StandIn(), settings, Limits(**json.loads(arguments[1])))
+    await serve_http(StandIn(), settings, Limits(**json.loads(limits)))
 
 
 if __name__ == "__main__":

@@ -187,6 +187,19 @@ async def test_a_client_that_does_not_read_is_dropped(serve_standin: Any) -> Non
         await clients.answers()
 
 
+async def test_a_client_that_reads_slowly_gets_its_answer(serve_standin: Any) -> None:
+    async with serve_standin(stall=2) as (_, url), Clients(url) as clients:
+        call = {**CALL, "params": {"name": "big", "arguments": {"bytes": 30_000_000}}}
+        body = json.dumps(call).encode()
+        client = await clients.connect()
+        await client.send(head(content_length=str(len(body)), connection="close") + body)
+        received = 0
+        while chunk := await client.reader.read(1_000_000):
+            received += len(chunk)
+            await asyncio.sleep(0.015)  # longer than `stall` in all
+        assert received > 30_000_000
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "status"),
     [

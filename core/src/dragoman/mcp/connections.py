@@ -22,7 +22,6 @@ STATE = "dragoman.connection"
 """The key of the ASGI scope's `state` under which a request finds its `Connection`."""
 
 _SWEEP = 0.5
-_STALLED = "it does not read its answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +61,8 @@ class Connection(asyncio.Protocol):
         self._received = 0
         self._allowance = self._limits.head_bytes
         self._deadline = math.inf
-        self._stalled = math.inf
+        self._read = self._now()
+        self._unsent = 0
         self._accepted = False
         self.peer = "unknown"
 
@@ -93,12 +93,13 @@ class Connection(asyncio.Protocol):
         self._all.log.note(self.peer, reason)
 
     def overdue(self, now: float) -> str | None:
-        """Return why it has to be dropped by now, if it has."""
-        if self._transport is not None and self._transport.is_closing():
-            # Closing waits for the client to read what is left; from now on not for ever.
-            self._stalled = min(self._stalled, now)
-        if now > self._stalled + self._limits.stall:
-            return _STALLED
+        """Return why it has to be dropped by now, if it has. Asked regularly: it notes what the client has read."""
+        unsent = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        if not unsent or unsent < self._unsent:
+            self._read = now
+        self._unsent = unsent
+        if now > self._read + self._limits.stall:
+            return "it does not read its answer"
         if not self._requests and now > self._deadline:
             return f"it did not complete a request in {self._limits.head:g} seconds"
         return None
@@ -145,13 +146,11 @@ class Connection(asyncio.Protocol):
         return self._inner.eof_received()
 
     def pause_writing(self) -> None:
-        """Note that the client does not read."""
-        self._stalled = self._now()
+        """Pass on that the client does not read fast enough."""
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """Note that the client reads again."""
-        self._stalled = math.inf
+        """Pass on that the client reads again."""
         self._inner.resume_writing()
 
 
