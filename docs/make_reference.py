@@ -20,16 +20,21 @@ the code. [Versions](versioning.md) says what may change here, and how.
 """
 SECTIONS = {
     "Hooks": ("dragoman", "dragoman.hookspecs"),
-    "What a dialect is made of": ("dragoman", "dragoman.dialect dragoman.sql.lexicon dragoman.sql.statement"),
+    "What a dialect is made of": (
+        "dragoman",
+        "dragoman.dialect dragoman.reading dragoman.sql.lexicon dragoman.sql.statement",
+    ),
     "Values": ("dragoman", "dragoman.model"),
     "Errors": ("dragoman", "dragoman.errors"),
-    "Functions and the library": ("dragoman", "dragoman.gateway.gateway dragoman.results.encoding"),
+    "Functions and the library": ("dragoman", "dragoman.gateway.gateway dragoman.results.encoding dragoman.cleanup"),
     "`dragoman.sqlalchemy`": ("dragoman.sqlalchemy", ""),
     "`dragoman.testing`": ("dragoman.testing", ""),
 }
 CONSTANTS = {
     "Batch": "Rows as the driver gave them, or encoded: `Encoded | Sequence[Sequence[Any]]`.",
+    "CallKind": "How a function is called: by name, as a table, as a column (`row.name`), or by syntax of its own.",
     "CONTRACT": "The version of this contract, an integer. A plugin states the one it was written for.",
+    "Form": "The arguments of a call: for each the pattern a literal must fit, or None for any argument.",
     "KIT": "The version of the kit, an integer: one more whenever a case is added or asks for more than it did.",
     "STANDARD_FUNCTIONS": "For `Rules.functions`: what nearly every engine has, harmless. Add the engine's own.",
     "STANDARD_RESERVED": "For `Dialect.reserved`, in lower case. Add the engine's own.",
@@ -63,7 +68,13 @@ def _public(module: str) -> Iterator[tuple[str, Any]]:
 
 def _home(name: str, value: Any) -> str:
     """The module a name is defined in, which constants do not know."""
-    known = {"hookimpl": "dragoman.hookspecs", "Batch": "dragoman.model", "CONTRACT": "dragoman.dialect"}
+    known = {
+        "Batch": "dragoman.model",
+        "CONTRACT": "dragoman.dialect",
+        "CallKind": "dragoman.reading",
+        "Form": "dragoman.dialect",
+        "hookimpl": "dragoman.hookspecs",
+    }
     return known.get(name) or str(value.__module__)
 
 

@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dragoman.cleanup import finish
     from dragoman.dialect import (
         CONTRACT,
         Call,
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from dragoman.sql.lexicon import Lexicon
 
 _HOMES = {
+    "dragoman.cleanup": "finish",
     "dragoman.dialect": "CONTRACT Call Capability Dialect Executor Form Inspector Resolution Rules Validator"
     " WrappedExecutor WrappedInspector",
     "dragoman.errors": "Busy ColumnNotFound ConfigurationError ConnectionFailed DialectError DragomanError"
@@ -178,6 +180,7 @@ __all__ = [
     "WrappedInspector",
     "WriteDenied",
     "encode",
+    "finish",
     "hookimpl",
     "schema_of",
 ]

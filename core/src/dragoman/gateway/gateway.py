@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from dragoman.cleanup import CLEANUP, finish
 from dragoman.config import Configuration, load
 from dragoman.dialect import Capability, Dialect
 from dragoman.errors import ConfigurationError, DialectError, ParameterError, UnknownDatabase, Unsupported
@@ -19,7 +20,6 @@ from dragoman.gateway.offload import Offload
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.gateway.queries import LOCAL, Ask, Query
 from dragoman.gateway.sampling import sample_sql
-from dragoman.gateway.tasks import finished
 from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import Database, ExplainOptions, Plan, Principal, Result, RowStream
 from dragoman.plugins import Plugins
@@ -78,7 +78,8 @@ class Gateway:
         try:
             yield gateway
         finally:
-            await finished(gateway._close())
+            # Parts that do not end are each given up after `CLEANUP` seconds.
+            await finish(gateway._close(), 2 * CLEANUP)
 
     def _check(self) -> None:
         """Raise `ConfigurationError` for what an operator must mend. A broken dialect stops only its own databases."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.catalog import Catalog, Places, placed
+from dragoman.cleanup import CLEANUP
 from dragoman.dialect import Dialect, Executor, Inspector
 from dragoman.errors import ParameterError
 from dragoman.gateway.doctor import Watch, configured_openings, worst_first
@@ -16,7 +17,7 @@ from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
 from dragoman.gateway.judge import Judge
 from dragoman.gateway.offload import Offload
-from dragoman.gateway.tasks import CLEANUP, Work
+from dragoman.gateway.tasks import Work
 from dragoman.gateway.turns import Turns
 from dragoman.model import Database, Finding, Limits
 from dragoman.plugins import Plugins

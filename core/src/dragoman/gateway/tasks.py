@@ -7,16 +7,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
 
-import anyio
-
+from dragoman.cleanup import CLEANUP, wait_for
 from dragoman.errors import DragomanError, QueryCancelled, QueryTimeout
 
 T = TypeVar("T")
 
 GRACE = 0.5
 """Seconds the engine has to enforce its own deadline, whose error says more, before ours does."""
-CLEANUP = 5.0
-"""Seconds that ending the work in the database may take before it is left alone."""
 
 
 class Fatal(Exception):
@@ -141,37 +138,7 @@ class _Job(Generic[T]):
         """Cancel it unless it is done, and wait until it is, whatever strikes the caller meanwhile."""
         if not self.task.done():
             self.task.cancel()
-            await _wait(self.task)
-
-
-async def finished(work: Coroutine[Any, Any, None]) -> None:
-    """Await `work` to its end, whatever strikes the caller meanwhile; after a while it is cancelled.
-
-    It may itself have to wait `CLEANUP` seconds for what does not end, and then has as many again.
-    """
-    task = asyncio.get_running_loop().create_task(work)
-    try:
-        await _wait(task, 2 * CLEANUP)
-    finally:
-        task.cancel()
-
-
-async def _wait(task: asyncio.Task[Any], seconds: float = CLEANUP) -> None:
-    """Wait for at most so many seconds until `task` is done; only then does a cancellation of the caller go on.
-
-    The caller may sit in an anyio scope, whose cancellation strikes at every await, or be cancelled again.
-    """
-    loop = asyncio.get_running_loop()
-    patience = loop.time() + seconds
-    struck: asyncio.CancelledError | None = None
-    with anyio.CancelScope(shield=True):
-        while not task.done() and (left := patience - loop.time()) > 0:
-            try:
-                await asyncio.wait({task}, timeout=left)
-            except asyncio.CancelledError as error:
-                struck = error
-    if struck is not None:
-        raise struck
+            await wait_for(self.task)
 
 
 def _late(timeout: float) -> QueryTimeout:

@@ -6,10 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-import anyio
 import dragoman
 import duckdb
-from dragoman import Database
+from dragoman import Database, finish
 
 from dragoman_duckdb.failures import translated
 
@@ -47,8 +46,8 @@ class Engine:
                 await session.begin(await self._opened(session))
                 yield session
             finally:
-                with anyio.CancelScope(shield=True):
-                    await session.close()
+                # Whoever waits may be cancelled again meanwhile.
+                await finish(session.close())
 
     async def _opened(self, session: "Session") -> duckdb.DuckDBPyConnection:
         async with self._opening:
