@@ -148,6 +148,17 @@ async def test_a_byte_now_and_then_does_not_keep_a_connection(clients: Clients, 
     assert not re.search(b" 2\\d\\d ", closed.result().partition(b"\r\n")[0])
 
 
+async def test_a_connection_that_stays_silent_is_closed_without_a_word(serve_standin: Any) -> None:
+    async with serve_standin(TOKEN, head=1) as (peer, url), Clients(url) as clients:
+        silent, refused, half = [await clients.connect() for _ in range(3)]
+        await refused.send(ANONYMOUS + BODY)
+        await half.send(HALVES["half of the headers"])
+        await asyncio.gather(*(client.rest() for client in (silent, refused, half)))
+        await peer.logged("did not complete a request")
+        await clients.answers()
+    assert len([line for line in peer.log if line.startswith("refused")]) == 2
+
+
 async def test_the_oldest_that_say_nothing_make_room_for_new_clients(serve_standin: Any) -> None:
     async with serve_standin(TOKEN, connections=40) as (peer, url), Clients(url) as clients:
         good = await clients.connect()

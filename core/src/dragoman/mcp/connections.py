@@ -86,14 +86,18 @@ class Connection(asyncio.Protocol):
         self._deadline = self._now() + self._limits.head
 
     def drop(self, reason: str) -> None:
-        """Close the connection at once."""
+        """Close the connection at once; log why, unless `reason` is empty."""
         self._all.leave(self)
         if self._transport is not None:
             self._transport.abort()
-        self._all.log.note(self.peer, reason)
+        if reason:
+            self._all.log.note(self.peer, reason)
 
     def overdue(self, now: float) -> str | None:
-        """Return why it has to be dropped by now, if it has. Asked regularly: it notes what the client has read."""
+        """Return why it has to be dropped by now, if it has. Asked regularly: it notes what the client has read.
+
+        The reason is empty for one that sent nothing, which is no news: a browser that connects ahead, a probe.
+        """
         unsent = self._transport.get_write_buffer_size() if self._transport is not None else 0
         if not unsent or unsent < self._unsent:
             self._read = now
@@ -101,7 +105,7 @@ class Connection(asyncio.Protocol):
         if now > self._read + self._limits.stall:
             return "it does not read its answer"
         if not self._requests and now > self._deadline:
-            return f"it did not complete a request in {self._limits.head:g} seconds"
+            return f"it did not complete a request in {self._limits.head:g} seconds" if self._received else ""
         return None
 
     @staticmethod
@@ -221,7 +225,7 @@ class Connections:
     def _sweep(self) -> None:
         now = asyncio.get_running_loop().time()
         for connection in list(self._open):
-            if reason := connection.overdue(now):
+            if (reason := connection.overdue(now)) is not None:
                 connection.drop(reason)
         self._timer = None
         self._sweep_later()
