@@ -222,7 +222,10 @@ class Gateway:
         async with self._part(tool, principal, database) as record:
             opened = self.database(database)
             found = await opened.catalog.find(table, schema)
-            sql = sample_sql(found, opened.dialect, columns=columns, where=where, randomize=randomize)
+            # In a thread: the expression may be as long as a statement.
+            sql = await asyncio.to_thread(
+                sample_sql, found, opened.dialect, columns=columns, where=where, randomize=randomize
+            )
             ask = Ask(sql=sql, limit=limit, principal=principal, tool=tool)
             result = await self._answer(opened, ask, record)
         # More rows than a sample has is no news.

@@ -192,8 +192,9 @@ def _text(value: Any) -> str:
         if "\x00" in value:
             raise Misfit("no text may hold a NUL character")
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return repr(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, int) or math.isfinite(value):
+            return repr(value)
     raise Misfit(f"it must be a text, not {_kind(value)}")
 
 

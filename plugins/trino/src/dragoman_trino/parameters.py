@@ -25,6 +25,8 @@ _INTEGER = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _ISO = re.compile(r"([+-]?\d{4,}-\d{1,2}-\d{1,2})[Tt](\d.*)")
 _MOST = 2**63 - 1
+_MOST_DIGITS: Final = 1000
+"""Of a decimal before or after its point; the server holds 38."""
 
 
 class Misfit(Exception):
@@ -132,7 +134,10 @@ def _decimal(value: Any, wanted: str) -> str:
 def _plain(digits: str) -> str:
     from decimal import Decimal
 
-    return format(Decimal(digits), "f")
+    number = Decimal(digits)
+    if abs(number.adjusted()) > _MOST_DIGITS:  # written out, 1e100000000 takes 100 MB
+        raise Misfit(f"it has more than {_MOST_DIGITS} digits")
+    return format(number, "f")
 
 
 def _float(value: Any, wanted: str) -> str:

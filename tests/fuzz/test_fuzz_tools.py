@@ -1,0 +1,356 @@
+"""Long, deep and odd arguments for every tool: each is answered in words of ours, and the event loop goes on meanwhile.
+
+What would be a bug of ours (INTERNAL_ERROR) or of a plugin's (DIALECT_ERROR) fails. The loop's own thread is measured
+in processor time, which a busy machine does not stretch.
+"""
+
+import asyncio
+import gc
+import json
+import random
+import sqlite3
+import time
+from collections.abc import Awaitable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dragoman import Database, Gateway
+from dragoman.tools import Toolbox
+
+SCRIPT = """
+CREATE TABLE users (id INTEGER PRIMARY KEY, email TEXT NOT NULL);
+CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER REFERENCES users (id), total NUMERIC(12, 2), note TEXT);
+CREATE VIEW big AS SELECT * FROM orders WHERE total > 100;
+INSERT INTO users VALUES (1, 'ada@example.com');
+INSERT INTO orders VALUES (1, 1, 12.5, 'x');
+"""
+MANY = "".join(f"CREATE TABLE table_with_a_long_name_{number:04} (id INTEGER);" for number in range(500))
+BUGS = {"INTERNAL_ERROR", "DIALECT_ERROR"}
+MOST = 250
+"""Pauses are counted in units of about a millisecond; 10 ms are the aim, this guards against what grows with a text.
+
+What names 10,000 relations keeps the loop for 0.1 s still: its reading comes back from another process.
+"""
+
+TEXTS = [
+    *(
+        "",
+        " ",
+        "x" * 1000,
+        "x" * 1001,
+        "é" * 70_000,
+        "\x00",
+        "\x1b[31m",
+        "\u202e",
+        "\ud800",
+        "a\udcffb",
+        "\U0001f600",
+        "ﷺ" * 300,
+    ),
+    *(
+        '"',
+        '""',
+        '"a""b"',
+        "'",
+        "a.b.c.d.e",
+        ".".join("x" * 400),
+        '"' * 999,
+        "[",
+        "[a]",
+        "`",
+        ".",
+        "..",
+        "$1",
+        "?",
+        "--",
+        "/*",
+    ),
+    *(
+        "%_" * 500 + "~",
+        "%_" * 125 + "~",
+        "%a" * 125,
+        "\\" * 249,
+        "_" * 250,
+        "(" * 900,
+        "a" * 60 + "!",
+        "10" * 400,
+        "null",
+    ),
+    *("ordres", "usesr", "main.orders", "public.orders", "nowhere.orders", "pg_catalog.pg_class", "sqlite_master"),
+]
+NUMBERS = [
+    0,
+    -1,
+    1,
+    2,
+    2**31,
+    2**63,
+    -(2**63) - 1,
+    10**400,
+    -(10**999),
+    10**2000,
+    0.0,
+    -0.0,
+    1.5,
+    1e308,
+    5e-324,
+    float("nan"),
+]
+DEEP: Any = 1
+for _ in range(500):
+    DEEP = [DEEP]
+OTHERS = [
+    None,
+    True,
+    False,
+    [],
+    {},
+    [None],
+    [[]],
+    {"a": 1},
+    ["x"] * 1000,
+    ["x"] * 1001,
+    ["x" * 1001],
+    [1, "a", None],
+    DEEP,
+]
+ODD = [*TEXTS, *NUMBERS, *OTHERS, [f"wrong_name_{number}" for number in range(1000)], {"k" * 5000: [{}] * 50}]
+
+QUERIES = [
+    "SELECT id, email FROM users WHERE id = 1",
+    "SELECT o.id, u.email FROM orders o JOIN users u ON u.id = o.user_id ORDER BY 1 LIMIT 3",
+    "WITH t AS (SELECT count(*) AS n FROM orders GROUP BY user_id) SELECT max(n) FROM t",
+    "SELECT CASE WHEN total > 1 THEN 'a' ELSE note END, total::numeric FROM orders",
+    "SELECT cast('12' AS integer) + 1.5e3, -total, note || 'é' FROM orders UNION SELECT 1, 2, 'x'",
+    "SELECT * FROM users WHERE email LIKE 'a%' AND id IN (SELECT user_id FROM orders) FINAL",
+]
+PIECES = [
+    "(",
+    ")",
+    "'",
+    '"',
+    ",",
+    ";",
+    "$1",
+    "?",
+    "::",
+    "--",
+    "/*",
+    "NULL",
+    "1e400",
+    "9" * 400,
+    "\x00",
+    "é",
+    "[",
+    "]",
+    "FINAL",
+    "x" * 300,
+]
+CASTS = [
+    "numeric",
+    "integer",
+    "bigint",
+    "double precision",
+    "text",
+    "boolean",
+    "date",
+    "timestamp",
+    "json",
+    "bytea",
+    "uuid",
+    "integer[]",
+]
+
+
+def bombs(size: int) -> Iterator[str]:
+    """Statements of about `size` characters of which some grammar takes long."""
+    yield "SELECT " + "1+" * (size // 2) + "1"
+    yield "SELECT " + ",".join(f"c{number}" for number in range(size // 7))
+    yield "SELECT " + "(" * (size // 2) + "1" + ")" * (size // 2)
+    yield "SELECT 1 IN (" + ",".join("1" for _ in range(size // 2)) + ")"
+    yield "SELECT " + "CASE WHEN true THEN " * (size // 40) + "1" + " END" * (size // 40)
+    yield " UNION ALL ".join(["SELECT 1"] * (size // 18))
+    yield "SELECT " + "abs(" * (size // 5) + "1" + ")" * (size // 5)
+    yield "SELECT " + ",".join(f"zzf{number}(1)" for number in range(size // 10))
+    yield "SELECT * FROM " + ",".join(f"t{number}" for number in range(size // 6))
+    yield "SELECT " + "x" * size
+    yield 'SELECT "' + "x" * size + '"'
+    yield "SELECT 1 FROM " + "x" * size
+    yield "SELECT " + "f" * size + "(1)"
+    yield "SELECT * FROM " + "(SELECT * FROM " * (size // 16) + "users" + ")" * (size // 16)
+    yield "SELECT" + " " * size + "1"
+    yield "SELECT " + "- " * (size // 2) + "1"
+    yield "SELECT " + "'a'||" * (size // 5) + "'a'"
+    yield "SELECT " + "NOT " * (size // 4) + "true"
+    yield "SELECT 1 WHERE " + "1=1 AND " * (size // 8) + "1=1"
+    yield "SELECT $" + "a" * size + "$"
+    yield "SELECT 1 /*" + "/*" * (size // 2)
+
+
+def mutated(seed: int, count: int) -> Iterator[str]:
+    """Queries with pieces put in, taken out and doubled."""
+    chance = random.Random(seed)
+    for _ in range(count):
+        text = chance.choice(QUERIES)
+        for _ in range(chance.randint(1, 3)):
+            start, end = sorted(chance.sample(range(len(text) + 1), 2))
+            middle = chance.choice(["", text[start:end] * 2, chance.choice(PIECES)])
+            text = text[:start] + middle + text[end if chance.random() < 0.5 else start :]
+        yield text
+
+
+@pytest.fixture(scope="module")
+async def postgres(anyio_backend):
+    """A database of a server of its own; None where no server can be started."""
+    testing = pytest.importorskip("dragoman_postgres.testing")
+    server = testing.Server.start() if testing.installations() else None
+    if server is not None:
+        await server.run(SCRIPT)
+    yield server and server.configured("postgres", name="shop")
+    if server is not None:
+        server.stop()
+
+
+def sqlite_file(folder: Path, name: str, script: str) -> Database:
+    with sqlite3.connect(folder / f"{name}.db") as connection:
+        connection.executescript(f"BEGIN; {script} COMMIT;")
+    connection.close()
+    return Database(name=name, dialect="sqlite", database=str(folder / f"{name}.db"))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def toolbox(request: pytest.FixtureRequest, tmp_path, postgres):
+    """A database with few tables, and for names one with many."""
+    if request.param == "postgres" and postgres is None:
+        pytest.skip("no PostgreSQL server can be started here")
+    shop = postgres if request.param == "postgres" else sqlite_file(tmp_path, "shop", SCRIPT)
+    async with Gateway.open([shop, sqlite_file(tmp_path, "many", MANY)]) as gateway:
+        toolbox = Toolbox(gateway)
+        # What is imported for the first call is no matter of its arguments.
+        for name in ("shop", "many"):
+            await toolbox.call("describe_table", {"database": name, "table_name": ["ordres"]})
+        await toolbox.call("execute_query", {"database": "shop", "sql": "SELECT 1", "from_dialect": "mysql"})
+        await toolbox.call("explain_query", {"database": "shop", "sql": "SELECT 1", "format": "yaml"})
+        gc.collect()
+        gc.freeze()
+        yield toolbox
+        gc.unfreeze()
+
+
+def unit() -> float:
+    """Seconds of processor time of a known piece of Python, about one where this was written."""
+
+    def once() -> float:
+        began = time.thread_time()
+        sorted(str(number) for number in range(8_000))
+        return time.thread_time() - began
+
+    return min(once() for _ in range(5))
+
+
+async def paused(work: Awaitable[Any]) -> tuple[Any, float]:
+    """Return what the work answers and the longest time the event loop was kept by one callback."""
+    longest = 0.0
+    done = asyncio.Event()
+
+    async def beat() -> None:
+        nonlocal longest
+        last = time.thread_time()
+        while not done.is_set():
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            longest, last = max(longest, now - last), now
+            await asyncio.sleep(0.0005)
+
+    beating = asyncio.create_task(beat())
+    try:
+        return await work, longest
+    finally:
+        done.set()
+        await beating
+
+
+async def failures(toolbox: Toolbox, calls: Iterator[tuple[str, dict[str, Any]]]) -> list[str]:
+    """Return what of these calls was answered as a bug, or kept the loop."""
+    most = MOST * unit()
+    wrong = []
+    for tool, arguments in calls:
+        began = time.thread_time()
+        answer, longest = await paused(toolbox.call(tool, arguments))
+        longest = max(longest, 0.0 if time.thread_time() - began < most else longest)
+        code = json.loads(answer.text)["error"]["code"] if answer.is_error else ""
+        if code in BUGS or longest > most:
+            wrong.append(f"{tool} {str(arguments)[:150]}: {code} {answer.text[:200]} ({longest * 1000:.0f} ms)")
+    return wrong
+
+
+def odd_calls(toolbox: Toolbox, database: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    usual = {
+        "sql": "SELECT 1",
+        "table_name": "orders",
+        "from_table": "orders",
+        "to_table": "users",
+        "database": database,
+    }
+    for tool in toolbox.tools:
+        properties = tool.input_schema["properties"]
+        needed = {
+            name: usual[name] for name in (*tool.input_schema.get("required", ()), "database") if name in properties
+        }
+        for name in (*properties, "no_such_argument"):
+            for value in ODD:
+                yield tool.name, {**needed, name: value}
+        yield from ((tool.name, value) for value in OTHERS if not isinstance(value, dict))  # type: ignore[misc]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("database", ["shop", pytest.param("many", marks=pytest.mark.slow)])
+async def test_odd_arguments_are_answered_and_hold_nobody_up(toolbox, database):
+    assert not await failures(toolbox, odd_calls(toolbox, database))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("size", [500, pytest.param(16_000, marks=pytest.mark.slow), 64_000])
+async def test_long_statements_are_answered_and_hold_nobody_up(toolbox, size):
+    ways: list[dict[str, Any]] = [{}] if size > 16_000 else [{}, {"from_dialect": "mysql"}]
+    calls = [("execute_query", {"database": "shop", "sql": sql, **way}) for sql in bombs(size) for way in ways]
+    calls += [
+        ("get_sample_rows", {"database": "shop", "table_name": "orders", "where_clause": s[7:]}) for s in bombs(size)
+    ]
+    assert not await failures(toolbox, iter(calls))
+
+
+@pytest.mark.timeout(300)
+async def test_broken_statements_are_told_in_words(toolbox):
+    calls = []
+    for number, sql in enumerate(mutated(seed=11, count=300)):
+        way = {"from_dialect": ("mysql", "clickhouse", "trino")[number % 3]} if number % 2 else {}
+        calls.append((("execute_query", "explain_query")[number % 5 == 0], {"database": "shop", "sql": sql, **way}))
+    assert not await failures(toolbox, iter(calls))
+
+
+@pytest.mark.timeout(300)
+async def test_parameters_of_every_kind_are_taken_or_refused_in_words(toolbox):
+    mark = "$1" if toolbox.gateway.database("shop").dialect.placeholder == "$1" else "?"
+    values = [
+        *TEXTS,
+        *NUMBERS,
+        *OTHERS,
+        "1e100000000",
+        "1" * 999,
+        "0." + "0" * 900 + "1",
+        "NaN",
+        "9999-99-99",
+        "{1,2}",
+        "\\x00",
+    ]
+    statements = [f"SELECT CAST({mark} AS {kind})" for kind in CASTS] + [
+        f"SELECT {mark}",
+        f"SELECT id + {mark} FROM orders",
+    ]
+    calls = [
+        ("execute_query", {"database": "shop", "sql": sql, "params": [value]}) for sql in statements for value in values
+    ]
+    calls += [("execute_query", {"database": "shop", "sql": "SELECT 1", "params": value}) for value in values]
+    assert not await failures(toolbox, iter(calls))
