@@ -251,8 +251,11 @@ UNION SELECT 'attribute', proname, NULL, NULL FROM unsafe u JOIN pg_type t ON t.
 UNION SELECT CASE WHEN b.oid IS NULL THEN 'operator' ELSE 'bound_operator' END, oprname, NULL, b.types::int8[]
   FROM operators o LEFT JOIN bound b ON b.class = 'pg_operator'::regclass AND b.oid = o.oid WHERE reachable
 UNION SELECT 'operator', nspname || '.' || oprname, NULL, NULL FROM operators
-UNION SELECT 'type', t.typname, NULL, NULL FROM reach r JOIN pg_type t ON t.oid = r.oid
-  WHERE r.class = 'pg_type'::regclass AND r.kind <> 'all'
+UNION SELECT 'type', spelled, NULL, NULL
+  FROM reach r JOIN pg_type t ON t.oid = r.oid JOIN pg_namespace n ON n.oid = t.typnamespace
+  CROSS JOIN LATERAL unnest(ARRAY[n.nspname || '.' || t.typname, t.typname]) AS spelled
+  WHERE r.class = 'pg_type'::regclass AND r.kind <> 'all' AND NOT EXISTS (
+    SELECT FROM pg_type s WHERE s.typname = spelled AND s.oid < 16384 AND s.typnamespace = 'pg_catalog'::regnamespace)
 UNION SELECT 'type', spelled, NULL, NULL
   FROM reach r JOIN pg_cast c ON c.oid = r.oid JOIN pg_type t ON t.oid = c.casttarget
   CROSS JOIN LATERAL unnest(ARRAY[t.typname, 'pg_catalog.' || t.typname]) AS spelled

@@ -102,7 +102,7 @@ class PostgresGate(Validator):
             self._check_active(relations, made.checked)
 
     def _check_names(self, reading: Reading, made: Userland, relations: Iterable[Relation]) -> None:
-        types = {named.name if named.schema != "pg_catalog" else f"pg_catalog.{named.name}" for named in reading.types}
+        types = _names(reading.types)
         held = self._held(reading, made, relations)
         attributes = {call.name for call in reading.calls if call.kind == "attribute"}
         fields = {call.name for call in reading.calls if call.kind == "field"}
