@@ -2,8 +2,9 @@
 
 import asyncpg
 import pytest
-from dragoman import DragomanError, Gateway, Refused, TableNotFound
+from dragoman import DragomanError, ExplainOptions, Gateway, Refused, TableNotFound
 from dragoman.config import Configuration
+from dragoman.tools import Toolbox
 
 SHOP = """
 CREATE TABLE person (id int PRIMARY KEY, secret text, name text, born date);
@@ -16,6 +17,7 @@ CREATE VIEW revealed AS SELECT id, secret AS plain FROM person;
 CREATE VIEW twice AS SELECT plain AS x FROM revealed;
 CREATE VIEW whole AS SELECT p AS row FROM person p;
 CREATE MATERIALIZED VIEW kept AS SELECT id, upper(secret) AS loud FROM person;
+CREATE VIEW journeys AS SELECT note FROM visit;
 CREATE VIEW harmless AS SELECT id, name FROM person;
 CREATE ROLE policy_reader LOGIN;
 GRANT SELECT (id, name, born) ON person TO policy_reader;
@@ -186,7 +188,7 @@ async def hiding(shop, install):
 async def test_hidden_relations_are_neither_told_nor_queried(hiding: Gateway):
     catalog = hiding.database().catalog
     names = {table.relation.name for table in (await catalog.snapshot()).tables if not table.system}
-    assert names == {"person", "place", "revealed", "twice", "whole", "kept", "harmless"}
+    assert names == {"person", "place", "revealed", "twice", "whole", "kept", "harmless", "journeys"}
     for sql in (
         "SELECT * FROM hr.payroll",
         "SELECT 1 FROM visit",
@@ -197,6 +199,36 @@ async def test_hidden_relations_are_neither_told_nor_queried(hiding: Gateway):
         with pytest.raises(TableNotFound):
             await hiding.query(None, sql)
     assert (await hiding.query(None, "SELECT name FROM person")).rows == [["Ada"]]
+
+
+TELLING = [
+    "EXPLAIN SELECT * FROM journeys",
+    "SELECT 'visit'::regclass::oid, pg_get_viewdef('journeys'::regclass)",
+    "SELECT to_regclass('visit')",
+    "SELECT has_table_privilege('visit', 'SELECT')",
+    "SHOW search_path",
+]
+
+
+@pytest.mark.parametrize("sql", TELLING)
+async def test_no_other_statement_tells_of_hidden_relations(hiding: Gateway, sql: str):
+    with pytest.raises(Refused):
+        await hiding.query(None, sql)
+
+
+async def test_the_core_keeps_hidden_relations_out_of_plans_and_definitions(hiding: Gateway):
+    toolbox = Toolbox(hiding)
+    for form in ("text", "json"):
+        plan = await hiding.explain(None, "SELECT * FROM journeys", options=ExplainOptions(format=form, verbose=True))
+        assert plan.plan is None
+        assert "visit " not in f"{plan.warnings} {plan.notices} "
+    assert "Scan" in (await hiding.explain(None, "SELECT name FROM person")).plan
+    described = await toolbox.call("describe_table", {"table_name": ["journeys", "person"], "detail": "full"})
+    assert "FROM visit" not in described.text
+    hidden, absent = [
+        (await toolbox.call("execute_query", {"sql": f"SELECT * FROM {name}"})).text for name in ("visit", "vizit")
+    ]
+    assert hidden.replace("visit", "x") == absent.replace("vizit", "x")
 
 
 async def test_the_server_sees_the_tags(hiding: Gateway):

@@ -89,6 +89,11 @@ class Rules:
     servers or files (`foreign table`), which `allow_foreign_tables` opens; a dialect whose own validators see to that
     leaves it out.
 
+    Where callers see a part of the database only, what would tell of the rest is refused too. `telling`: functions that
+    tell of an object by its name or number (`*.name`: in any schema), and casts to types whose values are such names;
+    harmless with arguments that fit one of the forms. `telling_statements`: patterns of whole statements. `aspect`: the
+    mark in a relation's name after which a fact of it is asked for, as in `orders$files`.
+
     All patterns are matched without regard to case against comment-free text.
     """
 
@@ -104,6 +109,9 @@ class Rules:
     system_schemas: frozenset[str] = frozenset()
     system_relations: frozenset[str] = frozenset()
     foreign_tables: bool = False
+    telling: Mapping[str, tuple[Form, ...]] = field(default_factory=_no_forms, hash=False)
+    telling_statements: tuple[re.Pattern[str], ...] = ()
+    aspect: str | None = None
 
 
 _STANDARD = Lexicon()
@@ -131,7 +139,8 @@ class Dialect:
     `folding`: what the database makes of unquoted names (`insensitive`: kept, compared without case). `reserved`: words
     that need quotes as names, lower case. `implicit_columns`: what relations have without listing it, such as `rowid`,
     lower case. `placeholder`: how agents write the first parameter. `search_path`: a name
-    without a schema may mean one of several schemas, so that only the catalog tells where it lies. `rules`: the
+    without a schema may mean one of several schemas, so that only the catalog tells where it lies. `only_schema`: there
+    is none but `default_schema`. `rules`: the
     read-only policy, or a function that returns it, called once, when reading it takes time. `rewrite`: called with a
     sqlglot tree translated to this dialect; returns the tree to run, or raises `Unsupported`. `read`: the dialect's own
     grammar (`Capability.GRAMMAR`), called with one statement; returns what it names. It asks no database, depends on
@@ -154,6 +163,7 @@ class Dialect:
     implicit_columns: frozenset[str] = frozenset()
     default_schema: str | None = None
     search_path: bool = False
+    only_schema: bool = False
     rewrite: Callable[[Any], Any] | None = None
     read: Callable[[Statement], Reading] | None = None
 

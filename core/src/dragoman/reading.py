@@ -105,6 +105,7 @@ class Reading:
     `relations`: without what WITH defines. `other_names`: what stands where a relation does and is none, as names that
     WITH defines and functions that are called there; the rules for relations judge them too. `calls`, `operators` and
     `types`: once each is enough, `operators` with those that words imply (IN, USING, BETWEEN), `types` of casts.
+    `others`: names of other kinds, such as collations.
     `schemas`: those whose contents it lists; `lists_schemas`: it lists schemas, or what is in several of them.
     `refusal`: a construct that nobody may use, or what keeps the text from being read; the rest then holds what was
     read before it.
@@ -115,6 +116,7 @@ class Reading:
     calls: tuple[FunctionCall, ...] = ()
     operators: tuple[Named, ...] = ()
     types: tuple[Named, ...] = ()
+    others: tuple[Named, ...] = ()
     schemas: tuple[NamedSchema, ...] = ()
     lists_schemas: bool = False
     refusal: Refusal | None = None

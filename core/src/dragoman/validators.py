@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from dragoman.dialect import Call, Capability, Dialect, Rules, Validator
+from dragoman.dialect import Call, Capability, Dialect, Form, Rules, Validator
 from dragoman.errors import DragomanError, TableNotFound, UnsafeSql
 from dragoman.model import Database, Relation
 from dragoman.reading import FunctionCall, Named, NamedRelation, Reading, Refusal
@@ -111,15 +111,7 @@ class ReadOnly(Validator):
                 return listed or (call.kind == "call" and self._fits_form(call))
 
     def _fits_form(self, call: FunctionCall) -> bool:
-        arguments = call.arguments
-        return arguments is not None and any(
-            len(form) == len(arguments)
-            and all(
-                pattern is None or (text is not None and pattern.fullmatch(text))
-                for pattern, text in zip(form, arguments, strict=True)
-            )
-            for form in self._rules.forms.get(call.dotted, ())
-        )
+        return fits_form(call, self._rules.forms.get(call.dotted, ()))
 
     def _refused(self, call: FunctionCall) -> DragomanError:
         if call.kind in _ATTRIBUTES:
@@ -258,6 +250,19 @@ class ReadOnly(Validator):
         home = self._place(Relation(""))[0]
         alone = [schema] if home is None or dialect.same(catalog, home) else []
         return [*alone, f"{catalog}.{schema}", f"{dialect.quote(catalog)}.{dialect.quote(schema)}"]
+
+
+def fits_form(call: FunctionCall, forms: Iterable[Form]) -> bool:
+    """Whether the arguments of a call are known and fit one of the forms."""
+    arguments = call.arguments
+    return arguments is not None and any(
+        len(form) == len(arguments)
+        and all(
+            pattern is None or (text is not None and pattern.fullmatch(text))
+            for pattern, text in zip(form, arguments, strict=True)
+        )
+        for form in forms
+    )
 
 
 def _lower(names: Iterable[str]) -> frozenset[str]:

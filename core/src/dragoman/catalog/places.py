@@ -54,7 +54,8 @@ class Places:
         self._home = database.database if Capability.CATALOGS in dialect.capabilities else None
         self.configured = tuple(_schema_parts(text, dialect.lexicon) for text in database.schemas)
         self.hides = hides
-        self.narrowed = hides or bool(database.schemas)
+        everything = not database.schemas or (dialect.only_schema and self.visible(dialect.default_schema, None))
+        self.narrowed = hides or not everything
         self._chain = _chains(dialect.lexicon)
         self._engine: frozenset[str] = frozenset()
 
@@ -164,7 +165,11 @@ class Places:
 
     def knows(self, schema: str) -> bool:
         """Whether a schema, by its stored name, is visible or the engine's own."""
-        return schema in self._engine or self.visible(schema, self._home)
+        return self.is_engine(schema) or self.visible(schema, self._home)
+
+    def is_engine(self, schema: str) -> bool:
+        """Whether a schema, by its stored name, is one of the engine's own."""
+        return schema in self._engine
 
     # Answers
 

@@ -14,6 +14,7 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.failures import Source, located
 from dragoman.gateway.offload import SHORT, Offload
 from dragoman.gateway.resolving import Resolver
+from dragoman.gateway.visible import Visible
 from dragoman.model import Database, Principal, Relation
 from dragoman.reading import Reading
 from dragoman.sql import Statement
@@ -57,6 +58,9 @@ class Judge:
         self._personal = any(validator.depends_on_principal for validator in validators)
         self._changing = [each for each in validators if type(each).state is not Validator.state]
         self._resolver = Resolver(dialect, database, catalog)
+        self._narrowed = catalog.places.narrowed
+        self._read_only = ReadOnly(dialect, database)
+        self._visible = Visible(dialect, database, catalog, self._resolver)
         self._passed: OrderedDict[_Key, _Verdict] = OrderedDict()
 
     async def judge(self, sql: str, tool: str, principal: Principal) -> Statement:
@@ -127,6 +131,10 @@ class Judge:
             reading=reading,
         )
         states: list[object] = []
+        if self._narrowed:
+            self._read_only.judge(statement, reading)
+            await look()
+            await self._visible.check(statement, reading)
         for validator in self._validators:
             if validator in self._changing:
                 # Before it checks: what changes meanwhile must end the verdict.

@@ -41,6 +41,10 @@ class Resolver:
         """The relations alone, as the dialect's own grammar read them where it has one."""
         return _named(await self._tables(reading.names))
 
+    async def named(self, written: Sequence[Relation]) -> Mapping[Relation, Table | None]:
+        """What the catalog knows under names that a statement reads."""
+        return await self._tables(written)
+
     def _touched(self, statement: Statement, tables: _Tables) -> Columns:
         from dragoman.sql.columns import Names, touched_columns  # sqlglot is slow to import
 

@@ -35,7 +35,7 @@ class Samples:
         if self._views and not self.columns.isdisjoint(self.rows | self._rules.sampled | {"*"}):
             ((view, offset), *_) = self._views.items()
             raise UnsafeSql(
-                f"{view} shows values of tables, which may be closed to this role's readers.",
+                f"{view} shows values of tables, or settings of roles, which may be closed to this role's readers.",
                 suggestion="Name the columns you need, without * and other than"
                 f" {', '.join(sorted(self._rules.sampled))}.",
                 offset=offset,

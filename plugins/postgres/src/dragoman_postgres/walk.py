@@ -58,7 +58,7 @@ _SKIPPED = (
     " location name_location name kind op all groupDistinct limitOption indirection"
     " boolop nulltesttype booltesttype argisrow subLinkType refname frameOptions"
     " sortby_dir sortby_nulls is_slice lateral ordinality is_rowsfrom for_ordinality is_not_null colname is_local"
-    " jointype isNatural usingClause aliasname colnames collname row_format typmod xmloption indent"
+    " jointype isNatural usingClause aliasname colnames row_format typmod xmloption indent"
     " names typemod arrayBounds agg_star agg_distinct agg_within_group func_variadic funcformat absent_on_null unique"
     " unique_keys item_type btype coltype wrapper quotes column_name format_type encoding argnumber"
     " search_col_list search_breadth_first search_seq_column cycle_col_list cycle_mark_column cycle_path_column"
@@ -76,6 +76,8 @@ ARRAY = "array[]"
 """Reads as a call where an array is made of values."""
 WHOLE_ROW = "row.*"
 """Reads as a call where a row of a relation stands as a value."""
+NO_TEXT = "*"
+"""Stands for an argument that is no literal text where one would be a name."""
 Places = Callable[[int | None], int | None]
 
 
@@ -98,6 +100,8 @@ class Walk:
         self._formed: list[FunctionCall] = []
         self._operators: dict[Name, int | None] = {}
         self._types: dict[Name, int | None] = {}
+        self._others: dict[Name, int | None] = {}
+        self._naming: set[int] = set()
         self._relations: dict[Relation, int | None] = {}
 
     def run(self, query: Node) -> None:
@@ -124,6 +128,7 @@ class Walk:
             ),
             operators=tuple(Named(*name, places(offset)) for name, offset in self._operators.items()),
             types=tuple(Named(*name, places(offset)) for name, offset in self._types.items()),
+            others=tuple(Named(*name, places(offset)) for name, offset in self._others.items()),
             refusal=refusal,
         )
 
@@ -190,6 +195,8 @@ class Walk:
         name, schema = _named(call["funcname"])
         if name in FORMED:
             self._keep_with_arguments(name, schema, call)
+        elif name in self._rules.searching:
+            self._keep_search(name, schema, call)
         else:
             self._calls.setdefault((name, schema, "function"), call.get("location"))
 
@@ -200,6 +207,30 @@ class Walk:
             # The second names a type, as if it were cast to.
             for word in _TYPE_WORD.findall((arguments[1] or "").lower()):
                 self._types.setdefault((word, None), call.get("location"))
+
+    def _keep_search(self, name: str, schema: str | None, call: Node) -> None:
+        """Keep a call whose first argument may be the name of a text search configuration; a parameter may be any."""
+        given: list[Node] = call.get("args", [])
+        first = [_literal(argument) or NO_TEXT for argument in given[:1]]
+        unknown = any("ParamRef" in argument for argument in given[:1])
+        arguments = None if unknown else (*first, *(None for _ in given[1:]))
+        self._formed.append(FunctionCall(name, schema, call.get("location"), "function", arguments))
+
+    def cast(self, node: Node, key: str) -> None:
+        """Keep a cast to a type whose values are names, as in 'sales.orders'::regclass, with the text."""
+        cast = node[key]
+        name, _ = _named(cast["typeName"]["names"])
+        if name in self._rules.naming:
+            self._keep_naming(name, (_literal(cast["arg"]),), cast["typeName"])
+
+    def _keep_naming(self, name: str, arguments: tuple[str | None, ...] | None, type_: Node) -> None:
+        if id(type_) not in self._naming:
+            self._naming.add(id(type_))
+            self._formed.append(FunctionCall(name, None, type_.get("location"), "syntax", arguments))
+
+    def collation(self, node: Node, key: str) -> None:
+        """Keep the name of a collation."""
+        self._others.setdefault(_named(node[key]), node.get("location"))
 
     def column(self, node: Node, key: str) -> None:
         """Keep a.b: where a has no column b, b is called as a function of a."""
@@ -275,7 +306,10 @@ class Walk:
 
     def type(self, node: Node, key: str) -> None:
         """Keep the name of a type."""
-        self._types.setdefault(_named(node[key]["names"]), node[key].get("location"))
+        named = _named(node[key]["names"])
+        self._types.setdefault(named, node[key].get("location"))
+        if named[0] in self._rules.naming:
+            self._keep_naming(named[0], None, node[key])
 
     def table_function(self, node: Node, key: str) -> None:
         """Keep in mind that a name in FROM may be a value of any type."""
@@ -356,6 +390,8 @@ _STEPS: dict[str, _Step | None] = {
     "JoinExpr": Walk.join,
     "SubLink": Walk.membership,
     "typeName": Walk.type,
+    "TypeCast": Walk.cast,
+    "collname": Walk.collation,
     "RangeFunction": Walk.table_function,
     "operName": Walk.using,
     "useOp": Walk.using,

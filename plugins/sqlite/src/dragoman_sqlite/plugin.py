@@ -54,6 +54,7 @@ class SQLitePlugin(DialectPlugin):
         reserved=RESERVED,
         implicit_columns=frozenset({"rowid", "oid", "_rowid_"}),
         default_schema="main",
+        only_schema=True,
         rewrite=_rewrite,
         read=read,
     )

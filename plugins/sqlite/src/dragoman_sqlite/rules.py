@@ -38,6 +38,7 @@ RULES = Rules(
         # `PRAGMA name = value` and `PRAGMA name(value)` are the same to SQLite; for these PRAGMAs both only read.
         _pattern(rf"pragma\s+{_SCHEMA}(?:{_NAMED_PRAGMA})\s*(?:\(\s*{_ARGUMENT}\s*\)|=\s*{_ARGUMENT})"),
     ),
+    telling={name: () for name in TABLE_FUNCTIONS if name.startswith("pragma_")},
     prefixes=(_pattern(r"explain\s+(?:query\s+plan\s+)?(?=[^\s])"),),
     refused_relations=(
         # Any PRAGMA can be read as a table, and some act when they are read.

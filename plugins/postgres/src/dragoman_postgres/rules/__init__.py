@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
 from importlib.resources import files
 
 from dragoman import Form, Rules
 
-from dragoman_postgres.rules.policy import patterns, read_policy
+from dragoman_postgres.rules.policy import fits, patterns, read_policy
 
 MAJORS = (13, 14, 15, 16, 17, 18)
 """The majors with a list of their own; every server is judged by all of them: what it lacks cannot be called there."""
@@ -29,7 +29,9 @@ class Allowed:
     `functions`: by plain name, types written as functions too. `qualified`: by dotted name. `extension_functions` and
     `extension_operators`: without schema, or with a usual one. `refused`: functions with one argument that (value).name
     must not call. `relations`: the system's, dotted. `secret`: fits dotted names. `sampling`: those of `relations` that
-    show values in the columns `sampled`. `settings`: of SHOW. `mixing`: functions and
+    show values in the columns `sampled`. `settings`: of SHOW. `telling`: patterns of functions that tell of an object
+    by its name or number. `naming`: types whose values are names; of `unqualified` ones no schema is part. `searching`:
+    functions whose first argument may be the name of a text search configuration. `mixing`: functions and
     operators that give a literal the type of another argument, or make arrays and rows of it.
     """
 
@@ -45,6 +47,14 @@ class Allowed:
     sampled: frozenset[str]
     settings: frozenset[str]
     mixing: frozenset[str]
+    telling: frozenset[str]
+    naming: frozenset[str]
+    unqualified: frozenset[str]
+    searching: frozenset[str]
+
+    def is_telling(self, name: str) -> bool:
+        """Whether a function, by its plain name, tells of objects by name or number."""
+        return fits(name, self.telling)
 
     def is_secret(self, dotted: str) -> bool:
         """Whether a relation's dotted name is one that stays closed."""
@@ -74,6 +84,10 @@ def allowed() -> Allowed:
         sampled=frozenset(policy["sampling"]["columns"].split()),
         settings=frozenset(policy["settings"]["names"].split()),
         mixing=frozenset(policy["mixing"]["names"].split()),
+        telling=frozenset(patterns(policy["telling"])),
+        naming=frozenset(policy["naming"]["names"].split()),
+        unqualified=frozenset(policy["naming"]["unqualified"].split()),
+        searching=frozenset(policy["searching"]["names"].split()),
     )
 
 
@@ -95,7 +109,26 @@ def rules() -> Rules:
         refused_relations=(lists.secret,),
         system_schemas=frozenset({"pg_catalog", "information_schema"}),
         system_relations=lists.relations,
+        telling=_telling(lists),
     )
+
+
+# A name without a schema is looked for in the visible ones and the system's only.
+_OBJECT = re.compile(r"(?:pg_catalog\.)?[a-z_][a-z0-9_$]*")
+_CONFIGURATION = re.compile(rf"\*|{_OBJECT.pattern}")
+_OWN_TYPE = re.compile(r"[\w\s,()\[\]]+", re.ASCII)
+
+
+def _telling(lists: Allowed) -> Mapping[str, tuple[Form, ...]]:
+    """What tells of objects, and with which arguments it does not."""
+    anything = tuple((None,) * count for count in range(5))
+    forms: dict[str, tuple[Form, ...]] = {name: () for name in lists.functions if lists.is_telling(name)}
+    forms |= dict.fromkeys(lists.naming, ((_OBJECT,),)) | dict.fromkeys(lists.unqualified, ())
+    forms |= {name: (*anything[:2], *((_CONFIGURATION, *rest) for rest in anything[1:])) for name in lists.searching}
+    for name, free in (("ts_headline", 2), ("json_to_tsvector", 2), ("jsonb_to_tsvector", 2)):
+        forms[name] = (*forms[name], anything[free])
+    forms |= dict.fromkeys(("pg_input_is_valid", "pg_input_error_info"), ((None, _OWN_TYPE),))
+    return forms | {f"pg_catalog.{name}": form for name, form in forms.items()}
 
 
 def _anywhere(own: frozenset[str], extensions: frozenset[str]) -> frozenset[str]:

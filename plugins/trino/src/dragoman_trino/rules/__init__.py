@@ -50,6 +50,10 @@ def rules() -> Rules:
     lists = allowed()
     system = lists.system.pattern
     return Rules(
+        # It reads a table that its arguments name.
+        telling={"*.table_changes": ()},
+        telling_statements=(re.compile(r"show\s+(?:create|session|functions)\b.*", re.IGNORECASE | re.DOTALL),),
+        aspect="$",
         functions=lists.functions | {BUILTIN + name for name in lists.functions},
         table_function_patterns=(re.compile(f"(?:{re.escape(BUILTIN)})?(?:{lists.tables.pattern})"),),
         refused_relations=(

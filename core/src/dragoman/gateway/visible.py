@@ -1,0 +1,86 @@
+"""The gate of a database of which callers see a part: a statement reads and names that part and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dragoman.catalog import Catalog
+from dragoman.dialect import Dialect
+from dragoman.errors import TableNotFound, UnsafeSql
+from dragoman.gateway.failures import explained
+from dragoman.gateway.resolving import Resolver
+from dragoman.model import Database, Relation, Table
+from dragoman.reading import FunctionCall, Named, Reading
+from dragoman.sql import Statement
+from dragoman.validators import fits_form
+
+QUERIES = frozenset({"select", "values", "with", "from", "table"})
+_ASK = "Use list_tables, describe_table and search_catalog."
+
+
+class Visible:
+    """Refuses what leads outside. What it says depends on what a statement names, never on what is there."""
+
+    def __init__(self, dialect: Dialect, database: Database, catalog: Catalog, resolver: Resolver) -> None:
+        self._dialect = dialect
+        self._catalog = catalog
+        self._places = catalog.places
+        self._resolver = resolver
+        self._functions = frozenset(name.lower() for name in database.allow_functions)
+        self._relations = frozenset(name.lower() for name in database.allow_relations)
+
+    async def check(self, statement: Statement, reading: Reading) -> None:
+        """Raise `TableNotFound` for a relation that is not visible, `UnsafeSql` for what would tell of one."""
+        self._check_kind(statement)
+        self._check_calls(reading.calls)
+        await self._catalog.snapshot()  # which schemas are the engine's own
+        self._check_names((*reading.types, *reading.others))
+        for written, table in (await self._resolver.named(reading.names)).items():
+            if not self._is_open(written, table) and not await self._is_aspect(written):
+                error = TableNotFound(f"There is no relation {written}.", identifier=written.name)
+                raise await explained(error, statement, self._catalog, self._nothing)
+
+    async def _nothing(self) -> tuple[Relation, ...]:
+        return ()
+
+    def _check_kind(self, statement: Statement) -> None:
+        first = next((token for token in statement.tokens if token.kind == "word"), None)
+        word = first.text.lower() if first else ""
+        if word == "explain":
+            raise UnsafeSql("A plan may tell of more than is shown here.", suggestion="Use explain_query.", offset=0)
+        text = statement.text.strip()
+        telling = any(pattern.fullmatch(text) for pattern in self._dialect.loaded_rules.telling_statements)
+        if telling or (self._places.hides and word not in QUERIES):
+            raise UnsafeSql("It would tell of more than is shown here.", suggestion=_ASK, offset=0)
+
+    def _check_calls(self, calls: Iterable[FunctionCall]) -> None:
+        telling = self._dialect.loaded_rules.telling
+        for call in calls:
+            forms = telling.get(call.dotted, telling.get(f"*.{call.name}"))
+            if forms is not None and call.dotted not in self._functions and not fits_form(call, forms):
+                raise UnsafeSql(
+                    f"{call.name} tells of objects by name or number, and only a part of them is shown here.",
+                    suggestion=f"{_ASK} Its operator can allow it with allow_functions.",
+                )
+
+    def _check_names(self, names: Iterable[Named]) -> None:
+        for name in names:
+            if name.schema is not None and not self._places.knows(name.schema):
+                raise UnsafeSql(
+                    f"Nothing of a schema {name.schema} is shown here.",
+                    suggestion="list_schemas tells which there are.",
+                )
+
+    def _is_open(self, written: Relation, table: Table | None) -> bool:
+        names = {str(written).lower()} | ({str(table.relation).lower()} if table else set())
+        if written.schema is None or self._places.is_engine(written.schema):
+            names.add(written.name.lower())
+        if names & self._relations:
+            return True
+        return table is not None and not (table.system and self._places.hides)
+
+    async def _is_aspect(self, written: Relation) -> bool:
+        """Whether it is a fact of a visible relation."""
+        name, mark, _ = written.name.partition(self._dialect.loaded_rules.aspect or "\0")
+        whole = Relation(name, written.schema, written.catalog)
+        return bool(mark) and self._is_open(whole, (await self._resolver.named((whole,)))[whole])
