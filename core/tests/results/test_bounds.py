@@ -131,3 +131,46 @@ async def test_limits_never_lie(rows: list[Any], cuts: list[int], limits: tuple[
         assert found.rows_json == b"[" + b",".join(texts[:kept]) + b"]"
         assert len(found.rows_json) <= max_bytes
         assert (found.truncated is None) == (kept == len(rows))
+
+
+@pytest.mark.parametrize("count", [1, 30])
+async def test_a_row_that_is_announced_as_too_large_cuts_where_it_stands(count: int):
+    async def batches():
+        yield ROWS[:2]
+        yield Encoded(b"", 0, oversized=True)
+
+    found = await collect(RowStream(COLUMNS, batches()), Limits(max_bytes=1000, max_rows=1 + count))
+    assert found.rows_json == minified(ROWS[:2])
+    assert found.truncated is not None
+    assert found.truncated.reason == ("rows" if count == 1 else "bytes")
+
+
+async def test_a_first_row_that_is_announced_as_too_large_is_an_error():
+    async def batches():
+        yield Encoded(b"", 0, oversized=True)
+
+    with pytest.raises(ResultTooLarge, match="first row"):
+        await collect(RowStream(COLUMNS, batches()), PLENTY)
+
+
+@pytest.mark.parametrize(
+    "column", [Column("n" * 20_000, "integer"), Column("n", "t" * 20_000), Column('"' * 9_000, "text")]
+)
+async def test_names_and_types_of_columns_are_bounded(column: Column):
+    few, many = RowStream([column], stream([]).batches), RowStream([column] * 20, stream([]).batches)
+    assert (await collect(few, PLENTY)).columns == (column,)
+    with pytest.raises(ResultTooLarge, match="names and types"):
+        await collect(many, PLENTY)
+    with pytest.raises(ResultTooLarge, match="names and types"):
+        await collect(few, Limits(max_bytes=10))
+
+
+async def test_types_that_come_with_the_rows_are_bounded():
+    columns = [Column("n", "any")]
+
+    async def batches():
+        yield [(1,)]
+        columns[:] = [Column("n", "t" * 200_000)]
+
+    with pytest.raises(ResultTooLarge, match="names and types"):
+        await collect(RowStream(columns, batches()), PLENTY)

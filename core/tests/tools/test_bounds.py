@@ -1,6 +1,9 @@
 """No answer is longer than `max_bytes`, and what is left out is counted exactly."""
 
 import pytest
+from dragoman import Plan
+from dragoman.tools.answer import size
+from dragoman.tools.querying import _plan_facts
 
 TABLES = 400
 WIDE = 300
@@ -73,3 +76,11 @@ async def test_a_plan_that_is_cut_says_so(big, ask):
     answer = await ask(big, "explain_query", sql=CALLS[-1][1]["sql"])
     assert answer["plan"].endswith("...")
     assert "cut" in answer["notices"][-1]
+
+
+@pytest.mark.parametrize("plan", ["x" * 1000, ["x" * 1000]])
+def test_a_plan_with_more_warnings_than_fit_is_bounded(plan):
+    told = Plan(plan=plan, warnings=("a warning of some length",) * 1000, notices=("a notice",) * 1000)
+    facts = _plan_facts(told, 3000)
+    assert size(facts) <= 3000
+    assert facts["warnings"][-1].endswith("more.")

@@ -21,6 +21,8 @@ from dragoman.sqlalchemy.session import GRACE, Session, session
 T = TypeVar("T")
 BATCH_ROWS: Final = 500
 FIRST_BATCH_ROWS: Final = 32  # rows may be large: the core stops at its byte limit after these
+BATCH_BYTES: Final = 256 * 1024
+"""About as much is read at once, by the width of the rows before; what one row may take is the driver's to bound."""
 
 
 class SQLAlchemyExecutor(Executor):
@@ -141,7 +143,7 @@ class SQLAlchemyExecutor(Executor):
                 yield rows
             if len(rows) < size:
                 return
-            size = BATCH_ROWS
+            size = min(max(BATCH_BYTES * len(rows) // (_octets(rows) or 1), 1), BATCH_ROWS)
 
 
 async def _leave(connection: Any) -> None:
@@ -154,6 +156,11 @@ def _send(statement: str, connection: sqlalchemy.Connection) -> None:
 
 def _more(result: sqlalchemy.CursorResult[Any], size: int, connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:
     return _rows(result.fetchmany(size))
+
+
+def _octets(rows: Sequence[Sequence[Any]]) -> int:
+    """The length of the texts and binaries in some rows."""
+    return sum(len(value) for row in rows for value in row if isinstance(value, str | bytes))
 
 
 def _rows(rows: Sequence[sqlalchemy.Row[Any]]) -> list[tuple[Any, ...]]:

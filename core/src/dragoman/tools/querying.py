@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dragoman.errors import ResultTooLarge
@@ -66,9 +67,9 @@ def _plan_facts(plan: Plan, max_bytes: int) -> dict[str, Any]:
         "estimated_rows": plan.estimated_rows,
         "actual_time_ms": plan.actual_time_ms,
     }
-    facts: dict[str, Any] = {"format": plan.format, "warnings": list(plan.warnings)}
+    facts: dict[str, Any] = {"format": plan.format, "warnings": _first(plan.warnings, max_bytes // 4)}
     facts |= {key: value for key, value in numbers.items() if value is not None}
-    notices = list(plan.notices)
+    notices = _first(plan.notices, max_bytes // 4)
     if plan.sql is not None:
         facts["sql"] = plan.sql
     room = max_bytes - size(facts) - size(notices) - ENVELOPE
@@ -78,6 +79,15 @@ def _plan_facts(plan: Plan, max_bytes: int) -> dict[str, Any]:
     return {"plan": shown, **facts, **({"notices": notices} if notices else {})}
 
 
+def _first(texts: Sequence[str], room: int) -> list[str]:
+    """Return the texts that fit, and how many more there are."""
+    shown = list(texts)
+    while shown and size(shown) > room:
+        shown = shown[: len(shown) * 9 // 10]
+    left = len(texts) - len(shown)
+    return [*shown, f"{left} more."] if left else shown
+
+
 def _bounded(plan: Any, room: int) -> tuple[Any, bool]:
     """Return the plan, or as much of a text as fits. Raises `ResultTooLarge` for JSON, which cannot be cut."""
     if size(plan) <= room:
@@ -85,6 +95,6 @@ def _bounded(plan: Any, room: int) -> tuple[Any, bool]:
     if not isinstance(plan, str):
         raise ResultTooLarge("The plan is too large as JSON.", suggestion='Ask for format "text".')
     text = plan.encode()[: max(room - len(CUT), 0)].decode(errors="ignore")
-    while size(text) > room:
+    while text and size(text) > room:
         text = text[: len(text) * 9 // 10]
     return text + CUT, True

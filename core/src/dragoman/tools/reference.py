@@ -20,8 +20,10 @@ Every argument has a bound: a text of 1,000 characters, a `name_pattern` of 250,
 all `params` together of 10,000 values and 1,000,000 characters, 32 levels deep, a number of 1,000 digits.
 
 Answers are JSON objects, the same as text and as structured content, bounded by the database's `max_bytes`: a result's
-rows, or the whole answer of any other tool. What did not fit is counted in `omitted`, with a `hint`. What a caller
-should know stands in `notices`. An error is `{"error": {"code", "message", "suggestion", "context"}, "tool_name"}`.
+rows, or the whole answer of any other tool. Names and types of a result's columns have as many bytes of their own,
+16 kB at least; more of them is `RESULT_TOO_LARGE`. What did not fit is counted in `omitted`, with a `hint`. What a
+caller should know stands in `notices`. An error is
+`{"error": {"code", "message", "suggestion", "context"}, "tool_name"}`.
 
 | profile | tools |
 |---|---|

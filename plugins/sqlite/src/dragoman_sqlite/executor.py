@@ -28,7 +28,7 @@ from dragoman import (
 from dragoman_sqlite.doctor import examine
 from dragoman_sqlite.frames import Columns, Failed, Report, Rows, Run, Setup, Told
 from dragoman_sqlite.options import Options
-from dragoman_sqlite.pool import NoWorker, Pool, Worker, WorkerDied
+from dragoman_sqlite.pool import NoWorker, Pool, TooLong, Worker, WorkerDied
 from dragoman_sqlite.values import storable
 
 MEBIBYTE = 1024 * 1024
@@ -63,8 +63,8 @@ class SQLiteExecutor(Executor):
         """Rows as they come; types that are only seen in them come just before."""
         while not worker.idle:
             match await self._next(worker):
-                case Rows(json, count, notices):
-                    yield Encoded(json, count, notices)
+                case Rows(json, count, notices, oversized):
+                    yield Encoded(json, count, notices, oversized)
                 case Columns() as seen:
                     columns[:] = _columns(seen)
                 case _:
@@ -120,6 +120,8 @@ class SQLiteExecutor(Executor):
             report = await worker.next()
         except WorkerDied:
             raise _died(worker) from None
+        except TooLong:
+            raise ResultTooLarge("The answer is far larger than it may be; it was not read.") from None
         if isinstance(report, Failed):
             raise self._error(report)
         return report

@@ -41,11 +41,12 @@ class Columns(msgspec.Struct, tag=True, frozen=True):
 
 
 class Rows(msgspec.Struct, tag=True, frozen=True):
-    """Some rows in their final form."""
+    """Some rows in their final form; `oversized`: after them one is left out that alone is beyond `max_bytes`."""
 
     json: bytes
     count: int
     notices: tuple[str, ...]
+    oversized: bool = False
 
 
 class Told(msgspec.Struct, tag=True, frozen=True):
@@ -75,6 +76,7 @@ Order = Setup | Run | Cancel
 Report = Columns | Rows | Told | Failed | Done
 
 HEADER = 4
+_OVERHEAD = 1024 * 1024
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -82,3 +84,8 @@ def pack(message: Order | Report) -> bytes:
     """Return the bytes of one message, its header included."""
     body = _encoder.encode(message)
     return len(body).to_bytes(HEADER, "big") + body
+
+
+def most_bytes(order: Order) -> int:
+    """Return how many bytes one report may take in answer to an order: what is longer is neither sent nor read."""
+    return (4 * order.max_bytes if isinstance(order, Run) else 0) + _OVERHEAD

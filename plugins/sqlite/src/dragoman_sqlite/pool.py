@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator
 import msgspec
 from dragoman import Busy
 
-from dragoman_sqlite.frames import HEADER, Cancel, Done, Order, Report, Run, Setup, pack
+from dragoman_sqlite.frames import HEADER, Cancel, Done, Order, Report, Run, Setup, most_bytes, pack
 
 GRACE = 0.25
 """Seconds an interrupted statement has to end before its process is killed."""
@@ -23,6 +23,10 @@ _decoder: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
 
 class WorkerDied(Exception):
     """The process ended in the middle of a statement."""
+
+
+class TooLong(Exception):
+    """The process says more than it may."""
 
 
 class NoWorker(Exception):
@@ -41,6 +45,7 @@ class Worker:
         self._hang_up = select.poll()
         self._hang_up.register(self._input.get_extra_info("pipe"), 0)
         self._expected: int | None = None
+        self._most = 0
         self.idle = True
         self.proven = False
 
@@ -69,15 +74,22 @@ class Worker:
 
     def send(self, order: Order) -> None:
         """Send an order; one to a process that has died is lost, and `next` tells."""
-        self.idle = self.idle and not isinstance(order, Run)
+        if isinstance(order, Run):
+            self.idle = False
+            self._most = most_bytes(order)
         self._input.write(pack(order))
 
     async def next(self) -> Report:
-        """Return what the worker says next of its statement; `Done` when it has ended. Raises `WorkerDied`."""
+        """Return what the worker says next of its statement; `Done` when it has ended.
+
+        Raises `WorkerDied`, and `TooLong` for what is not read.
+        """
         try:
             if self._expected is None:
                 # Kept, so that a cancelled read of the body is taken up where it was left.
                 self._expected = int.from_bytes(await self._output.readexactly(HEADER), "big")
+            if self._expected > self._most:
+                raise TooLong
             body = await self._output.readexactly(self._expected)
         except (asyncio.IncompleteReadError, ConnectionError):
             raise WorkerDied from None
@@ -96,7 +108,7 @@ class Worker:
             async with asyncio.timeout(GRACE):
                 while not self.idle:
                     await self.next()
-        except (TimeoutError, WorkerDied):
+        except (TimeoutError, WorkerDied, TooLong):
             await self.kill()
 
     async def kill(self) -> None:

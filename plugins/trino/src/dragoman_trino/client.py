@@ -12,7 +12,7 @@ from dragoman import Busy, Database, QueryTimeout
 
 from dragoman_trino.connecting import Connector
 from dragoman_trino.failures import translated
-from dragoman_trino.protocol import Exchange, Page, ServerError
+from dragoman_trino.protocol import Exchange, Page, ServerError, TooMuch
 from dragoman_trino.workers import Workers
 
 T = TypeVar("T")
@@ -23,6 +23,8 @@ LATE: Final = 1.0
 """Seconds the server has to enforce the deadline, which it looks at once a second, before we do."""
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Of one answer to a statement of ours."""
+MOST_IN_ALL: Final = 512 * 1024 * 1024
+"""Bytes of all its answers."""
 CATALOG_STATEMENTS: Final = 4
 """Of ours at once: many catalogs may be read, of which some do not answer."""
 
@@ -85,16 +87,17 @@ class Running:
         self._exchange = _exchange(self._connector, self._sent)
         return self._exchange.page()
 
-    async def end(self) -> None:
-        """End it in the server unless it has ended there, within `GRACE` seconds."""
+    async def end(self) -> set[asyncio.Future[Any]]:
+        """End it in the server unless it has ended there; return what has not come to its end in `GRACE` seconds."""
         if self._exchange.over and (self._asked is None or self._asked.done()):
-            return
+            return set()
         jobs: set[asyncio.Future[Any]] = {self._workers.start(self._exchange.cancel)}
         if self._asked is not None:
             jobs.add(self._asked)
-        await asyncio.wait(jobs, timeout=GRACE)
+        _, left = await asyncio.wait(jobs, timeout=GRACE)
         for job in jobs:
             job.add_done_callback(_seen)
+        return left
 
 
 def _exchange(connector: Connector, sent: Sent) -> Exchange:
@@ -109,6 +112,13 @@ def _exchange(connector: Connector, sent: Sent) -> Exchange:
 
 def _rows(page: Page) -> list[list[Any]]:
     return page.rows()
+
+
+def _sized(page: Page) -> tuple[list[list[Any]], int]:
+    """All rows of an answer, and their bytes."""
+    if page.cut:
+        raise TooMuch(page.size)
+    return page.rows(), page.size
 
 
 def _seen(job: asyncio.Future[Any]) -> None:
@@ -126,6 +136,7 @@ class Client:
         self._free = asyncio.Semaphore(size)
         self._workers = Workers()
         self._ending: set[asyncio.Task[None]] = set()
+        self._held = self._kept = 0
         self.connector = Connector(database)
 
     async def rows(self, sql: str, *, timeout: float = 30.0) -> list[list[Any]]:
@@ -139,9 +150,14 @@ class Client:
     async def all_rows(self, sent: Sent) -> list[list[Any]]:
         """Run a statement and return its rows, whoever waits for a place."""
         rows: list[list[Any]] = []
+        left = MOST_IN_ALL
         async with self.run(sent) as running:
-            while (more := await running.page(_rows)) is not None:
+            while (page := await running.page(_sized)) is not None:
+                more, size = page
                 rows += more
+                left -= size
+                if left < 0:
+                    raise TooMuch(MOST_IN_ALL)
         return rows
 
     async def headers(self, sql: str, timeout: float, headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -162,10 +178,20 @@ class Client:
                 f"{self._size} queries run on the database {self._name!r} already.",
                 suggestion="Try again in a moment, or run fewer queries at once.",
             ) from None
+        self._held += 1
         try:
             yield
         finally:
-            self._free.release()
+            self._held -= 1
+            if self._kept:
+                self._kept -= 1
+            else:
+                self._free.release()
+
+    def _keep_place(self, until: set[asyncio.Future[Any]]) -> None:
+        """Have the next place that is given back stay occupied until some work is done."""
+        self._kept += 1
+        asyncio.gather(*until, return_exceptions=True).add_done_callback(lambda _: self._free.release())
 
     @asynccontextmanager
     async def run(self, sent: Sent) -> AsyncGenerator[Running]:
@@ -174,7 +200,12 @@ class Client:
         try:
             yield running
         finally:
-            await self.finish(running.end())
+            await self.finish(self._end(running))
+
+    async def _end(self, running: Running) -> None:
+        left = await running.end()
+        if left and self._held > self._kept:
+            self._keep_place(left)
 
     async def finish(self, work: Coroutine[Any, Any, None]) -> None:
         """Await what ends something, in a task of its own: a cancellation may strike at every await of ours."""

@@ -25,7 +25,7 @@ from dragoman import (
 )
 
 from dragoman_trino import parameters, plans
-from dragoman_trino.client import MOST_BYTES, Client, Sent
+from dragoman_trino.client import Client, Sent
 from dragoman_trino.failures import UnknownTransaction
 from dragoman_trino.reading import Reader
 from dragoman_trino.transactions import HEADER, Transactions
@@ -37,6 +37,8 @@ SLACK: Final = 4 * 1024 * 1024
 """Bytes of one answer that are read beyond what the caller may get; the server's answers are usually smaller."""
 MOST_ROWS: Final = 100_000
 """Of a plan."""
+MOST_OF_A_PLAN: Final = 8 * 1024 * 1024
+"""Bytes, unless an answer may be large."""
 _TAG = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) not in ',%"')
 
 
@@ -139,7 +141,8 @@ class TrinoExecutor(Executor):
 
         Inside the read-only transaction, as everything is. Values are JSON values.
         """
-        limits = Limits(max_rows=MOST_ROWS, max_bytes=MOST_BYTES, timeout=request.limits.timeout)
+        most = max(4 * request.limits.max_bytes, MOST_OF_A_PLAN)
+        limits = Limits(max_rows=MOST_ROWS, max_bytes=most, timeout=request.limits.timeout)
         around = replace(request, statement=statement, limits=limits)
         async with self._open(around, request.statement) as stream:
             return [row async for batch in stream.batches if isinstance(batch, Encoded) for row in batch.values]

@@ -107,6 +107,8 @@ _NAMES = (
 )
 # Of the packages that sign in: their messages may hold addresses and names.
 _SIGNING_IN = ("trino.", "requests_kerberos.", "requests_gssapi.", "gssapi.", "krb5.", "spnego.")
+MOST_WORDS = 2_000
+"""Characters that are looked at, and shown, of a message of the server's."""
 _POSITION = re.compile(r"line \d+:\d+: ")
 # A statement in a header that does not parse is refused before it is a query.
 _UNPREPARED = re.compile(r"Prepared-Statement header: line (\d+):(\d+): (.+)", re.DOTALL)
@@ -125,6 +127,11 @@ def translated(database: str, statement: str = "", about: str = "") -> Generator
     """
     try:
         yield
+    except RecursionError:
+        raise QueryError(
+            "A value, or its type, is nested too deeply to be read.",
+            suggestion="Select parts of it, or cast it to JSON and that to varchar.",
+        ) from None
     except ServerError as error:
         raise _server_error(error.error, database, statement, about) from None
     except Cancelled:
@@ -149,7 +156,7 @@ def _server_error(error: Mapping[str, Any], database: str, statement: str, about
     if name == "UNKNOWN_TRANSACTION":
         return UnknownTransaction(f"The server of the database {database!r} lost the query's transaction.")
     kind, suggestion = _NAMED.get(name) or _TYPED.get(source) or _TYPED["INTERNAL_ERROR"]
-    message = _POSITION.sub("", error.get("message") or name, count=1)
+    message = _POSITION.sub("", (error.get("message") or name)[:MOST_WORDS], count=1)
     location: Mapping[str, int] = error.get("errorLocation") or {}
     line, column = location.get("lineNumber", 0), location.get("columnNumber", 0)
     number = parameter_at(line, statement) if statement else None

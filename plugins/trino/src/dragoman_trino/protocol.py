@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from dragoman import ConnectionFailed
+from dragoman import ConnectionFailed, ResultTooLarge
 
 if TYPE_CHECKING:
     import requests
@@ -47,6 +48,16 @@ class HttpStatus(Exception):
 
 class Cancelled(Exception):
     """The exchange was ended by us."""
+
+
+class TooMuch(ResultTooLarge):
+    """An answer is longer than it may be, before its first row; it was not read."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"The server's answer takes more than {most} bytes beside its rows; it was not read.",
+            suggestion="Select fewer columns, and give them short names with AS.",
+        )
 
 
 class Answer(msgspec.Struct, rename="camel"):
@@ -115,6 +126,8 @@ class Exchange:
             head, data = _split(body) if cut else (body, None)
             answer = _decode(head)
             self._arrived(answer)
+            if cut and data is None:
+                raise TooMuch(self.most)
             if cut or answer.data or answer.columns is not None:
                 return Page(answer.columns, answer.data if data is None else data, cut)
         return None
@@ -145,10 +158,14 @@ class Exchange:
             uri, self._next, self._over = self._next, None, self._over or self._next is not None
         if uri is None or self._session is None:
             return
-        try:
-            self._session.delete(uri, timeout=(self.connect_timeout, _DELETE_TIMEOUT))
-        except requests.RequestException:
-            return  # nobody asks for its rows any more: after a while the server ends it by itself
+        for attempt in range(1, ATTEMPTS):
+            try:
+                self._session.delete(uri, timeout=(self.connect_timeout, _DELETE_TIMEOUT))
+            except requests.RequestException:
+                time.sleep(0.1 * 2**attempt)  # in a thread of its own
+            else:
+                return
+        # Nobody asks for its rows any more: after a while the server ends it by itself.
 
     def _post(self) -> requests.Response:
         self._session = self._session or self.connect()
@@ -208,13 +225,21 @@ def _read(response: requests.Response, most: int) -> tuple[bytes, bool]:
 _decode = msgspec.json.Decoder(Answer).decode
 _decode_rows = msgspec.json.Decoder(Rows).decode
 _DATA: Final = b'"data":['
+# What may be long, in the order in which the server sends it.
+_LONG: Final = (b'"columns":[', b'"stats":{', b'"error":{', b'"warnings":[')
 
 
-def _split(body: bytes) -> tuple[bytes, bytes]:
-    """Return an answer whose end is missing as an answer without rows, and what there is of its rows."""
+def _split(body: bytes) -> tuple[bytes, bytes | None]:
+    """Return an answer whose end is missing as an answer without rows, and what there is of its rows.
+
+    None: it ends before them, in what is left out then: names of columns, statistics, an error.
+    """
     # The quotes inside a name or a value are escaped, so nothing but the key itself looks like this.
-    before, _, rows = body.partition(_DATA)
-    return before + b'"data":[]}', rows
+    before, found, rows = body.partition(_DATA)
+    if found:
+        return before + b'"data":[]}', rows
+    end = min((place for key in _LONG if (place := body.find(key)) > 0), default=0)
+    return (body[:end].rstrip(b",") + b"}" if end else b"{}"), None
 
 
 def _whole_rows(text: str, *, pairs: bool) -> Iterator[list[Any]]:

@@ -6,6 +6,7 @@ orders, the main thread runs statements; when standard input ends, so does the p
 
 from __future__ import annotations
 
+import functools
 import os
 import queue
 import resource
@@ -17,10 +18,16 @@ from typing import BinaryIO
 
 import msgspec
 
-from dragoman_sqlite.frames import HEADER, Cancel, Done, Order, Report, Run, Setup, pack
+from dragoman_sqlite.frames import HEADER, Cancel, Done, Failed, Order, Report, Run, Setup, most_bytes, pack
 from dragoman_sqlite.worker.session import Session
 
 FLUSH_AT = 64 * 1024
+_ANY = 1 << 32
+_TOO_LONG = Failed(
+    "ResultTooLarge",
+    "The answer's columns, or its plan, take far more bytes than an answer may.",
+    "Select fewer columns, and give them short names with AS.",
+)
 HEADROOM = 64 * 1024 * 1024
 """Address space, in bytes, that a process needs beside what statements take: threads' stacks, loaded libraries."""
 
@@ -32,9 +39,10 @@ class Pipe:
         self._stream = stream
         self._pending = bytearray()
 
-    def send(self, message: Report) -> None:
-        """Send soon: at once when much is pending or the statement is done."""
-        self._pending += pack(message)
+    def send(self, message: Report, most: int = _ANY) -> None:
+        """Send soon: at once when much is pending or the statement is done. What is longer than `most` is a failure."""
+        packed = pack(message)
+        self._pending += packed if len(packed) - HEADER <= most else pack(_TOO_LONG)
         if len(self._pending) >= FLUSH_AT or isinstance(message, Done):
             self._stream.write(self._pending)
             self._stream.flush()
@@ -53,7 +61,8 @@ def main() -> None:
     threading.Thread(target=_listen, args=(session, orders.put), daemon=True).start()
     pipe = Pipe(sys.stdout.buffer)
     while True:
-        session.run(orders.get(), pipe.send)
+        order = orders.get()
+        session.run(order, functools.partial(pipe.send, most=most_bytes(order)))
         pipe.send(Done())
 
 

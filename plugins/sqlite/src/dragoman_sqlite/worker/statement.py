@@ -90,15 +90,16 @@ class Sender:
         self._waiting: list[Encoded] = []
         self._waiting_bytes = 0
         self._bytes = 0
+        self._full = False
         self.seen = 0
 
     def send_all(self, rows: Iterator[Any]) -> None:
         """Send rows until they or the limits end."""
         while chunk := list(itertools.islice(rows, self._chunk())):
             self._encode(chunk)
-            if self._waiting_bytes >= BATCH_BYTES or self._bytes > self._order.max_bytes:
+            if self._waiting_bytes >= BATCH_BYTES or self._full:
                 self._flush()
-            if self.seen > self._order.max_rows or self._bytes > self._order.max_bytes:
+            if self.seen > self._order.max_rows or self._full:
                 break
         self._flush()
 
@@ -111,17 +112,37 @@ class Sender:
         for at, seen in self._classes.items():
             seen.update(map(type, [row[at] for row in chunk]))
         encoded = encode(self._columns, chunk)
+        if self._bytes + len(encoded.json) > self._order.max_bytes:
+            encoded = self._up_to_the_limit(chunk)
         self._waiting.append(encoded)
         self._waiting_bytes += len(encoded.json)
         self._bytes += len(encoded.json)
-        self.seen += len(chunk)
+        self.seen += encoded.count
+
+    def _up_to_the_limit(self, chunk: list[Any]) -> Encoded:
+        """The rows up to the one that goes beyond the limit; one that does so by itself is announced, and not sent."""
+        most, taken = self._order.max_bytes, self._bytes
+        fitting: list[Encoded] = []
+        oversized = False
+        for row in chunk:
+            one = encode(self._columns, [row])
+            oversized = len(one.json) > most
+            if not oversized:
+                fitting.append(one)
+                taken += len(one.json)
+            if oversized or taken > most:
+                break
+        notices = dict.fromkeys(notice for one in fitting for notice in one.notices)
+        self._full = oversized or taken > most
+        return Encoded(b",".join(one.json for one in fitting), len(fitting), tuple(notices), oversized)
 
     def _flush(self) -> None:
         if self._waiting:
             notices = dict.fromkeys(notice for encoded in self._waiting for notice in encoded.notices)
             self._tell_types()
-            text = b",".join(encoded.json for encoded in self._waiting)
-            self._send(Rows(text, sum(encoded.count for encoded in self._waiting), tuple(notices)))
+            text = b",".join(encoded.json for encoded in self._waiting if encoded.count)
+            count = sum(encoded.count for encoded in self._waiting)
+            self._send(Rows(text, count, tuple(notices), self._waiting[-1].oversized))
         self._waiting, self._waiting_bytes = [], 0
 
     def _tell_types(self) -> None:
