@@ -120,6 +120,12 @@ class ReadOnly(Validator):
                 suggestion="Rename the column in a subquery: SELECT x AS other_name.",
                 offset=call.offset,
             )
+        if call.dotted in self._rules.forms:
+            return UnsafeSql(
+                f"The function {call.dotted} is harmless with some arguments only, and not with these.",
+                suggestion="Write plain literals for them. Its operator can allow it with allow_functions.",
+                offset=call.offset,
+            )
         kind = "table function" if call.kind == "table function" else "function"
         return UnsafeSql(
             f"The {kind} {call.dotted} is not on the list of functions known to be harmless.",

@@ -165,3 +165,23 @@ def test_an_operator_longer_than_any_name_is_refused_and_a_long_line_in_a_text_i
         check_text(plugin.dialect, "SELECT " + "+" * 64 + "1")
     check_text(plugin.dialect, f"SELECT '{'=' * 500}' -- {'-' * 500}")
     check_text(plugin.dialect, "SELECT " + "- " * 64 + "1")
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT btrim(name), trim(name), trim(BOTH 'x' FROM name), ltrim(name, 'xy'), rtrim(name, ' ') FROM t", ""),
+        ("SELECT translate(name, 'ab', other) FROM t", ""),
+        ("SELECT btrim(name, other) FROM t", "UNSAFE_SQL"),
+        ("SELECT trim(LEADING repeat('x', 9) FROM name) FROM t", "UNSAFE_SQL"),
+        (f"SELECT rtrim(name, '{'x' * 101}') FROM t", "UNSAFE_SQL"),
+        ("SELECT pg_catalog.translate(name, other, 'x') FROM t", "UNSAFE_SQL"),
+        ("""SELECT xpath('//a[@id="1"]/b[2]/text()', x), xpath_exists('/a/x:b/@c', x, ARRAY[ARRAY['x', 'y']])""", ""),
+        ("SELECT xpath('//*//*', x)", "UNSAFE_SQL"),
+        ("SELECT xpath('//b[count(//b) > 1]', x)", "UNSAFE_SQL"),
+        ("SELECT xpath('/a/descendant::b', x)", "UNSAFE_SQL"),
+        ("SELECT xpath(path, x) FROM t", "UNSAFE_SQL"),
+    ],
+)
+def test_functions_that_no_deadline_ends_pass_with_arguments_that_keep_them_short(sql: str, code: str):
+    assert verdict(sql) == code

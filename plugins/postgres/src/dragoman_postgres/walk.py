@@ -71,7 +71,10 @@ _WORDS = {
     "MergeStmt": "MERGE",
 }
 # Functions that may be harmless with just some arguments.
-FORMED = frozenset({"ts_rewrite", "current_setting", "pg_input_is_valid", "pg_input_error_info"})
+FORMED = frozenset(
+    "ts_rewrite current_setting pg_input_is_valid pg_input_error_info"
+    " btrim ltrim rtrim translate xpath xpath_exists".split()
+)
 ARRAY = "array[]"
 """Reads as a call where an array is made of values."""
 WHOLE_ROW = "row.*"

@@ -91,6 +91,13 @@ def allowed() -> Allowed:
     )
 
 
+# No deadline ends these functions: what they do for each character, or each node, must be little.
+_SHORT = re.compile(r".{0,100}", re.DOTALL)
+_PLAIN_PATH = re.compile(
+    r"(?=.{1,200}\Z)(?!.*//.*//)(?:[\w/.@*-]|:(?!:)|\[\d+\]|\[@[\w-]+(?:=['\"][^'\"]*['\"])?\]|(?:text|node)\(\))*"
+)
+
+
 def rules() -> Rules:
     """Return the lists as the core's rules."""
     lists = allowed()
@@ -100,9 +107,12 @@ def rules() -> Rules:
         "current_setting": ((setting,), (setting, None)),
         "pg_input_is_valid": ((None, _TYPE_TEXT),),
         "pg_input_error_info": ((None, _TYPE_TEXT),),
+        **dict.fromkeys(("btrim", "ltrim", "rtrim"), ((None,), (None, _SHORT))),
+        "translate": ((None, _SHORT, None),),
+        **dict.fromkeys(("xpath", "xpath_exists"), ((_PLAIN_PATH, None), (_PLAIN_PATH, None, None))),
     }
     return Rules(
-        functions=_anywhere(lists.functions, lists.extension_functions) | lists.qualified,
+        functions=_anywhere(lists.functions - forms.keys(), lists.extension_functions - forms.keys()) | lists.qualified,
         forms=forms | {f"pg_catalog.{name}": form for name, form in forms.items()},
         refused_attributes=lists.refused,
         operators=_anywhere(lists.operators, lists.extension_operators),
