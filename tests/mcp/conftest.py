@@ -6,7 +6,7 @@ import json
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import ModuleType
@@ -129,21 +129,29 @@ async def started(*command: str, **options: Any) -> AsyncIterator[Peer]:
         yield peer
 
 
+@pytest.fixture(scope="session", params=["hot", pytest.param("sdk", marks=pytest.mark.full)])
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
+    """How calls go: past the SDK, or everything through it. What a client sees is the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRAGOMAN_HOT_PATH", "on" if request.param == "hot" else "off")
+        yield request.param
+
+
 @pytest.fixture
-def run() -> Start:
+def run(way: str) -> Start:
     """Run a program as a server process: `async with run(*command) as peer`."""
     return started
 
 
 @pytest.fixture
-async def peer() -> AsyncIterator[Peer]:
+async def peer(way: str) -> AsyncIterator[Peer]:
     """The stand-in over stdio, before the handshake."""
     async with started(sys.executable, str(STANDIN)) as peer:
         yield peer
 
 
 @pytest.fixture(scope="module")
-async def steady(anyio_backend: str) -> AsyncIterator[Peer]:
+async def steady(anyio_backend: str, way: str) -> AsyncIterator[Peer]:
     """The stand-in over stdio, after the handshake, one for all tests of a module."""
     async with started(sys.executable, str(STANDIN)) as peer:
         await peer.handshake()
@@ -151,7 +159,7 @@ async def steady(anyio_backend: str) -> AsyncIterator[Peer]:
 
 
 @pytest.fixture(scope="session")
-def serve_standin() -> Callable[..., AbstractAsyncContextManager[tuple[Peer, str]]]:
+def serve_standin(way: str) -> Callable[..., AbstractAsyncContextManager[tuple[Peer, str]]]:
     """The stand-in over HTTP: `async with serve_standin(token, head=1) as (peer, url)`."""
 
     @asynccontextmanager

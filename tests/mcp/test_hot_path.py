@@ -597,7 +597,7 @@ early._Front._begin_loading = noted
 from dragoman.cli import main
 main(sys.argv[1:])
 """
-    async with run(sys.executable, "-c", program, "serve", shop) as peer:
+    async with run(sys.executable, "-c", program, "serve", shop, env={**os.environ, "DRAGOMAN_HOT_PATH": "on"}) as peer:
         opening = frame("initialize", INITIALIZE, 1) + b"\n" + frame("tools/list", None, 2)
         await peer.send(opening)
         assert [(await peer.receive())["id"] for _ in range(2)] == [1, 2]
