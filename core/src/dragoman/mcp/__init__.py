@@ -8,13 +8,11 @@ handshake is answered before it is imported (`early`). Whatever is not plainly o
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dragoman.config import Configuration
     from dragoman.mcp.early import Early
 
@@ -61,25 +59,15 @@ def _load() -> None:
     try:
         for module in _LOADED_BEHIND:
             importlib.import_module(module)
-        _loop_factory()
     finally:
         gc.enable()
         gc.freeze()
 
 
-def _loop_factory() -> Callable[[], Any] | None:
-    """Return what makes the faster event loop, where it is installed."""
-    if importlib.util.find_spec("uvloop") is None:
-        return None
-    factory: Callable[[], Any] = importlib.import_module("uvloop").new_event_loop
-    return factory
-
-
 def _run_in_loop(configuration: Configuration, early: Early | None, hot: bool) -> None:
     import asyncio
 
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(serve(configuration, early, hot=hot))
+    asyncio.run(serve(configuration, early, hot=hot))
 
 
 async def serve(configuration: Configuration, early: Early | None = None, *, hot: bool | None = None) -> None:
