@@ -57,10 +57,8 @@ async def test_the_catalog_is_read_from_the_system_s_relations(gateway: Gateway,
 
 
 async def test_callers_names_are_the_system_s(gateway: Gateway):
-    assert (await gateway.query(None, "SELECT count(*) > 100 FROM pg_class")).rows == [[True]]
-    assert (await gateway.query(None, "SELECT '1'::int4, 'x'::name FROM pg_type WHERE typname = 'int4'")).rows == [
-        [1, "x"]
-    ]
+    for query in ("SELECT relname FROM pg_class LIMIT 1", "SELECT '1'::integer::text, typname FROM pg_type LIMIT 1"):
+        assert all(isinstance(value, str) for value in (await gateway.query(None, query)).rows[0])
 
 
 async def test_queries_and_plans_of_ours_run_nobody_s_functions(gateway: Gateway):
