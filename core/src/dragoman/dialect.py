@@ -85,9 +85,7 @@ class Rules:
 
     `refused_relations`: patterns of dotted lower-case names: with the schema and, where there are catalogs, the catalog
     that a name without them means; a name without a schema also by itself. `system_schemas`: lower case; of what lies
-    in them only `system_relations`, dotted, are open. `foreign_tables`: the inspector tells tables that read other
-    servers or files (`foreign table`), which `allow_foreign_tables` opens; a dialect whose own validators see to that
-    leaves it out.
+    in them only `system_relations`, dotted, are open.
 
     Where callers see a part of the database only, what would tell of the rest is refused too. `telling`: functions that
     tell of an object by its name or number (`*.name`: in any schema), and casts to types whose values are such names;
@@ -108,7 +106,6 @@ class Rules:
     refused_relations: tuple[re.Pattern[str], ...] = ()
     system_schemas: frozenset[str] = frozenset()
     system_relations: frozenset[str] = frozenset()
-    foreign_tables: bool = False
     telling: Mapping[str, tuple[Form, ...]] = field(default_factory=_no_forms, hash=False)
     telling_statements: tuple[re.Pattern[str], ...] = ()
     aspect: str | None = None
@@ -140,12 +137,14 @@ class Dialect:
     that need quotes as names, lower case. `implicit_columns`: what relations have without listing it, such as `rowid`,
     lower case. `placeholder`: how agents write the first parameter. `search_path`: a name
     without a schema may mean one of several schemas, so that only the catalog tells where it lies. `only_schema`: there
-    is none but `default_schema`. `rules`: the
-    read-only policy, or a function that returns it, called once, when reading it takes time. `rewrite`: called with a
-    sqlglot tree translated to this dialect; returns the tree to run, or raises `Unsupported`. `read`: the dialect's own
-    grammar (`Capability.GRAMMAR`), called with one statement; returns what it names. It asks no database, depends on
-    nothing else and raises nothing: what cannot be read is a `Refusal`. A function of a module, since another process
-    may run it. Without it sqlglot reads.
+    is none but `default_schema`. `foreign_tables`: there are tables that read other servers or files, which the
+    inspector tells as `foreign table`; the core asks the catalog for them before a statement runs and refuses them
+    without `allow_foreign_tables`. False where there are none, or the dialect's own validators see to it. `rules`:
+    the read-only policy, or a function that returns it, called once, when reading it takes time. `rewrite`: called
+    with a sqlglot tree translated to this dialect; returns the tree to run, or raises `Unsupported`. `read`: the
+    dialect's own grammar (`Capability.GRAMMAR`), called with one statement; returns what it names. It asks no
+    database, depends on nothing else and raises nothing: what cannot be read is a `Refusal`. A function of a
+    module, since another process may run it. Without it sqlglot reads.
     """
 
     name: str
@@ -164,6 +163,7 @@ class Dialect:
     default_schema: str | None = None
     search_path: bool = False
     only_schema: bool = False
+    foreign_tables: bool = True
     rewrite: Callable[[Any], Any] | None = None
     read: Callable[[Statement], Reading] | None = None
 
@@ -370,8 +370,9 @@ class Call:
 class Validator(abc.ABC):
     """May refuse a statement before it runs. Silence is consent; any one validator refuses.
 
-    Verdicts are remembered by statement, database and catalog version; one that also depends on who asks sets
-    `depends_on_principal`, one that depends on anything else overrides `state`.
+    Verdicts are remembered by database, statement and whatever `check` looked at: the principal and the tool if it read
+    them of the call, the catalog's version if it resolved. One that knows who asks by other means sets
+    `depends_on_principal`; one that depends on anything else overrides `state`.
     """
 
     depends_on_principal: ClassVar[bool] = False

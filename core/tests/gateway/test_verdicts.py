@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from dragoman import (
@@ -20,19 +20,21 @@ from dragoman import (
 from dragoman.gateway import judge
 
 Check = Callable[[Statement, Call], Any]
+ValidatorT = TypeVar("ValidatorT", bound=Validator)
 
 
 class Noting(Validator):
-    """Notes what it is asked, and what it sees when it resolves."""
+    """Notes what it is asked, `looking_at` the tool or the principal, and what it sees when it resolves."""
 
-    def __init__(self, *, resolving: bool = False) -> None:
-        self.asked: list[tuple[str, str, str]] = []
+    def __init__(self, *looking_at: str, resolving: bool = False) -> None:
+        self.looking_at = looking_at
+        self.asked: list[tuple[str, ...]] = []
         self.seen: list[Resolution] = []
         self.resolving = resolving
         self.refused: set[tuple[Relation, str]] = set()
 
     async def check(self, statement: Statement, call: Call) -> None:
-        self.asked.append((statement.text, call.tool, call.principal.name))
+        self.asked.append((statement.text, *(str(getattr(call, name)) for name in self.looking_at)))
         if self.resolving:
             resolution = await call.resolve()
             self.seen.append(resolution)
@@ -44,7 +46,7 @@ class Personal(Noting):
     depends_on_principal = True
 
 
-def judged_by(gateway: Gateway, validator: Noting) -> Noting:
+def judged_by(gateway: Gateway, validator: ValidatorT) -> ValidatorT:
     """Have the gateway's only database judge with one validator more."""
     opened = gateway.database()
     opened.judge = judge.Judge(opened.dialect, opened.config, opened.catalog, [validator], opened.source)
@@ -56,22 +58,61 @@ async def test_the_same_text_is_judged_once(gateway: Gateway):
     for _ in range(3):
         await gateway.query("shop", "SELECT 1 AS one", principal=Principal("ada"))
     await gateway.query("shop", "SELECT 1 AS one", principal=Principal("grace"))
-    assert noting.asked == [("SELECT 1 AS one", "execute_query", "ada")]
-
-
-async def test_another_text_or_tool_is_judged_again(gateway: Gateway):
-    noting = judged_by(gateway, Noting())
-    await gateway.query("shop", "SELECT 1 AS one")
-    await gateway.query("shop", "SELECT 1 AS  one")
     await gateway.query("shop", "SELECT 1 AS one", tool="report")
-    assert [tool for _, tool, _ in noting.asked] == ["execute_query", "execute_query", "report"]
+    await gateway.query("shop", "SELECT 1 AS  one")
+    assert noting.asked == [("SELECT 1 AS one",), ("SELECT 1 AS  one",)]
 
 
-async def test_a_validator_that_looks_at_who_asks_is_asked_for_each(gateway: Gateway):
+ASKING = [("execute_query", "ada"), ("execute_query", "grace"), ("report", "ada"), ("report", "grace")]
+
+
+@pytest.mark.parametrize(
+    ("looking_at", "times"), [((), 1), (("tool",), 2), (("principal",), 2), (("tool", "principal"), 4)]
+)
+async def test_a_verdict_holds_for_whom_and_what_it_did_not_look_at(
+    gateway: Gateway, looking_at: tuple[str, ...], times: int
+):
+    noting = judged_by(gateway, Noting(*looking_at))
+    for _ in range(2):
+        for tool, name in ASKING:
+            await gateway.query("shop", "SELECT 1 AS one", tool=tool, principal=Principal(name))
+    assert len(noting.asked) == times
+    assert len(set(noting.asked)) == times
+
+
+async def test_a_validator_that_knows_who_asks_by_other_means_is_asked_for_each(gateway: Gateway):
     noting = judged_by(gateway, Personal())
     for name in ("ada", "grace", "ada"):
         await gateway.query("shop", "SELECT 1 AS one", principal=Principal(name))
-    assert [who for _, _, who in noting.asked] == ["ada", "grace"]
+    assert len(noting.asked) == 2
+
+
+class Choosy(Validator):
+    """Looks at who asks only for some statements, and refuses one of them."""
+
+    async def check(self, statement: Statement, call: Call) -> None:
+        if "secret" in statement.text and call.principal.name != "ada":
+            raise UnsafeSql("Not you.")
+
+
+async def test_what_is_allowed_to_one_is_not_to_another_whatever_was_judged_before(gateway: Gateway):
+    judged_by(gateway, Choosy())
+    for _ in range(2):
+        for name in ("ada", "grace"):
+            await gateway.query("shop", "SELECT 1 AS one", principal=Principal(name))
+        await gateway.query("shop", "SELECT 1 AS secret", principal=Principal("ada"))
+        with pytest.raises(UnsafeSql):
+            await gateway.query("shop", "SELECT 1 AS secret", principal=Principal("grace"))
+
+
+async def test_what_one_database_allows_is_not_allowed_in_another(shop: Database):
+    opened = replace(shop, name="opened", allow_functions=frozenset({"load_extension"}))
+    text = "SELECT load_extension('x')"
+    async with Gateway.open([shop, opened]) as gateway:
+        for _ in range(2):
+            assert await gateway.database("opened").judge.judge(text, "execute_query", Principal())
+            with pytest.raises(UnsafeSql):
+                await gateway.database("shop").judge.judge(text, "execute_query", Principal())
 
 
 class Changing(Noting):
@@ -148,4 +189,4 @@ async def test_what_is_judged_is_what_is_sent(install):
         for sql in ("SELECT /* a */ 1 ; -- end", "  SELECT\n1\n;  "):
             result = await gateway.query("x", sql)
             assert noting.asked[-1][0] == result.rows[0][1]
-        assert [text for text, _, _ in noting.asked] == ["SELECT         1", "  SELECT\n1"]
+        assert [text for (text,) in noting.asked] == ["SELECT         1", "  SELECT\n1"]

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from dragoman.catalog import Catalog
 from dragoman.dialect import Call, Dialect, Resolution, Validator
@@ -25,14 +26,31 @@ REMEMBERED = 1024
 LONGEST = 4096
 """Characters of a statement whose verdict is kept: what agents repeat is short, and so the memory is bounded."""
 
-_Key = tuple[str, str, str | None]
+_Key = tuple[str, str | None, Principal | None]
+_WATCHED = frozenset({"tool", "principal"})
+
+
+class _WatchedCall(Call):
+    """A call that notes what of it is read: verdicts depend on that and on nothing else of it."""
+
+    __slots__ = ("read",)
+    read: set[str]
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _WATCHED:
+            object.__getattribute__(self, "read").add(name)
+        return object.__getattribute__(self, name)
 
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What passed; `version`: of the catalog, when a validator looked into it; `states`: of those that have one."""
+    """What passed; `version`: of the catalog, when a validator looked into it; `states`: of those that have one.
+
+    `read`: what of the call the validators read.
+    """
 
     statement: Statement
+    read: frozenset[str]
     version: int | None
     states: tuple[object, ...]
 
@@ -55,7 +73,9 @@ class Judge:
         self._validators = validators
         self._source = source
         self._offload = offload or Offload()
-        self._personal = any(validator.depends_on_principal for validator in validators)
+        self._always = frozenset({"principal"} if any(each.depends_on_principal for each in validators) else ())
+        # What verdicts depended on so far, in every combination that came up: of four there are one or two.
+        self._dependences: set[frozenset[str]] = set()
         self._changing = [each for each in validators if type(each).state is not Validator.state]
         self._resolver = Resolver(dialect, database, catalog)
         self._narrowed = catalog.places.narrowed
@@ -65,17 +85,19 @@ class Judge:
 
     async def judge(self, sql: str, tool: str, principal: Principal) -> Statement:
         """Return the statement to send. Raises `InvalidSql`, `WriteDenied` or `UnsafeSql`."""
-        key = (sql, tool, principal.name if self._personal else None)
-        verdict = self._passed.get(key)
-        if verdict is not None and await self._holds(verdict):
-            self._passed.move_to_end(key)
-            return verdict.statement
+        for watched in tuple(self._dependences):
+            key = _key(watched, sql, tool, principal)
+            verdict = self._passed.get(key)
+            if verdict is not None and await self._holds(verdict):
+                self._passed.move_to_end(key)
+                return verdict.statement
         try:
             verdict = await self._checked(sql, tool, principal)
         except DragomanError as error:
             raise located(error, sql) from None
         if len(sql) <= LONGEST:
-            self._passed[key] = verdict
+            self._dependences.add(verdict.read)
+            self._passed[_key(verdict.read, sql, tool, principal)] = verdict
             if len(self._passed) > REMEMBERED:
                 self._passed.popitem(last=False)
         return verdict.statement
@@ -122,7 +144,7 @@ class Judge:
             await look()
             return await self._resolver.relations(reading)
 
-        call = Call(
+        call = _WatchedCall(
             principal=principal,
             tool=tool,
             database=self._database,
@@ -130,6 +152,7 @@ class Judge:
             relations=relations,
             reading=reading,
         )
+        object.__setattr__(call, "read", set(self._always))
         states: list[object] = []
         if self._narrowed:
             self._read_only.judge(statement, reading)
@@ -146,4 +169,8 @@ class Judge:
                 await validator.check(statement, call)
         # Another object, without the trees that judging has built.
         plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
-        return _Verdict(plain, version, tuple(states))
+        return _Verdict(plain, frozenset(call.read), version, tuple(states))
+
+
+def _key(read: frozenset[str], sql: str, tool: str, principal: Principal) -> _Key:
+    return sql, tool if "tool" in read else None, principal if "principal" in read else None

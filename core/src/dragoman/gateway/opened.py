@@ -5,22 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dragoman.catalog import Catalog, Places, placed
 from dragoman.cleanup import CLEANUP
-from dragoman.dialect import Dialect, Executor, Inspector
+from dragoman.dialect import Dialect, Executor, Inspector, Validator
 from dragoman.errors import ParameterError
 from dragoman.gateway.doctor import Watch, configured_openings, worst_first
 from dragoman.gateway.failures import Source
+from dragoman.gateway.foreign import ForeignTables
 from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
 from dragoman.gateway.judge import Judge
 from dragoman.gateway.offload import Offload
+from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
 from dragoman.gateway.turns import Turns
 from dragoman.model import Database, Finding, Limits
 from dragoman.plugins import Plugins
+from dragoman.plugins.owned import Parts
 from dragoman.validators import ReadOnly
 
 if TYPE_CHECKING:
@@ -59,11 +63,22 @@ class OpenDatabase:
         self.source = Source(plugins, self.config)
         self.inspector = GuardedInspector(parts.inspector, self.config, self.work, self.source)
         self.places = Places(self.config, self.dialect, hides=parts.hides)
-        self.catalog = Catalog(self.inspector, self.dialect, self.config, places=self.places)
-        validators = [ReadOnly(self.dialect, self.config), *parts.validators]
+        self.catalog = self._own_catalog = Catalog(self.inspector, self.dialect, self.config, places=self.places)
+        validators = [ReadOnly(self.dialect, self.config), *self._foreign(parts), *parts.validators]
         self.judge = Judge(self.dialect, self.config, self.catalog, validators, self.source, offload)
         self.watch = Watch(database.name, self.doctor)
         self.health = Health(self.inspector.version, self.watch.begin)
+
+    def _foreign(self, parts: Parts) -> Sequence[Validator]:
+        """The check for foreign tables, if there may be any to refuse, over the whole of the dialect's own catalog."""
+        if self.config.allow_foreign_tables or not self.dialect.foreign_tables:
+            return ()
+        everything = replace(self.config, schemas=())
+        if parts.inspector is not parts.own_inspector or everything != self.config:
+            inspector = GuardedInspector(parts.own_inspector, self.config, self.work, self.source)
+            self._own_catalog = Catalog(inspector, self.dialect, everything)
+        resolver = Resolver(self.dialect, everything, self._own_catalog)
+        return (ForeignTables(resolver, self._own_catalog, self.config),)
 
     async def status(self, wait: float = 0.0) -> Status:
         """Return whether it answers, as far as is known; with `wait`, ask it first, for at most so many seconds."""
@@ -135,7 +150,8 @@ class OpenDatabase:
     async def aclose(self) -> None:
         """End what runs and release everything; a part that fails or hangs does not keep the others open."""
         self.health.close()
-        for part in (self.watch, self.work, self.catalog, self.inspector, self.executor, *self._owned):
+        catalogs = dict.fromkeys((self.catalog, self._own_catalog))
+        for part in (self.watch, self.work, *catalogs, self.inspector, self.executor, *self._owned):
             try:
                 async with asyncio.timeout(CLEANUP):
                     await part.aclose()

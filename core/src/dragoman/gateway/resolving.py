@@ -15,6 +15,7 @@ from dragoman.sql import Statement
 from dragoman.validators import inner_query, read
 
 VIEWS = frozenset({"view", "materialized view"})
+FOREIGN = "foreign table"
 Columns = tuple[tuple[Relation, str], ...]
 _Tables = dict[Relation, Table | None]
 
@@ -51,6 +52,30 @@ class Resolver:
         dialect = self._dialect
         names = Names(same=dialect.same, implicit=dialect.implicit_columns, reserved=dialect.reserved)
         return touched_columns(statement, tables, names)
+
+    async def foreign(self, reading: Reading) -> tuple[Relation, ...]:
+        """What of the relations reaches a foreign table; a view counts when that cannot be told of it."""
+        if not any(table.type == FOREIGN for table in (await self._catalog.snapshot()).tables):
+            return ()
+        tables = await self._tables(reading.names)
+        return tuple([table.relation for table in tables.values() if table and await self._reaches(table)])
+
+    async def _reaches(self, table: Table, around: frozenset[Relation] = frozenset()) -> bool:
+        """Whether a table is foreign, or a view that reads one or may."""
+        from dragoman.sql.views import defining_query
+
+        if table.type != "view" or table.system or table.relation in around:
+            return table.type == FOREIGN
+        try:
+            query = defining_query(table.definition or "", self._dialect.sqlglot, self._dialect.lexicon)
+            reading = read(self._dialect, query)
+            inner = [await self._seen_from(table.relation, each) for each in reading.names]
+        except DragomanError:
+            return True
+        if reading.refusal or None in inner:
+            return True
+        around |= {table.relation}
+        return any([await self._reaches(each, around) for each in inner if each])
 
     # From names to what the catalog knows
 

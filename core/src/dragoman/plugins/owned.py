@@ -12,11 +12,14 @@ from dragoman.dialect import Executor, Inspector, Validator, WrappedExecutor, Wr
 class Parts:
     """`executor` and `inspector`: to be used, as the policies wrap them. `owned`: what is closed after them anyway.
 
+    `own_inspector`: the dialect's, for checks that no policy may take away.
+
     `validators`: the dialect's, then the policies'; both were given the dialect's own executor and inspector.
     """
 
     executor: Executor
     inspector: Inspector
+    own_inspector: Inspector
     validators: Sequence[Validator]
     owned: Sequence[Executor | Inspector]
 

@@ -177,12 +177,12 @@ class Plugins:
         inspector: Inspector = self._ask("inspector", Inspector, database=database, executor=executor)
         validators = self._validators(database, executor, inspector)
         if not self._enforced:
-            return Parts(executor, inspector, validators, ())
+            return Parts(executor, inspector, inspector, validators, ())
         owned = OwnedInspector(inspector), OwnedExecutor(executor)
         inspector, executor = owned
         for policy in self._enforced:
             inspector, executor = policy.inspector(inspector, database), policy.executor(executor, database)
-        return Parts(executor, inspector, validators, owned)
+        return Parts(executor, inspector, owned[0], validators, owned)
 
     def _validators(self, database: Database, executor: Executor, inspector: Inspector) -> list[Validator]:
         hook = "validators"

@@ -59,6 +59,7 @@ class PostgresPlugin(DialectPlugin):
         implicit_columns=frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}),
         default_schema="public",
         search_path=True,
+        foreign_tables=False,  # the gate asks the catalog for them, and for what reads them
         rewrite=_rewrite,
         read=read,
     )

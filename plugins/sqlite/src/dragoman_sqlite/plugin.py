@@ -55,6 +55,7 @@ class SQLitePlugin(DialectPlugin):
         implicit_columns=frozenset({"rowid", "oid", "_rowid_"}),
         default_schema="main",
         only_schema=True,
+        foreign_tables=False,
         rewrite=_rewrite,
         read=read,
     )

@@ -55,6 +55,7 @@ class TrinoPlugin(DialectPlugin):
         folding="insensitive",
         reserved=RESERVED,
         implicit_columns=frozenset({"$path", "$partition", "$bucket", "$file_size", "$file_modified_time", "$row_id"}),
+        foreign_tables=False,
         rewrite=_rewrite,
         read=read,
     )

@@ -1,0 +1,40 @@
+"""Tables that read other servers or files: refused, through views too, unless the configuration opens them."""
+
+from __future__ import annotations
+
+from dragoman.catalog import Catalog
+from dragoman.dialect import Call, Validator
+from dragoman.errors import DragomanError, UnsafeSql
+from dragoman.gateway.resolving import Resolver
+from dragoman.model import Database
+from dragoman.sql import Statement
+
+
+class ForeignTables(Validator):
+    """Asks `catalog`, which must be the dialect's own: what a policy hides is read all the same."""
+
+    def __init__(self, resolver: Resolver, catalog: Catalog, database: Database) -> None:
+        self._resolver = resolver
+        self._catalog = catalog
+        self._opened = frozenset(name.lower() for name in database.allow_relations)
+        self._asked = False
+
+    async def state(self) -> object:
+        """Return the version of the catalog, once it was asked; what cannot be told never stays the same."""
+        try:
+            return (await self._catalog.snapshot()).version if self._asked else None
+        except DragomanError:
+            return object()
+
+    async def check(self, statement: Statement, call: Call) -> None:
+        """Raise `UnsafeSql` for a query that reads a foreign table, or a view of which that cannot be told."""
+        if not call.reading.relations:
+            return
+        self._asked = True
+        for relation in await self._resolver.foreign(call.reading):
+            if str(relation).lower() not in self._opened:
+                raise UnsafeSql(
+                    f"Reading {relation} reaches a foreign table: another server, or a file.",
+                    suggestion="Query other tables. Its operator can allow it with allow_relations, or all foreign"
+                    " tables with allow_foreign_tables.",
+                )
