@@ -25,12 +25,9 @@ LONGER = frozenset(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is fast; `slow` and `full` are the same lane."""
+    """Mark what is fast."""
     for item in items:
-        marks = {mark.name for mark in item.iter_markers()}
-        if marks & {"full", "slow", "nightly"}:
-            item.add_marker("full" if "slow" in marks else "slow")
-        elif _is_fast(item):
+        if not {mark.name for mark in item.iter_markers()} & {"full", "nightly"} and _is_fast(item):
             item.add_marker("fast")
 
 

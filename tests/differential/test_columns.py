@@ -55,7 +55,7 @@ class Account:
 def runs(engine: Engine) -> pytest.MarkDecorator:
     """A short run over the same queries every time, and a long one over others."""
     short, long = RUNS[engine]
-    marks = (pytest.mark.slow, pytest.mark.timeout(3_000))
+    marks = (pytest.mark.nightly, pytest.mark.timeout(3_000))
     return pytest.mark.parametrize(
         "seeds",
         [

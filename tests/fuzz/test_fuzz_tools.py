@@ -305,13 +305,13 @@ def odd_calls(toolbox: Toolbox, database: str) -> Iterator[tuple[str, dict[str, 
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("database", ["shop", pytest.param("many", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("database", ["shop", pytest.param("many", marks=pytest.mark.nightly)])
 async def test_odd_arguments_are_answered_and_hold_nobody_up(toolbox, database):
     assert not await failures(toolbox, odd_calls(toolbox, database))
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("size", [500, pytest.param(16_000, marks=pytest.mark.slow), 64_000])
+@pytest.mark.parametrize("size", [500, pytest.param(16_000, marks=pytest.mark.nightly), 64_000])
 async def test_long_statements_are_answered_and_hold_nobody_up(toolbox, size):
     ways: list[dict[str, Any]] = [{}] if size > 16_000 else [{}, {"from_dialect": "mysql"}]
     calls = [("execute_query", {"database": "shop", "sql": sql, **way}) for sql in bombs(size) for way in ways]

@@ -78,11 +78,11 @@ async def garden(server: Server, database_name: str) -> AsyncGenerator[Garden]:
 def _parameters() -> Iterator[ParameterSet]:
     """Every object in every place takes minutes: by default each is met in a few."""
     for planting in PLANTINGS:
-        marks = [pytest.mark.slow] if planting.place in COMMON and planting.vehicle != "function" else []
+        marks = [pytest.mark.nightly] if planting.place in COMMON and planting.vehicle != "function" else []
         yield pytest.param(planting, id=str(planting), marks=marks)
 
 
-@pytest.mark.parametrize("planting", _parameters())
+@pytest.mark.parametrize("planting", list(_parameters()))
 async def test_what_was_planted_does_not_run(garden: Garden, planting: Planting):
     if not planting.since <= garden.major <= planting.until:
         pytest.skip(f"PostgreSQL {garden.major} has no such object")
