@@ -67,6 +67,7 @@ class Connections:
         self._free = asyncio.Semaphore(self._size)
         self._idle: list[Session] = []
         self._ending: dict[asyncio.Task[None], Connection | None] = {}
+        self._closing = False
 
     @contextlib.asynccontextmanager
     async def borrow(self) -> AsyncGenerator[Connection]:
@@ -213,7 +214,7 @@ class Connections:
             await self._keep(session)
 
     async def _keep(self, session: Session) -> None:
-        if session.spent:
+        if session.spent or self._closing:
             await session.connection.leave()
         else:
             session.used = time.monotonic()
@@ -221,6 +222,7 @@ class Connections:
 
     async def aclose(self) -> None:
         """Close every connection. What the server does not end within `GRACE` seconds is left to it."""
+        self._closing = True
         if self._ending:
             await asyncio.wait([*self._ending], timeout=GRACE)
         idle, self._idle = self._idle, []
