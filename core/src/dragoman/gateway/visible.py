@@ -72,7 +72,7 @@ class Visible:
                 )
 
     def _is_open(self, written: Relation, table: Table | None) -> bool:
-        names = {str(written).lower()} | ({str(table.relation).lower()} if table else set())
+        names = {str(relation).lower() for relation in (written, table and table.relation) if relation}
         if written.schema is None or self._places.is_engine(written.schema):
             names.add(written.name.lower())
         if names & self._relations:

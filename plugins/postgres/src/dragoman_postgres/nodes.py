@@ -109,8 +109,9 @@ def schemas_named(plan: Mapping[str, Any]) -> frozenset[str]:
     for node in _json_walk(plan):
         if "Relation Name" not in node and "Schema" in node:
             found.add(node["Schema"])
-        texts = (text for value in node.values() for text in (value if isinstance(value, list) else [value]))
-        for text in texts:
+        values: list[Any] = list(node.values())
+        lists: list[list[Any]] = [value for value in values if isinstance(value, list)]
+        for text in (*values, *(part for each in lists for part in each)):
             if isinstance(text, str):
                 found |= {_unquoted(next(filter(None, match.groups()))) for match in _QUALIFIED.finditer(text)}
     return frozenset(found)

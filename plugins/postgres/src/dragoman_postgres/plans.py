@@ -53,7 +53,9 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
         (plan,) = json.loads(lines[0])
         root, elapsed = from_json(plan["Plan"]), plan.get("Execution Time")
     # Only a verbose plan says in which schemas things are.
-    verbose = await _verbose(runner, request, needed=options.reads) if options.reads or sequential_scans(root) else {}
+    verbose: Mapping[str, Any] = {}
+    if options.reads or sequential_scans(root):
+        verbose = await _verbose(runner, request, needed=options.reads)
     return Plan(
         plan=plan,
         format=options.format,
