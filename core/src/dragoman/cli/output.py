@@ -24,8 +24,8 @@ def put(text: str, file: TextIO | None = None, end: str = "\n") -> None:
 
     A file or a pipe gets them as they are.
     """
-    file = file or sys.stdout
-    file.write((visible_lines(text) if file.isatty() else text) + end)
+    terminal = (file or sys.stdout).isatty()
+    print(visible_lines(text) if terminal else text, file=file, end=end)
 
 
 def text_of(value: Any) -> str:

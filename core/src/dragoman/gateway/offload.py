@@ -16,7 +16,7 @@ import struct
 import sys
 from collections.abc import AsyncGenerator, Callable
 from types import MappingProxyType
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar, cast
 
 from dragoman.errors import InvalidSql
 
@@ -118,7 +118,9 @@ def _kill(worker: asyncio.subprocess.Process) -> None:
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         """Views of mappings, which dialects hold, are sent too."""
-        return (MappingProxyType, (dict(value),)) if isinstance(value, MappingProxyType) else NotImplemented
+        if not isinstance(value, MappingProxyType):
+            return NotImplemented
+        return MappingProxyType, (dict(cast("MappingProxyType[Any, Any]", value)),)
 
 
 def _pickled(work: Any) -> bytes | None:
