@@ -71,19 +71,22 @@ class ReadOnly(Validator):
 
     def judge(self, statement: Statement, reading: Reading) -> None:
         """Judge what was read; raises `WriteDenied`, `UnsafeSql` or `InvalidSql`. No database is asked."""
-        refusal = reading.refusal
+        refusal = self._meant(statement, reading.refusal) if reading.refusal else None
         if refusal and refusal.kind != "invalid":
             raise refusal.error()
+        # Where the grammar cannot tell, a refused function is the better reason.
         self._check_calls(reading.calls)
         if self._rules.operators is not None:
             self._check_operators(reading.operators, self._rules.operators)
         self._check_relations(reading.relations)
         self._check_relations(reading.other_names)
         if refusal:
-            raise self._meant(statement, refusal).error()
+            raise refusal.error()
 
     def _meant(self, statement: Statement, refusal: Refusal) -> Refusal:
-        """Why a statement that cannot be read is refused: what was meant as a write, in whatever SQL, is told so."""
+        """Why a statement is refused: what cannot be read and was meant as a write, in whatever SQL, is told so."""
+        if refusal.kind != "invalid":
+            return refusal
         told = no_query(inner_query(statement, self._rules), self._dialect.reserved)
         return told if told and told.kind == "write" else refusal
 

@@ -55,7 +55,7 @@ CALLED_TABLES = [
 def test_a_table_that_is_called_is_a_relation_where_the_dialect_has_such(text: str, names: list[str]):
     one = statement(text, lexicon=replace(SQLITE, table_functions=frozenset({"json_each"})))
     assert sorted(map(str, one.relations()), key=str.lower) == names
-    assert {call.name for call in one.calls if call.offset in one.table_calls} == {names[-1].lower()}
+    assert {call.dotted for call in one.calls if call.offset in one.table_calls} == {names[-1].lower()}
     assert not statement(text).table_calls
 
 

@@ -16,7 +16,7 @@ import struct
 import sys
 from collections.abc import AsyncGenerator, Callable
 from types import MappingProxyType
-from typing import Any, BinaryIO, Final, TypeVar, cast
+from typing import Any, BinaryIO, Final, TypeVar
 
 from dragoman.errors import InvalidSql
 
@@ -115,12 +115,13 @@ def _kill(worker: asyncio.subprocess.Process) -> None:
         worker.kill()
 
 
+_VIEW: Any = MappingProxyType
+
+
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         """Views of mappings, which dialects hold, are sent too."""
-        if not isinstance(value, MappingProxyType):
-            return NotImplemented
-        return MappingProxyType, (dict(cast("MappingProxyType[Any, Any]", value)),)
+        return (MappingProxyType, (dict(value),)) if isinstance(value, _VIEW) else NotImplemented
 
 
 def _pickled(work: Any) -> bytes | None:

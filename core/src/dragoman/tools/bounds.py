@@ -59,6 +59,11 @@ def check_text(text: str) -> None:
     """Let pass a text of bearable length whose characters are all there. Raises `ParameterError`."""
     if len(text) > MAX_TEXT:
         raise _too_much()
+    check_characters(text)
+
+
+def check_characters(text: str) -> None:
+    """Let pass a text whose characters are all there. Raises `ParameterError`."""
     if text.isascii():
         return
     try:

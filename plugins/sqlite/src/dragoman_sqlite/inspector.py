@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,6 +41,8 @@ SELECT list.name, info.name, info.type, info."notnull", info.dflt_value, info.pk
 FROM sqlite_schema AS list JOIN pragma_table_xinfo(list.name) AS info
 WHERE list.type IN ('table', 'view') AND {which} ORDER BY list.name, info.cid
 """
+READERS = 2
+"""Questions that are answered at once."""
 STORED, COMPILED = "list.rootpage > 0", "list.rootpage = 0"
 """Tables that are stored can always be read; views and virtual tables are compiled for it, which may fail."""
 FOREIGN_KEYS = """
@@ -68,6 +71,7 @@ class SQLiteInspector(Inspector):
         self._database = database
         self._executor = executor
         self._path = file_of(database)
+        self._threads: ThreadPoolExecutor | None = None
 
     async def version(self) -> str:
         """Return the version of the SQLite that runs queries; reading the file's header proves it is a database."""
@@ -95,11 +99,19 @@ class SQLiteInspector(Inspector):
     async def _ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `question` finds out on a connection of its own, in a thread; a cancelled one is interrupted."""
         opened = _Opened(self._path, self._database.name)
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(READERS, f"dragoman-{self._database.name}")
         try:
-            return await asyncio.to_thread(opened.ask, question)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, opened.ask, question)
         except asyncio.CancelledError:
             opened.interrupt()
             raise
+
+    async def aclose(self) -> None:
+        """End the threads; what they read is awaited or was interrupted when its caller left."""
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown()
 
     async def _described_columns(self, name: str, facts: Facts) -> list[Any]:
         """What the workers' SQLite says, which is newer than Python's and has modules and functions Python's lacks."""
