@@ -109,6 +109,10 @@ WITH RECURSIVE member AS (
       WHERE (r.kind <> 'check' OR r.class <> 'pg_class'::regclass OR f.oid = ANY ($9::oid[]))
         AND p.refclassid = r.class AND p.refobjid = r.oid AND p.classid = 'pg_proc'::regclass
         AND (f.prokind = 'a' AND r.class <> 'pg_type'::regclass OR to_jsonb(f) ->> 'prosqlbody' IS NOT NULL)
+    -- A type's modifiers are read of any text that becomes its name: 'seen(5)'::regtype, a parameter.
+    UNION ALL SELECT 'all', 'pg_type'::regclass, t.oid FROM pg_type t
+      WHERE r.class = 'pg_proc'::regclass AND r.oid IN (t.typmodin::oid, t.typmodout::oid)
+        AND NOT EXISTS (SELECT FROM member m WHERE m.classid = r.class AND m.objid = r.oid)
     -- Trees that are executed.
     UNION ALL SELECT 'run', 'pg_rewrite'::regclass, d.objid FROM pg_depend d
       WHERE d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = 'pg_rewrite'::regclass
@@ -245,6 +249,10 @@ SELECT CASE WHEN b.oid IS NULL THEN 'function' ELSE 'bound_function' END AS kind
   FROM unsafe u LEFT JOIN bound b ON b.class = 'pg_proc'::regclass AND b.oid = u.oid WHERE reachable
 UNION SELECT 'function', nspname || '.' || proname, NULL, NULL FROM unsafe
 UNION SELECT 'single', proname, NULL, NULL FROM unsafe WHERE single AND reachable
+UNION SELECT unnest(ARRAY['single'] || CASE WHEN t.typtype = 'd' AND t.typcategory = 'C' THEN ARRAY['attribute'] END),
+    t.typname, NULL, NULL
+  FROM reach r JOIN pg_type t ON t.oid = r.oid JOIN pg_namespace n ON n.oid = t.typnamespace
+  WHERE r.class = 'pg_type'::regclass AND r.kind <> 'all' AND n.nspname = ANY ($3)
 UNION SELECT 'attribute', proname, NULL, NULL FROM unsafe u JOIN pg_type t ON t.oid = u.proargtypes[0]
   WHERE single AND reachable AND t.typtype IN ('c', 'p')
     AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = t.typrelid AND a.attname = proname)

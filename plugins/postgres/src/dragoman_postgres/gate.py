@@ -115,7 +115,7 @@ class PostgresGate(Validator):
                 _names(reading.operators) & made.operators(held),
                 "Write OPERATOR(pg_catalog.name) for the system's own.",
             ),
-            "function, called as a column,": (
+            "function or type, named like a column,": (
                 (fields & made.single) | (attributes & made.attribute),
                 "Name the columns of the table, or rename them in a subquery.",
             ),

@@ -26,12 +26,12 @@ class Userland:
     """What of a database may run its users' code, by what it is called.
 
     `function`: names of theirs, which may be overloads of the system's, plain where the search path reaches them, and
-    dotted. `single`: those of them that (value).name calls; `attribute`: those that row.name calls. `operator`:
-    likewise. `type`: a cast to them, or from them, runs such code. `bound_function`, `bound_operator`: those that only
-    values of certain types reach, by number; `binding` are the relations with such values, `binding_type` the types
-    that make them by a cast. `relation`: reading them runs code; as written, and as it is named in full. `checked`:
-    with columns whose values are checked by such code once a literal takes their type. `everything`: what any query
-    may reach.
+    dotted. `single`: those of them that (value).name calls, and types that it casts to; `attribute`: those that
+    row.name means. `operator`: as `function`. `type`: a cast to them, or from them, runs such code. `bound_function`,
+    `bound_operator`: those that only values of certain types reach, by number; `binding` are the relations with such
+    values, `binding_type` the types that make them by a cast. `relation`: reading them runs code; as written, and as
+    it is named in full. `checked`: with columns whose values are checked by such code once a literal takes their type.
+    `everything`: what any query may reach.
     """
 
     function: frozenset[str] = frozenset()

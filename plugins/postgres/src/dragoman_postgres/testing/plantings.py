@@ -116,6 +116,18 @@ _TWO = """CREATE FUNCTION planted.two(integer, integer) RETURNS integer LANGUAGE
 $$ BEGIN PERFORM planted.act(); RETURN $1; END $$;"""
 
 
+def _modified(language: str, body: str) -> str:
+    """Make a type whose modifiers a function of the users' reads; as the type must be there first, it is replaced."""
+    head = "CREATE OR REPLACE FUNCTION planted.modified(cstring[]) RETURNS integer IMMUTABLE STRICT"
+    return f"""CREATE TYPE planted.marked;
+CREATE FUNCTION planted.marked_in(cstring) RETURNS planted.marked LANGUAGE internal IMMUTABLE STRICT AS 'textin';
+CREATE FUNCTION planted.marked_out(planted.marked) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout';
+{head} LANGUAGE internal AS 'varchartypmodin';
+CREATE TYPE planted.marked (input = planted.marked_in, output = planted.marked_out, typmod_in = planted.modified,
+  like = text);
+{head} LANGUAGE {language} AS '{body}';"""
+
+
 def plantings() -> Iterator[Planting]:
     """Every kind of object in every place it can stand in, and what has one place only."""
     for vehicle, (script, expression) in _VEHICLES.items():
@@ -464,6 +476,34 @@ def _of_the_system() -> Iterator[Planting]:
         " $$ BEGIN PERFORM planted.act(); RETURN $1; END $$;",
         ("SELECT pg_catalog.lower(1)", "SELECT lower(id) FROM base"),
         undo="DROP FUNCTION pg_catalog.lower(integer)",
+    )
+    for language, body in (
+        ("plpgsql", "BEGIN PERFORM planted.act(); RETURN 5; END"),
+        ("sql", "SELECT planted.evil(5)"),
+    ):
+        yield Planting(
+            f"{language} function of a type's modifiers",
+            "a text that names the type",
+            _modified(language, body),
+            (
+                "SELECT 'planted.marked(5)'::regtype",
+                "SELECT to_regtype('planted.' || 'marked(5)')",
+                "SELECT to_regprocedure('lower(planted.marked(5))')",
+                'SELECT * FROM json_to_record(\'{"a": "planted.marked(5)"}\') AS r (a regtype)',
+            ),
+            everything=True,
+        )
+    yield Planting(
+        "domain",
+        "a field of what is no row",
+        f"{_DOMAIN} CREATE DOMAIN planted.whole AS planted.base CHECK (planted.wrong((VALUE).id));",
+        (
+            "SELECT (1).checked",
+            "SELECT (a).checked FROM (SELECT id AS a FROM base) AS s",
+            "SELECT n.checked FROM generate_series(1, 2) AS n",
+            "SELECT base.whole FROM base",
+            "SELECT (base).whole FROM base",
+        ),
     )
     yield Planting(
         "dangerous function of the system",
