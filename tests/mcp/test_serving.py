@@ -246,7 +246,7 @@ async def test_a_profile_says_which_tools_there_are(serve: Serve, profile: str, 
         assert missing["error"]["code"] == -32602
 
 
-@pytest.mark.parametrize(("profile", "shown", "whole"), [("minimal", 1150, 2500), ("standard", 3000, 6500)])
+@pytest.mark.parametrize(("profile", "shown", "whole"), [("minimal", 1250, 2600), ("standard", 3400, 7000)])
 async def test_the_list_of_tools_stays_small_on_the_wire(
     serve: Serve, tmp_path: Path, profile: str, shown: int, whole: int
 ) -> None:

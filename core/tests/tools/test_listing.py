@@ -8,7 +8,7 @@ from dragoman.tools import PROFILES, Toolbox
 from dragoman.tools.registry import MAX_NAMED
 
 ANNOTATIONS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
-BUDGETS = [("minimal", 1150, 2500), ("standard", 3000, 6500)]
+BUDGETS = [("minimal", 1250, 2600), ("standard", 3400, 7000)]
 
 
 def _toolbox(*names: str, **settings) -> Toolbox:
@@ -53,7 +53,7 @@ def test_instructions_name_the_databases_and_keep_their_budget():
 def test_the_schemas_list_the_databases():
     for tool in _toolbox("shop", "crm").tools:
         if tool.name != "list_databases":
-            assert tool.input_schema["properties"]["database"] == {"enum": ["shop", "crm"]}
+            assert tool.input_schema["properties"]["database"] == {"type": "string", "enum": ["shop", "crm"]}
             assert ("database" in tool.input_schema.get("required", ())) == (tool.name != "search_catalog")
 
 
@@ -90,3 +90,13 @@ def test_an_unknown_profile_or_tool_names_the_nearest(profile, near):
     with pytest.raises(ConfigurationError) as caught:
         _toolbox("shop", profile=profile)
     assert near in caught.value.suggestion
+
+
+def test_every_tool_has_a_description_and_every_argument_a_type():
+    """Some clients refuse a tool without; the Inspector's strict mode warns of it."""
+    for tool in _toolbox("shop", "crm", profile="full").tools:
+        assert len(tool.description.split()) > 2
+        for name, schema in tool.input_schema["properties"].items():
+            kinds = schema.get("anyOf", [schema])
+            assert all(isinstance(kind.get("type"), str) for kind in kinds), (tool.name, name)
+            assert all("items" in kind for kind in kinds if kind["type"] == "array"), (tool.name, name)

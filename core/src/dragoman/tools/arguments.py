@@ -17,7 +17,7 @@ _SCHEMAS: dict[TypeName, dict[str, Any]] = {
     "integer": {"type": "integer"},
     "boolean": {"type": "boolean"},
     "strings": {"type": "array", "items": {}},
-    "string or strings": {"type": ["string", "array"], "items": {}},
+    "string or strings": {"anyOf": [{"type": "string"}, {"type": "array", "items": {}}]},
     "values": {"type": "array", "items": {}},
 }
 _WORDS: dict[TypeName, str] = {
@@ -54,13 +54,13 @@ class Argument:
     def schema(self) -> dict[str, Any]:
         """The argument as JSON Schema, in as few bytes as models and clients need.
 
-        Text is what anyone sends without being told, so optional text has no type. Arrays have `items`, since some
-        clients refuse a tool without. Ranges are told when they are overstepped.
+        Every argument has a type and every array its `items`: some clients refuse a tool without, and one sent the
+        text 2024 as a number. Ranges are told when they are overstepped.
         """
         if self.choices:
             listed = {"enum": list(self.choices)}
-            return listed if self.type == "string" else {"type": "array", "items": listed}
-        return {} if self.type == "string" and not self.required else dict(_SCHEMAS[self.type])
+            return {"type": "string", **listed} if self.type == "string" else {"type": "array", "items": listed}
+        return dict(_SCHEMAS[self.type])
 
 
 def words_of(kind: TypeName) -> str:

@@ -58,7 +58,7 @@ class Spec:
         properties = {argument.name: argument.schema for argument in self.arguments}
         required = [argument.name for argument in self.arguments if argument.required]
         if self.reach != "none" and len(databases) != 1:
-            named = {"enum": list(databases)} if len(databases) <= MAX_NAMED else {"type": "string"}
+            named = {"type": "string", "enum": list(databases)} if len(databases) <= MAX_NAMED else {"type": "string"}
             properties = {"database": named, **properties}
             required = ["database", *required] if self.reach == "one" and default is None else required
         schema: dict[str, Any] = {"type": "object", "properties": properties}
@@ -104,7 +104,7 @@ SPECS = (
     Spec(
         name="list_databases",
         title="List databases",
-        description="Dialects, status, placeholders.",
+        description="Names, dialects, status.",
         reach="none",
         answers={"databases": "array"},
         always=("databases",),
@@ -112,7 +112,7 @@ SPECS = (
     Spec(
         name="search_catalog",
         title="Search catalog",
-        description="Find tables and columns; empty query: all tables.",
+        description="Find tables and columns; empty query: all.",
         arguments=(
             Argument(name="query", default=""),
             Argument(name="kinds", type="string or strings", choices=("table", "view", "column")),
@@ -125,7 +125,7 @@ SPECS = (
     Spec(
         name="describe_table",
         title="Describe tables",
-        description="Columns, types, keys.",
+        description="Columns, types and keys.",
         arguments=(
             Argument(name="table_name", type="string or strings", required=True),
             _SCHEMA,
@@ -147,7 +147,7 @@ SPECS = (
     Spec(
         name="list_schemas",
         title="List schemas",
-        description="Schemas.",
+        description="Schemas of a database.",
         arguments=(_flag("include_system"),),
         answers={"schemas": "array"},
         always=("schemas",),
@@ -155,7 +155,7 @@ SPECS = (
     Spec(
         name="list_tables",
         title="List tables",
-        description="Tables; name_pattern: LIKE.",
+        description="Tables; name_pattern is LIKE.",
         arguments=(
             _SCHEMA,
             _flag("include_views", default=True),
@@ -169,7 +169,7 @@ SPECS = (
     Spec(
         name="get_sample_rows",
         title="Sample rows",
-        description="A few rows.",
+        description="Some rows of a table.",
         arguments=(
             _TABLE,
             _SCHEMA,
@@ -184,7 +184,7 @@ SPECS = (
     Spec(
         name="get_foreign_keys",
         title="Foreign keys",
-        description="Foreign keys.",
+        description="Foreign keys of a table.",
         arguments=(
             _TABLE,
             _SCHEMA,
@@ -210,7 +210,7 @@ SPECS = (
     Spec(
         name="explain_query",
         title="Explain a query",
-        description="A query's plan.",
+        description="The plan of a query.",
         arguments=(
             *_SQL,
             _flag("analyze"),
