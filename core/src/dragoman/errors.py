@@ -143,7 +143,7 @@ class QueryError(DragomanError):
     """The database failed the query while running it."""
 
     code = "QUERY_ERROR"
-    remedy = "Mend the expression the message is about, or keep such rows out with WHERE."
+    remedy = "Fix the expression, or filter such rows out with WHERE."
 
 
 class QueryTimeout(DragomanError):
@@ -202,14 +202,14 @@ class PermissionDenied(DragomanError):
     """The database's role lacks a right."""
 
     code = "PERMISSION_DENIED"
-    remedy = "Ask the operator to grant the right, or do without."
+    remedy = "Ask the administrator to grant the right, or do without."
 
 
 class ConnectionFailed(DragomanError):
     """The database cannot be reached. The message names the database, never its address."""
 
     code = "CONNECTION_ERROR"
-    remedy = "Try again; if it stays so, tell the operator."
+    remedy = "Try again; if it stays so, tell the administrator."
 
 
 class InternalError(DragomanError):

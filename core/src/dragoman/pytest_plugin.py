@@ -201,7 +201,7 @@ def _next(suite: Suite) -> Iterator[str]:
     if failing := suite.in_state("fails"):
         first = next(iter(suite.in_state("fails", "required") or failing))
         yield (
-            f"mend it: `pytest -k {first.partition('[')[0]}` runs the first alone. What the engine cannot do by its"
+            f"fix it: `pytest -k {first.partition('[')[0]}` runs the first alone. What the engine cannot do by its"
             f' nature is a gap: gaps = {{"{first}": never("why")}}.'
         )
     gaps = suite.in_state("gap")
@@ -210,4 +210,4 @@ def _next(suite: Suite) -> Iterator[str]:
     if watched := [name for name, gap in gaps.items() if gap.message.startswith("not yet")]:
         yield f"look again at the next release of engine or driver: {_named(watched)}."
     if soon := suite.in_state("soon"):
-        yield f"mend {_named(list(soon))} before the release named above."
+        yield f"fix {_named(list(soon))} before the release named above."

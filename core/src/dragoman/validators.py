@@ -126,7 +126,8 @@ class ReadOnly(Validator):
         if call.dotted in self._rules.forms:
             return UnsafeSql(
                 f"The function {call.dotted} is harmless with some arguments only, and not with these.",
-                suggestion="Write plain literals for them. Its operator can allow it with allow_functions.",
+                suggestion="Write plain literals for them. The server's administrator can allow it with"
+                " allow_functions.",
                 offset=call.offset,
             )
         kind = "table function" if call.kind == "table function" else "function"
@@ -138,18 +139,18 @@ class ReadOnly(Validator):
 
     def _instead_of(self, call: FunctionCall) -> str:
         if call.kind == "table function":
-            return "Query the tables themselves. Its operator can allow it with allow_functions."
+            return "Query the tables themselves. The server's administrator can allow it with allow_functions."
         listed = self._functions if call.kind == "function" else self._functions | self._table_functions
         near = nearest(call.name, [name for name in listed if "." not in name], 3)
         hint = f"Did you mean {', '.join(near)}? " if near else "Write the query without it. "
-        return f"{hint}Its operator can allow it with allow_functions."
+        return f"{hint}The server's administrator can allow it with allow_functions."
 
     def _check_operators(self, operators: Iterable[Named], listed: frozenset[str]) -> None:
         for operator in operators:
             if operator.dotted not in listed and operator.dotted not in self._opened:
                 raise UnsafeSql(
                     f"The operator {operator.dotted} is not on the list of operators known to be harmless.",
-                    suggestion="Write it as the database itself has it. Its operator can allow it with"
+                    suggestion="Write it as the database itself has it. The server's administrator can allow it with"
                     " allow_functions.",
                     offset=operator.offset,
                 )
@@ -161,7 +162,8 @@ class ReadOnly(Validator):
             if self._closes(relation):
                 raise UnsafeSql(
                     f"The relation {relation} is not open to queries.",
-                    suggestion="Query what list_tables shows. Its operator can allow it with allow_relations.",
+                    suggestion="Query what list_tables shows. The server's administrator can allow it with"
+                    " allow_relations.",
                     offset=offset,
                 )
 

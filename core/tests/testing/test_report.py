@@ -51,7 +51,7 @@ def test_a_failure_is_told_once_with_its_cases_and_the_next_step(report):
     assert result.ret == 1
     assert "TestOdd: does not conform: 2 cases of the required tier" in text
     assert "fails: another_thing[a], another_thing[b]\n      It came as 3. Have the driver hand out 4.\n" in text
-    assert "next: mend it: `pytest -k another_thing`" in text
+    assert "next: fix it: `pytest -k another_thing`" in text
     assert 'gaps = {"another_thing[a]": never("why")}' in text
 
 
@@ -85,7 +85,7 @@ def test_a_case_of_a_later_release_warns_and_does_not_fail(report):
     assert "TestOdd: conforms\n" in text
     assert "does not count yet: what_will_count_later\n      counts from dragoman 99.1 on" in text
     assert "Not ready." in text
-    assert "mend what_will_count_later before" in text
+    assert "fix what_will_count_later before" in text
 
 
 def test_one_tier_can_be_run_alone(report):

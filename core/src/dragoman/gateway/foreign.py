@@ -35,6 +35,6 @@ class ForeignTables(Validator):
             if str(relation).lower() not in self._opened:
                 raise UnsafeSql(
                     f"Reading {relation} reaches a foreign table: another server, or a file.",
-                    suggestion="Query other tables. Its operator can allow it with allow_relations, or all foreign"
-                    " tables with allow_foreign_tables.",
+                    suggestion="Query other tables. The server's administrator can allow it with allow_relations, or"
+                    " all foreign tables with allow_foreign_tables.",
                 )

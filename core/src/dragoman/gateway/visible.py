@@ -60,7 +60,7 @@ class Visible:
             if forms is not None and call.dotted not in self._functions and not fits_form(call, forms):
                 raise UnsafeSql(
                     f"{call.name} tells of objects by name or number, and only a part of them is shown here.",
-                    suggestion=f"{_ASK} Its operator can allow it with allow_functions.",
+                    suggestion=f"{_ASK} The server's administrator can allow it with allow_functions.",
                 )
 
     def _check_names(self, names: Iterable[Named]) -> None:

@@ -54,8 +54,8 @@ _SUGGESTIONS: Final[dict[Failure, str]] = {
     InvalidSql: "Correct the statement for this dialect and try again.",
     QueryError: "Correct the values the statement computes with and try again.",
     WriteDenied: "Only queries are run here; send a SELECT.",
-    PermissionDenied: "Ask for other tables, or ask the operator to grant the right.",
-    ConnectionFailed: "Try again; if it lasts, tell the operator.",
+    PermissionDenied: "Ask for other tables, or ask the administrator to grant the right.",
+    ConnectionFailed: "Try again; if it lasts, tell the administrator.",
 }
 MAX_MESSAGE: Final = 500
 

@@ -49,7 +49,10 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "42703": (ColumnNotFound, "Look at the columns with describe_table."),
     "3F000": (SchemaNotFound, "Find the schemas with list_schemas."),
     "3F": (SchemaNotFound, "Find the schemas with list_schemas."),
-    "42501": (PermissionDenied, "The role may not read this; ask the operator for the right, or query something else."),
+    "42501": (
+        PermissionDenied,
+        "The role may not read this; ask the administrator for the right, or query something else.",
+    ),
     "25006": (WriteDenied, "Only reading is allowed: send a SELECT."),
     "25": (WriteDenied, "Only reading is allowed: send one SELECT."),
     "0A": (InvalidSql, "PostgreSQL has no such feature here; write it in another way."),
@@ -75,7 +78,10 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "53100": (ResultTooLarge, "Make the query's intermediate results smaller."),
     "53200": (ResultTooLarge, "Make the query's values or intermediate results smaller."),
     "53400": (ResultTooLarge, "Make the query's intermediate results smaller."),
-    "53300": (ConnectionFailed, "Try again in a moment; the operator can lower pool_size or raise max_connections."),
+    "53300": (
+        ConnectionFailed,
+        "Try again in a moment; the administrator can lower pool_size or raise max_connections.",
+    ),
     "55P03": (QueryTimeout, "Another session holds a lock on a table of the query; try again in a moment."),
     "57014": (QueryTimeout, SLOW),
     "57P01": (ConnectionFailed, "The server ended the connection; try again in a moment."),
@@ -85,11 +91,11 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "25P03": (QueryTimeout, SLOW),
     "25P04": (QueryTimeout, SLOW),
     "40": (QueryError, "Try again: the server had to give the query up for another session."),
-    "08": (ConnectionFailed, "Try again in a moment; the operator can check the server."),
+    "08": (ConnectionFailed, "Try again in a moment; the administrator can check the server."),
     "28": (ConnectionFailed, "Check user and password in the configuration, and the server's pg_hba.conf."),
     "3D": (ConnectionFailed, "Check the name of the database in the configuration."),
-    "58": (QueryError, "The server has trouble with its files; its operator can see why in its log."),
-    "XX": (QueryError, "The server failed; its operator can see why in its log."),
+    "58": (QueryError, "The server has trouble with its files; the administrator can see why in its log."),
+    "XX": (QueryError, "The server failed; the administrator can see why in its log."),
     "P0": (QueryError, "A function of the database raised this; check its arguments."),
 }
 _UNSUPPORTED_BY_SERVER: dict[str, tuple[type[DragomanError], str]] = {

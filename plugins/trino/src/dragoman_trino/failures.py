@@ -36,7 +36,7 @@ _TYPES = "Check the types with describe_table and CAST where they differ."
 _VALUES = "Check the values the query computes with, and their casts; TRY_CAST or TRY give NULL instead."
 _SMALLER = "Make it smaller: filter earlier, join or sort fewer rows, or look at explain_query."
 _WRITE = "Only reading is allowed: send a SELECT."
-_SOURCE = "The data source behind this catalog failed; try again, or ask the operator to look at it."
+_SOURCE = "The data source behind this catalog failed; try again, or ask the administrator to look at it."
 
 # The server's name for an error to what it is and what to do.
 _NAMED: dict[str, tuple[type[DragomanError], str]] = {
@@ -66,7 +66,7 @@ _NAMED: dict[str, tuple[type[DragomanError], str]] = {
     "INCOMPATIBLE_CLIENT": (WriteDenied, _WRITE),
     "MULTI_CATALOG_WRITE_CONFLICT": (WriteDenied, _WRITE),
     "AUTOCOMMIT_WRITE_CONFLICT": (WriteDenied, _WRITE),
-    "PERMISSION_DENIED": (PermissionDenied, "Ask the operator for the right, or query something else."),
+    "PERMISSION_DENIED": (PermissionDenied, "Ask the administrator for the right, or query something else."),
     "DIVISION_BY_ZERO": (QueryError, "Guard the divisor with NULLIF(divisor, 0)."),
     "INVALID_CAST_ARGUMENT": (QueryError, "Some value cannot be cast; TRY_CAST gives NULL instead."),
     "INVALID_FUNCTION_ARGUMENT": (QueryError, "Check the arguments; TRY(...) gives NULL instead of an error."),
@@ -97,7 +97,7 @@ _TYPED: dict[str, tuple[type[DragomanError], str]] = {
     "USER_ERROR": (QueryError, _VALUES),
     "INSUFFICIENT_RESOURCES": (ResultTooLarge, _SMALLER),
     "EXTERNAL": (QueryError, _SOURCE),
-    "INTERNAL_ERROR": (QueryError, "The server failed; its operator can see why in its log."),
+    "INTERNAL_ERROR": (QueryError, "The server failed; the administrator can see why in its log."),
 }
 _NAMES = (
     re.compile(r"(?:Table|View) '(.+?)' does not exist"),

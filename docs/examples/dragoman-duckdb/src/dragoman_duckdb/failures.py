@@ -17,7 +17,7 @@ FAILURES = (
     (r"^(Parser|Binder|Catalog|Syntax) Error", dragoman.InvalidSql, "Correct the statement and try again."),
     (r"read-only mode|configuration has been locked", dragoman.WriteDenied, "Only queries are run here."),
     (r"^Out of Memory Error", dragoman.QueryError, "Narrow the query with WHERE, or aggregate."),
-    (r"^(IO|Connection|Fatal) Error", dragoman.ConnectionFailed, "Try again; if it lasts, tell the operator."),
+    (r"^(IO|Connection|Fatal) Error", dragoman.ConnectionFailed, "Try again; if it lasts, tell the administrator."),
 )
 QUERY = "Correct the values the statement computes with and try again."
 

@@ -61,7 +61,7 @@ def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool,
             return Failed(
                 "ResultTooLarge",
                 "A value is larger than a query may make or read.",
-                "Read less of it; the operator can raise the option max_value_kb.",
+                "Read less of it; the administrator can raise the option max_value_kb.",
             )
         case _ if isinstance(error, _TOO_LARGE) or _spilled_too_much(error):
             return Failed(
