@@ -84,7 +84,7 @@ def _section(spec: Spec) -> Iterator[str]:
         yield from (
             f"| `{argument.name}` | {_type(argument)} | {_default(spec, argument)} |\n" for argument in spec.taken
         )
-    keys = ", ".join(f"`{key}`" if key in spec.always else f"`{key}` (when it says something)" for key in spec.answers)
+    keys = ", ".join(f"`{key}`" if key in spec.always else f"`{key}` (only if not empty)" for key in spec.answers)
     yield f"\nAnswers {keys}.\n"
 
 
