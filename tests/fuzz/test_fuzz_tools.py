@@ -115,7 +115,13 @@ OTHERS = [
     [1, "a", None],
     DEEP,
 ]
-ODD = [*TEXTS, *NUMBERS, *OTHERS, [f"wrong_name_{number}" for number in range(1000)], {"k" * 5000: [{}] * 50}]
+LISTS = [
+    [f"wrong_name_{number}" for number in range(1000)],
+    ["a." * 490 + f"n{number}" for number in range(1000)],
+    ['"a".' * 150 + f"n{number}" for number in range(1000)],
+    ["%_" * 450 + str(number) for number in range(1000)],
+]
+ODD = [*TEXTS, *NUMBERS, *OTHERS, *LISTS, {"k" * 5000: [{}] * 50}]
 
 QUERIES = [
     "SELECT id, email FROM users WHERE id = 1",

@@ -12,6 +12,8 @@ from dragoman.sql.lexicon import Lexicon
 from dragoman.words import LONGEST, nearest
 
 _BARE = re.compile(r"[^\W\d][\w$]*")
+_MOST_PARTS = 8
+"""Of a name: a catalog, a schema, a relation and a column are four."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,10 @@ class Part:
 
 
 def parse_name(text: str, lexicon: Lexicon) -> tuple[Part, ...] | None:
-    """Read a plain, quoted or dotted name as in SQL; None when `text` is not one."""
+    """Read a plain, quoted or dotted name as in SQL; None when `text` is not one, or has more parts than any name."""
     parts: list[Part] = []
     position = 0
-    while True:
+    while len(parts) < _MOST_PARTS:
         read = _read_part(text, position, lexicon)
         if read is None:
             return None
@@ -45,6 +47,7 @@ def parse_name(text: str, lexicon: Lexicon) -> tuple[Part, ...] | None:
         if text[position] != ".":
             return None
         position += 1
+    return None
 
 
 def _read_part(text: str, start: int, lexicon: Lexicon) -> tuple[Part, int] | None:

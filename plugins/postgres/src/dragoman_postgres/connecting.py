@@ -67,6 +67,8 @@ class Connector:
             "extra_float_digits": "1",
             "bytea_output": "hex",
             "standard_conforming_strings": "on",
+            # Else `x = NULL` means `x IS NULL`, where a database or role sets it so.
+            "transform_null_equals": "off",
             **READ_ONLY,
             **({"search_path": self._path} if self._path else {}),
             **({"work_mem": self.options.work_mem} if self.options.work_mem else {}),
