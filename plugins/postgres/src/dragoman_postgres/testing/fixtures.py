@@ -17,13 +17,21 @@ def _servers() -> list[str]:
     return [f"postgres{major}" for major in installations()] or ["none"]
 
 
+FULL = frozenset({"postgres13", "postgres15"})
+"""Beside the newest, what the full lane runs: the oldest and one between. The others are the nightly lane's."""
+
+
 def _every_server() -> list[object]:
-    """Return parameters of the fixture `server`: the newest that is installed, and in the full lane all others."""
+    """Return parameters of the fixture `server`: the newest that is installed, and in other lanes all others."""
     newest, *known = _servers()
     if newest == "environment":
         return [newest]
     more = (f"postgres{major}" for major in packages.VERSIONS if major not in installations())
-    return [newest, *(pytest.param(name, marks=pytest.mark.full) for name in (*known, *more))]
+    return [newest, *(pytest.param(name, marks=_lane(name)) for name in (*known, *more))]
+
+
+def _lane(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.full if name in FULL else pytest.mark.nightly
 
 
 @pytest.fixture(scope="session", params=_every_server())
