@@ -1,15 +1,13 @@
 """Queries that could take everything are bounded in time, answer and memory, and the next one is answered."""
 
 import asyncio
-import os
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import AsyncGenerator
 
 import asyncpg
 import pytest
 from dragoman import ConfigurationError, DragomanError, Gateway, Secret
 from dragoman.testing.asking import failure_of, value_of
+from dragoman.testing.memory import within_memory
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.options import Options
 from dragoman_postgres.testing import Server
@@ -54,33 +52,9 @@ async def gateway(server: Server, database_name: str) -> AsyncGenerator[Gateway]
         yield gateway
 
 
-@asynccontextmanager
-async def within_memory() -> AsyncIterator[None]:
-    """Watch how much this process takes while it waits, where the kernel tells."""
-    before = most = resident()
-
-    async def watch() -> None:
-        nonlocal most
-        while True:
-            most = max(most, resident())
-            await asyncio.sleep(0.005)
-
-    watching = asyncio.create_task(watch())
-    try:
-        yield
-    finally:
-        watching.cancel()
-    assert most - before < MOST_MEMORY
-
-
-def resident() -> int:
-    status = Path("/proc/self/statm")
-    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0
-
-
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 async def test_a_bomb_is_bounded_and_the_next_query_is_answered(gateway: Gateway, bomb: str):
-    async with asyncio.timeout(30), within_memory():
+    async with asyncio.timeout(30), within_memory(MOST_MEMORY):
         assert await outcome(gateway, bomb) in BOUNDED
         assert (await gateway.query(None, "SELECT 1", timeout=10)).rows == [[1]]
 

@@ -1,15 +1,13 @@
 """Whatever a server can say something in is bounded: errors, notices, names, plans, values of every width."""
 
 import asyncio
-import os
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import AsyncGenerator
 
 import asyncpg
 import pytest
 from dragoman import DragomanError, ExplainOptions, Gateway, ResultTooLarge
 from dragoman.testing.asking import value_of
+from dragoman.testing.memory import within_memory
 from dragoman_postgres.driver import Frames
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.failures import MOST_WORDS, translated
@@ -71,29 +69,6 @@ async def gateway(server: Server, database_name: str) -> AsyncGenerator[Gateway]
         yield gateway
 
 
-@asynccontextmanager
-async def within_memory() -> AsyncIterator[None]:
-    before = most = resident()
-
-    async def watch() -> None:
-        nonlocal most
-        while True:
-            most = max(most, resident())
-            await asyncio.sleep(0.002)
-
-    watching = asyncio.create_task(watch())
-    try:
-        yield
-    finally:
-        watching.cancel()
-    assert most - before < MOST_MEMORY, f"{(most - before) >> 20} MiB"
-
-
-def resident() -> int:
-    status = Path("/proc/self/statm")
-    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0
-
-
 async def said(gateway: Gateway, sql: str, *parameters: object) -> int:
     """Return how many bytes an answer has, or an error."""
     try:
@@ -105,13 +80,13 @@ async def said(gateway: Gateway, sql: str, *parameters: object) -> int:
 
 @pytest.mark.parametrize("sql", CHANNELS.values(), ids=CHANNELS)
 async def test_nothing_that_is_said_is_unbounded_and_the_next_query_is_answered(gateway: Gateway, sql: str):
-    async with asyncio.timeout(60), within_memory():
+    async with asyncio.timeout(60), within_memory(MOST_MEMORY):
         assert await said(gateway, sql) <= 2 * MOST_BYTES + 16_384
         assert (await gateway.query(None, "SELECT 1", timeout=20)).rows == [[1]]
 
 
 async def test_parameters_that_come_back_many_times_are_bounded(gateway: Gateway):
-    async with asyncio.timeout(60), within_memory():
+    async with asyncio.timeout(60), within_memory(MOST_MEMORY):
         assert await said(gateway, ECHO, "x" * 60_000) <= MOST_BYTES
         assert (await gateway.query(None, "SELECT 1", timeout=20)).rows == [[1]]
 
@@ -121,7 +96,7 @@ async def test_parameters_that_come_back_many_times_are_bounded(gateway: Gateway
 async def test_a_plan_of_a_huge_constant_is_bounded(gateway: Gateway, format: str, verbose: bool):
     options = ExplainOptions(format=format, verbose=verbose)
     sql = f"SELECT * FROM pg_class WHERE relname = {LONG}"
-    async with asyncio.timeout(60), within_memory():
+    async with asyncio.timeout(60), within_memory(MOST_MEMORY):
         try:
             told = str((await gateway.explain(None, sql, options=options)).plan)
         except ResultTooLarge as error:
@@ -155,7 +130,11 @@ async def test_a_large_answer_that_may_be_large_is_whole(server: Server, databas
 
 async def test_an_error_is_bounded_where_an_answer_may_be_large(server: Server, database_name: str):
     """The driver needs a time for an error that grows with the square of its length."""
-    async with asyncio.timeout(60), within_memory(), Gateway.open([server.configured(database_name)]) as gateway:
+    async with (
+        asyncio.timeout(60),
+        within_memory(MOST_MEMORY),
+        Gateway.open([server.configured(database_name)]) as gateway,
+    ):
         with pytest.raises(DragomanError, match="not read"):
             await gateway.query(None, f"SELECT {LONG}::integer", max_bytes=16_000_000)
 

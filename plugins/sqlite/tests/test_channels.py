@@ -1,13 +1,11 @@
 """Whatever a worker can say something in is bounded: names, errors, plans, values of every width."""
 
 import asyncio
-import os
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import AsyncGenerator
 
 import pytest
 from dragoman import DragomanError, ExplainOptions, Gateway
+from dragoman.testing.memory import within_memory
 from dragoman_sqlite.frames import HEADER, Done, Rows, Run, Setup, most_bytes, pack
 from dragoman_sqlite.pool import TooLong, Worker
 
@@ -57,29 +55,6 @@ async def gateway(shared) -> AsyncGenerator[Gateway]:
         yield gateway
 
 
-@asynccontextmanager
-async def within_memory() -> AsyncIterator[None]:
-    before = most = resident()
-
-    async def watch() -> None:
-        nonlocal most
-        while True:
-            most = max(most, resident())
-            await asyncio.sleep(0.002)
-
-    watching = asyncio.create_task(watch())
-    try:
-        yield
-    finally:
-        watching.cancel()
-    assert most - before < MOST_MEMORY, f"{(most - before) >> 20} MiB"
-
-
-def resident() -> int:
-    status = Path("/proc/self/statm")
-    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0
-
-
 async def said(gateway: Gateway, sql: str) -> int:
     """Return how many bytes an answer has, or an error."""
     parameters = ["x" * 60_000] if "?1" in sql else []
@@ -92,7 +67,7 @@ async def said(gateway: Gateway, sql: str) -> int:
 
 @pytest.mark.parametrize("sql", CHANNELS.values(), ids=CHANNELS)
 async def test_nothing_that_is_said_is_unbounded_and_the_next_query_is_answered(gateway: Gateway, sql: str):
-    async with asyncio.timeout(60), within_memory():
+    async with asyncio.timeout(60), within_memory(MOST_MEMORY):
         assert await said(gateway, sql) <= 2 * MOST_BYTES
         assert (await gateway.query(None, "SELECT count(*) FROM t", timeout=20)).rows == [[2]]
 
@@ -101,7 +76,7 @@ async def test_nothing_that_is_said_is_unbounded_and_the_next_query_is_answered(
 async def test_a_plan_is_bounded(gateway: Gateway, format: str):
     options = ExplainOptions(format=format, verbose=True)
     sql = f"SELECT {', '.join(f'(SELECT {n} FROM t WHERE id = {n})' for n in range(1500))}"
-    async with asyncio.timeout(60), within_memory():
+    async with asyncio.timeout(60), within_memory(MOST_MEMORY):
         try:
             told = str((await gateway.explain(None, sql, options=options)).plan)
         except DragomanError as error:

@@ -1,16 +1,15 @@
 """Whatever a server can say something in is bounded: names, types, errors, plans, values of every width and depth."""
 
 import asyncio
-import os
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 from dragoman import Busy, Database, DragomanError, ExplainOptions, Gateway, QueryTimeout
 from dragoman.testing.asking import ask
+from dragoman.testing.memory import within_memory
 from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.protocol import Exchange, TooMuch
 
@@ -54,29 +53,6 @@ async def gateway(trino_server, anyio_backend: str) -> AsyncGenerator[Gateway]:
         yield gateway
 
 
-@asynccontextmanager
-async def within_memory() -> AsyncIterator[None]:
-    before = most = resident()
-
-    async def watch() -> None:
-        nonlocal most
-        while True:
-            most = max(most, resident())
-            await asyncio.sleep(0.002)
-
-    watching = asyncio.create_task(watch())
-    try:
-        yield
-    finally:
-        watching.cancel()
-    assert most - before < MOST_MEMORY, f"{(most - before) >> 20} MiB"
-
-
-def resident() -> int:
-    status = Path("/proc/self/statm")
-    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0
-
-
 async def said(gateway: Gateway, sql: str) -> int:
     """Return how many bytes an answer has, or an error."""
     try:
@@ -88,7 +64,7 @@ async def said(gateway: Gateway, sql: str) -> int:
 
 @pytest.mark.parametrize("sql", CHANNELS.values(), ids=CHANNELS)
 async def test_nothing_that_is_said_is_unbounded_and_the_next_query_is_answered(gateway: Gateway, sql: str):
-    async with asyncio.timeout(90), within_memory():
+    async with asyncio.timeout(90), within_memory(MOST_MEMORY):
         assert await said(gateway, sql) <= 2 * MOST_BYTES
         assert (await gateway.query(None, "SELECT 1")).rows == [[1]]
 
@@ -96,7 +72,7 @@ async def test_nothing_that_is_said_is_unbounded_and_the_next_query_is_answered(
 @pytest.mark.parametrize("format", ["text", "json"])
 async def test_a_plan_is_bounded(gateway: Gateway, format: str):
     sql = f'SELECT 1 AS "{NAME}" FROM nation WHERE name IN ({", ".join(f"{chr(39)}{n}{chr(39)}" for n in range(2000))})'
-    async with asyncio.timeout(90), within_memory():
+    async with asyncio.timeout(90), within_memory(MOST_MEMORY):
         try:
             told = str((await gateway.explain(None, sql, options=ExplainOptions(format=format))).plan)
         except DragomanError as error:
