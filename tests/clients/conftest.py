@@ -33,17 +33,16 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session", params=["hot", "sdk"])
-def way(request: pytest.FixtureRequest) -> Iterator[str]:
+def way(request: pytest.FixtureRequest) -> str:
     """How calls go: past the SDK, or everything through it. What a client sees is the same."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DRAGOMAN_HOT_PATH", "on" if request.param == "hot" else "off")
-        yield request.param
+    return request.param
 
 
 @pytest.fixture(scope="session")
 def serve(shop: str, way: str) -> list[str]:
-    """The command that serves the shop over stdio."""
-    return [sys.executable, "-m", "dragoman", "serve", shop]
+    """The command that serves the shop over stdio; clients do not pass on the environment."""
+    hot = "on" if way == "hot" else "off"
+    return ["env", f"DRAGOMAN_HOT_PATH={hot}", sys.executable, "-m", "dragoman", "serve", shop]
 
 
 @pytest.fixture(scope="session")

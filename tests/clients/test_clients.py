@@ -58,8 +58,8 @@ def fastmcp(target: Any, mode: str) -> AbstractAsyncContextManager[Any]:
 
 
 @pytest.fixture(params=["stdio", "http"])
-def target(request: pytest.FixtureRequest) -> Any:
-    """Where a Python client finds the server: a command or a URL."""
+def target(request: pytest.FixtureRequest, way: str) -> Any:
+    """Where a Python client finds the server: a command or a URL. Naming `way` here lets pytest see its parameters."""
     return request.getfixturevalue("serve" if request.param == "stdio" else "url")
 
 
