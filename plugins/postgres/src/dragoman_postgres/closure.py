@@ -167,11 +167,16 @@ WITH RECURSIVE member AS (
     UNION ALL SELECT 'run', 'pg_type'::regclass, d.objid FROM pg_depend d
       WHERE r.class = 'pg_opclass'::regclass AND d.refclassid = r.class AND d.refobjid = r.oid
         AND d.classid = 'pg_type'::regclass
-    -- Casts: what the query does not name, it may still run.
+    -- Casts: what the query does not name, it may still run. Functions of the system's that take any type cast it
+    -- inside, whatever the cast's context: `n || 'x'`, quote_literal(n), JSON_VALUE.
     UNION ALL SELECT CASE WHEN t.oid < 16384 THEN 'all' ELSE 'run' END, 'pg_type'::regclass, t.oid
       FROM pg_cast c JOIN pg_type t ON t.oid IN (c.castsource, c.casttarget)
       WHERE r.class = 'pg_cast'::regclass AND c.oid = r.oid
-        AND (t.oid >= 16384 OR (c.castcontext = 'i' AND c.castsource < 16384 AND c.casttarget < 16384))
+        AND (t.oid >= 16384 OR (c.castsource < 16384 AND c.casttarget < 16384))
+    -- A row of a relation is cast by what takes any type: `t || 'x'`.
+    UNION ALL SELECT 'run', 'pg_class'::regclass, t.typrelid
+      FROM pg_cast c JOIN pg_type t ON t.oid IN (c.castsource, c.casttarget)
+      WHERE r.class = 'pg_cast'::regclass AND c.oid = r.oid AND t.typtype = 'c'
     -- Types that hold this one, and relations with a column of it.
     UNION ALL SELECT CASE WHEN r.kind = 'check' AND t.typtype <> 'd' THEN 'nest' ELSE r.kind END, r.class, t.oid
       FROM pg_depend d JOIN pg_type t ON t.oid = d.objid

@@ -433,6 +433,25 @@ def _of_the_system() -> Iterator[Planting]:
         " 'BEGIN PERFORM planted.act(); RETURN 1; END';"
         "CREATE CAST (text AS integer) WITH FUNCTION planted.as_number(text);",
         ("SELECT name::integer FROM base", "SELECT CAST(name AS int) FROM base"),
+        everything=True,
+    )
+    yield Planting(
+        "cast to text",
+        "functions that take any type",
+        "CREATE FUNCTION planted.as_text(integer) RETURNS text LANGUAGE plpgsql IMMUTABLE AS"
+        " $$BEGIN PERFORM planted.act(); RETURN 'x'; END$$;"
+        "CREATE CAST (integer AS text) WITH FUNCTION planted.as_text(integer) AS ASSIGNMENT;",
+        ("SELECT id || 'x' FROM base", "SELECT 'x' || id FROM base", "SELECT quote_literal(id) FROM base"),
+        everything=True,
+    )
+    yield Planting(
+        "cast to text",
+        "a row of a table",
+        "CREATE TABLE planted.cast_rows AS SELECT 1 AS id;"
+        "CREATE FUNCTION planted.as_text(planted.cast_rows) RETURNS text LANGUAGE plpgsql IMMUTABLE AS"
+        " $$BEGIN PERFORM planted.act(); RETURN 'x'; END$$;"
+        "CREATE CAST (planted.cast_rows AS text) WITH FUNCTION planted.as_text(planted.cast_rows) AS ASSIGNMENT;",
+        ("SELECT t || 'x' FROM planted.cast_rows t", "SELECT quote_nullable(t) FROM planted.cast_rows t"),
     )
     yield Planting(
         "comparison",
