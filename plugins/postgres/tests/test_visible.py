@@ -296,6 +296,8 @@ SELECT row_to_json(orders) FROM orders LIMIT 1
 SELECT xmlforest(kind, amount) FROM orders LIMIT 1
 SELECT json_build_object('a', kind) FROM orders LIMIT 1
 SELECT pg_input_is_valid('calm', '{MARK}_s.{MARK}_enum')
+SELECT pg_input_is_valid('{MARK}_s.{MARK}', 'regclass')
+SELECT pg_input_is_valid('{MARK}_s.{MARK}_enum', ' RegType')
 SELECT * FROM pg_input_error_info('calm', '{MARK}_s.{MARK}_enum')
 SELECT * FROM {MARK}_s.{MARK}_t
 SELECT * FROM {MARK}_s.{MARK}_v

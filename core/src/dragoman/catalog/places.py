@@ -192,7 +192,7 @@ class Places:
         elif (isinstance(error, QueryError) and state[:2] not in _TELLING) or state in _ABOUT_RELATIONS:
             error.message = "The database could not run the statement."
         error.message, error.suggestion = self.masked(error.message), self.masked(error.suggestion)
-        error.context = {key: _masked(value, self.masked) for key, value in error.context.items() if key != "detail"}
+        error.context = _masked(error.context, self.masked)
         error.args = (error.message,)
         return error
 
@@ -215,6 +215,10 @@ def names_in(text: str, lexicon: Lexicon) -> frozenset[str]:
 
 
 def _masked(value: Any, mask: Callable[[str], str]) -> Any:
+    """Mask every text in a JSON value; a `detail` names more than can be told apart, and is left out."""
+    if isinstance(value, dict):
+        known: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+        return {key: _masked(each, mask) for key, each in known.items() if key != "detail"}
     return mask(value) if isinstance(value, str) else value
 
 

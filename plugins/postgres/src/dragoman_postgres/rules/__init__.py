@@ -126,7 +126,8 @@ def rules() -> Rules:
 # A name without a schema is looked for in the visible ones and the system's only.
 _OBJECT = re.compile(r"(?:pg_catalog\.)?[a-z_][a-z0-9_$]*")
 _CONFIGURATION = re.compile(rf"\*|{_OBJECT.pattern}")
-_OWN_TYPE = re.compile(r"[\w\s,()\[\]]+", re.ASCII)
+# A reg* type reads the name of an object anywhere.
+_OWN_TYPE = re.compile(r"(?!\s*reg)[\w\s,()\[\]]+", re.ASCII | re.IGNORECASE)
 
 
 def _telling(lists: Allowed) -> Mapping[str, tuple[Form, ...]]:
