@@ -26,10 +26,8 @@ from dragoman_postgres.rewrite.rewriting import (
 from dragoman_postgres.rewrite.truth import ignoring_case
 
 # What Trino's trim() takes off, and Postgres' does not: the white space of Unicode at which a line may break.
-_SPACES = "\t\n\r " + "".join(
-    map(chr, (0x1680, *range(0x2000, 0x2007), *range(0x2008, 0x200B), 0x2028, 0x2029, 0x205F, 0x3000))
-)
-_CONTROLS = (0xB, 0xC, *range(0x1C, 0x20))
+_SPACE = r"[\u0009-\u000d\u001c-\u0020\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]"
+_TRIMMING = {"LEADING": f"^{_SPACE}+", "TRAILING": f"{_SPACE}+$"}
 
 
 def _as_text(value: Any, notes: Notes) -> Any:
@@ -132,9 +130,8 @@ def _split(node: Any, notes: Notes) -> Any:
 def _trimmed(node: Any, notes: Notes) -> Any:
     node.set("this", _as_text(node.this, notes))
     if notes.trino and node.expression is None:
-        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "btrim")
-        spaces = call("concat", _SPACES, *(call("chr", code) for code in _CONTROLS), kind="text")
-        return call(name, node.this, spaces, kind="text")
+        pattern = _TRIMMING.get(str(node.args.get("position") or "").upper(), "|".join(_TRIMMING.values()))
+        return call("regexp_replace", node.this, pattern, "", "g", kind="text")
     return node
 
 
