@@ -79,7 +79,8 @@ def absolute(url: str) -> str:
     return f"{start}{database.dialect}:///{quote(file.resolve().as_posix())}{mark}{options}"
 
 
-def _address(configuration: Configuration) -> str:
+def address(configuration: Configuration) -> str:
+    """Return where an HTTP server of this configuration is reached."""
     server = configuration.server
     host = f"[{server.host}]" if ":" in server.host else server.host
     return f"http://{host}:{server.port}/mcp"
@@ -93,7 +94,7 @@ def _entry(configuration: Configuration, urls: Sequence[str], **kind: str) -> di
     if configuration.server.transport == "stdio":
         return {**({"type": "stdio"} if kind else {}), **_command(configuration, urls)}
     header = _header(configuration)
-    return {**kind, "url": _address(configuration), **({"headers": header} if header else {})}
+    return {**kind, "url": address(configuration), **({"headers": header} if header else {})}
 
 
 def _claude_desktop(configuration: Configuration, urls: Sequence[str]) -> str:
@@ -110,7 +111,7 @@ def _vscode(configuration: Configuration, urls: Sequence[str]) -> str:
 
 def _claude_code(configuration: Configuration, urls: Sequence[str]) -> str:
     if configuration.server.transport == "http":
-        words = ["claude", "mcp", "add", "--transport", "http", "dragoman", _address(configuration)]
+        words = ["claude", "mcp", "add", "--transport", "http", "dragoman", address(configuration)]
         header = [f"{name}: {value}" for name, value in _header(configuration).items()]
         return shlex.join([*words, *(word for line in header for word in ("--header", line))])
     entry = _command(configuration, urls)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dragoman.cli.output import put
 from dragoman.config import Configuration, is_path, load, parse_named, split_name
 from dragoman.errors import ConfigurationError, DragomanError
+from dragoman.words import nearest
 
 if TYPE_CHECKING:
     from dragoman.tools import Answer
@@ -75,9 +76,7 @@ def named_or_url(arguments: argparse.Namespace) -> str:
 
 def _check_file(path: Path) -> None:
     if is_path(path.as_posix()) and path.suffix and not path.exists():
-        from difflib import get_close_matches
-
-        near = get_close_matches(path.name, [each.name for each in path.parent.glob("*")], n=1)
+        near = nearest(path.name, [each.name for each in path.parent.glob("*")])
         raise ConfigurationError(
             f"There is no file {path}.",
             suggestion=f"Did you mean {near[0]}?" if near else "Check the path; a relative one starts at this folder.",

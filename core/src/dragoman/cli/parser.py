@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NoReturn
+
+from dragoman.words import nearest
 
 _CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)$", re.DOTALL)
 _UNKNOWN = re.compile(r"unrecognized arguments: (.*)$", re.DOTALL)
 _OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
-_LONGEST = 60
-"""Characters of a wrong word that are compared; nothing longer is a slip of a command or an option."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,17 +39,11 @@ class Parser(argparse.ArgumentParser):
     def suggest(self, message: str) -> str:
         """Return a sentence that names what was probably meant, with a leading line break; else an empty text."""
         if choice := _CHOICE.search(message):
-            near = _nearest(choice[1], re.findall(r"[\w-]+", choice[2]))
+            near = nearest(choice[1], re.findall(r"[\w-]+", choice[2]), 2)
         elif unknown := _UNKNOWN.search(message):
             options = sorted(self.options())
             given = [word.partition("=")[0] for word in unknown[1].split() if word.startswith("-")]
-            near = [name for word in given for name in _nearest(word, options)[:1]]
+            near = [name for word in given for name in nearest(word, options)]
         else:
             return ""
         return f"\nDid you mean {' or '.join(near)}?" if near else ""
-
-
-def _nearest(word: str, known: Iterable[str]) -> Sequence[str]:
-    from difflib import get_close_matches
-
-    return get_close_matches(word[:_LONGEST], list(known), n=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from dragoman.cli.client_config import address
 from dragoman.cli.common import LOGGER, add_source_arguments, configured
 from dragoman.config import Configuration
 from dragoman.errors import ConfigurationError
@@ -68,8 +69,7 @@ def _banner(configuration: Configuration) -> str:
             f"dragoman serves {names} over stdin and stdout. A client starts this command by itself:"
             " `dragoman client-config` prints what to paste. Ctrl-D or Ctrl-C ends it."
         )
-    host = f"[{server.host}]" if ":" in server.host else server.host
-    place = f"http://{host}:{server.port}/mcp" if server.port else f"a free port of {host}, named below"
+    place = address(configuration) if server.port else f"a free port of {server.host}, named below"
     return (
         f"dragoman serves {names} on {place}. Connect a client: `dragoman client-config` with the same options prints"
         " what to paste. Ctrl-C ends it."
