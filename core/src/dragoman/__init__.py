@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from dragoman.hookspecs import DialectPlugin, PolicyPlugin, hookimpl
     from dragoman.model import (
         Batch,
+        Claims,
         Column,
         Constraint,
         Database,
@@ -94,7 +95,7 @@ _HOMES = {
     " WriteDenied",
     "dragoman.gateway": "Gateway",
     "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
-    "dragoman.model": "Batch Column Constraint Database DeclaredKey Encoded ExplainOptions Finding ForeignKey"
+    "dragoman.model": "Batch Claims Column Constraint Database DeclaredKey Encoded ExplainOptions Finding ForeignKey"
     " Index Inspection Kind Limits Plan Principal Relation Request Result RowStream Schema Scope Secret Table"
     " TableColumn Truncation",
     "dragoman.reading": "CallKind FunctionCall Named NamedRelation NamedSchema Reading Refusal schema_of",
@@ -113,6 +114,7 @@ __all__ = [
     "Call",
     "CallKind",
     "Capability",
+    "Claims",
     "Column",
     "ColumnNotFound",
     "ConfigurationError",
