@@ -22,7 +22,7 @@ SECTIONS = {
     "Hooks": ("dragoman", "dragoman.hookspecs"),
     "What a dialect is made of": (
         "dragoman",
-        "dragoman.dialect dragoman.reading dragoman.sql.lexicon dragoman.sql.statement",
+        "dragoman.dialect dragoman.parsed dragoman.sql.lexicon dragoman.sql.statement",
     ),
     "Values": ("dragoman", "dragoman.model"),
     "Errors": ("dragoman", "dragoman.errors"),
@@ -71,7 +71,7 @@ def _home(name: str, value: Any) -> str:
     known = {
         "Batch": "dragoman.model",
         "CONTRACT": "dragoman.dialect",
-        "CallKind": "dragoman.reading",
+        "CallKind": "dragoman.parsed",
         "Form": "dragoman.dialect",
         "hookimpl": "dragoman.hookspecs",
     }

@@ -1,4 +1,4 @@
-"""What tests of several floors share: distributions made for one test, installed as any other is."""
+"""What tests of several layers share: distributions made for one test, installed as any other is."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping

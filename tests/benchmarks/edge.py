@@ -24,7 +24,7 @@ import msgspec
 from dragoman_postgres.testing import Server
 from raw_client import LEGACY, MODERN, Http, Stdio, call, message, per_second
 
-FLOOR = str(Path(__file__).with_name("floor_server.py"))
+FLOOR = str(Path(__file__).with_name("sdk_server.py"))
 ONE = "SELECT 1"
 ROWS = "SELECT * FROM things ORDER BY id LIMIT {}"
 LOOKUP = "SELECT * FROM things WHERE id = {}"

@@ -83,11 +83,11 @@ def told(dialect: Dialect, text: str, tables: Schema) -> Columns | None:
     names = Names(same=dialect.same, implicit=dialect.implicit_columns, reserved=dialect.reserved)
     try:
         statement = Statement.parse(text, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
-        reading = read(dialect, statement)
-        found = touched_columns(statement, {each: known.get(each.name.lower()) for each in reading.names}, names)
+        parsed = read(dialect, statement)
+        found = touched_columns(statement, {each: known.get(each.name.lower()) for each in parsed.names}, names)
     except DragomanError:
         return None
-    if reading.refusal:
+    if parsed.refusal:
         return None
     return {(relation.name, column) for relation, column in found}
 

@@ -73,9 +73,9 @@ async def test_postgres_finds_what_its_gate_reads(connection: asyncpg.Connection
         calls = {name for (name,) in await connection.fetch(CALLS)}
     finally:
         await transaction.rollback()
-    reading = read(Statement.parse(text, sqlglot="postgres", lexicon=postgres.dialect.lexicon))
-    assert {Relation(each.name, each.schema or "public") for each in reading.names} == relations
-    assert {call.name for call in reading.calls if call.kind == "function"} == calls
+    parsed = read(Statement.parse(text, sqlglot="postgres", lexicon=postgres.dialect.lexicon))
+    assert {Relation(each.name, each.schema or "public") for each in parsed.names} == relations
+    assert {call.name for call in parsed.calls if call.kind == "function"} == calls
 
 
 class Reports:

@@ -27,7 +27,7 @@ async def open_door(anyio_backend: str, serve_standin: Any) -> AsyncIterator[str
 
 
 @pytest.fixture(scope="module")
-async def locked_door(anyio_backend: str, serve_standin: Any) -> AsyncIterator[str]:
+async def locked_server(anyio_backend: str, serve_standin: Any) -> AsyncIterator[str]:
     async with serve_standin("s3crét") as (_, url):
         yield url
 
@@ -87,23 +87,23 @@ async def test_a_call_is_answered_in_either_era(open_door: str, request_of: Any)
         ("s3crét", 'Bearer error="invalid_token"'),
     ],
 )
-async def test_a_missing_or_wrong_token_is_turned_away(locked_door: str, given: str | None, challenge: str) -> None:
+async def test_a_missing_or_wrong_token_is_turned_away(locked_server: str, given: str | None, challenge: str) -> None:
     request = legacy("echo")
     request["headers"] |= {"authorization": given.encode()} if given is not None else {}
     async with httpx2.AsyncClient() as client:
         for path in ("/mcp", "/mcp/"):
-            response = await client.post(locked_door + path, **request)
+            response = await client.post(locked_server + path, **request)
             assert (response.status_code, response.headers["www-authenticate"]) == (401, challenge)
             assert "s3cr" not in response.text
 
 
 @ERAS
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
-async def test_the_right_token_opens(locked_door: str, request_of: Any, scheme: str) -> None:
+async def test_the_right_token_opens(locked_server: str, request_of: Any, scheme: str) -> None:
     request = request_of("echo")
     request["headers"] |= {"authorization": f"{scheme} s3crét".encode()}
     async with httpx2.AsyncClient() as client:
-        response = await client.post(f"{locked_door}/mcp", **request)
+        response = await client.post(f"{locked_server}/mcp", **request)
     assert answer(response)["result"]["structuredContent"]["who"] == "token"
 
 
@@ -168,10 +168,10 @@ async def test_a_malformed_body_gets_an_error_and_the_server_goes_on(
         assert (await client.get(f"{open_door}/health")).status_code == 200
 
 
-async def test_health_and_readiness_need_no_token(locked_door: str) -> None:
+async def test_health_and_readiness_need_no_token(locked_server: str) -> None:
     async with httpx2.AsyncClient() as client:
-        health = await client.get(f"{locked_door}/health")
-        ready = await client.get(f"{locked_door}/ready")
+        health = await client.get(f"{locked_server}/health")
+        ready = await client.get(f"{locked_server}/ready")
     assert (health.status_code, health.json()) == (200, {"status": "ok"})
     assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
 
@@ -187,10 +187,10 @@ async def test_a_closed_connection_ends_the_call(serve_standin: Any, request_of:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_the_sdks_client_lists_and_calls(locked_door: str, mode: Any) -> None:
+async def test_the_sdks_client_lists_and_calls(locked_server: str, mode: Any) -> None:
     async with (
         httpx2.AsyncClient(headers={b"authorization": "Bearer s3crét".encode()}) as http,
-        Client(streamable_http_client(f"{locked_door}/mcp", http_client=http), mode=mode) as client,
+        Client(streamable_http_client(f"{locked_server}/mcp", http_client=http), mode=mode) as client,
     ):
         assert "echo" in [tool.name for tool in (await client.list_tools()).tools]
         results = await asyncio.gather(*(client.call_tool("echo", {"n": n}) for n in range(20)))

@@ -80,7 +80,16 @@ if TYPE_CHECKING:
         TableColumn,
         Truncation,
     )
-    from dragoman.reading import CallKind, FunctionCall, Named, NamedRelation, NamedSchema, Reading, Refusal, schema_of
+    from dragoman.parsed import (
+        CallKind,
+        FunctionCall,
+        Named,
+        NamedRelation,
+        NamedSchema,
+        ParsedStatement,
+        Refusal,
+        schema_of,
+    )
     from dragoman.results import encode
     from dragoman.sql import Statement
     from dragoman.sql.lexicon import Lexicon
@@ -98,7 +107,7 @@ _HOMES = {
     "dragoman.model": "Batch Claims Column Constraint Database DeclaredKey Encoded ExplainOptions Finding ForeignKey"
     " Index Inspection Kind Limits Plan Principal Relation Request Result RowStream Schema Scope Secret Table"
     " TableColumn Truncation",
-    "dragoman.reading": "CallKind FunctionCall Named NamedRelation NamedSchema Reading Refusal schema_of",
+    "dragoman.parsed": "CallKind FunctionCall Named NamedRelation NamedSchema ParsedStatement Refusal schema_of",
     "dragoman.results": "encode",
     "dragoman.sql": "Statement",
     "dragoman.sql.lexicon": "Lexicon",
@@ -147,6 +156,7 @@ __all__ = [
     "NamedSchema",
     "NotFound",
     "ParameterError",
+    "ParsedStatement",
     "PathNotFound",
     "PermissionDenied",
     "Plan",
@@ -155,7 +165,6 @@ __all__ = [
     "QueryCancelled",
     "QueryError",
     "QueryTimeout",
-    "Reading",
     "Refusal",
     "Refused",
     "Relation",

@@ -30,7 +30,7 @@ from dragoman.model import (
     Scope,
     Table,
 )
-from dragoman.reading import Reading
+from dragoman.parsed import ParsedStatement
 from dragoman.sql.lexicon import Lexicon
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Dialect:
     only_schema: bool = False
     foreign_tables: bool = True
     rewrite: Callable[[Any], Any] | None = None
-    read: Callable[[Statement], Reading] | None = None
+    read: Callable[[Statement], ParsedStatement] | None = None
 
     @property
     def loaded_rules(self) -> Rules:
@@ -364,7 +364,7 @@ class Call:
     database: Database
     resolve: Callable[[], Awaitable[Resolution]]
     relations: Callable[[], Awaitable[tuple[Relation, ...]]]
-    reading: Reading
+    parsed: ParsedStatement
 
 
 class Validator(abc.ABC):

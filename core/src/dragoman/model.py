@@ -1,4 +1,4 @@
-"""The values every floor shares: frozen, slotted, without I/O.
+"""The values all layers share: frozen, slotted, without I/O.
 
 Words are the field's: catalog > schema > relation > column, as in `information_schema`.
 """

@@ -11,24 +11,24 @@ from functools import cached_property
 from dragoman.dialect import Call, Capability, Dialect, Form, Rules, Validator
 from dragoman.errors import DragomanError, TableNotFound, UnsafeSql
 from dragoman.model import Database, Relation
-from dragoman.reading import FunctionCall, Named, NamedRelation, Reading, Refusal
+from dragoman.parsed import FunctionCall, Named, NamedRelation, ParsedStatement, Refusal
 from dragoman.sql import Statement
-from dragoman.sql.words import no_query
+from dragoman.sql.keywords import no_query
 from dragoman.words import nearest
 
 _AS_VALUE = frozenset({"call", "function"})
 _ATTRIBUTES = frozenset({"attribute", "field"})
 
 
-def read(dialect: Dialect, statement: Statement) -> Reading:
+def read(dialect: Dialect, statement: Statement) -> ParsedStatement:
     """Return what a statement names, without a database. What is harmless inspection by the rules names nothing."""
     rules = dialect.loaded_rules
     if any(pattern.fullmatch(statement.text, _start(statement)) for pattern in rules.statements):
-        return Reading()
+        return ParsedStatement()
     query = inner_query(statement, rules)
     if dialect.read:
         return dialect.read(query)
-    from dragoman.sql.reading import read as read_by_sqlglot
+    from dragoman.sql.parsed import read as read_by_sqlglot
 
     return read_by_sqlglot(query, reserved=dialect.reserved, default_schema=dialect.default_schema)
 
@@ -65,21 +65,21 @@ class ReadOnly(Validator):
 
     async def check(self, statement: Statement, call: Call) -> None:
         """Raise `WriteDenied`, `UnsafeSql`, `InvalidSql` or `TableNotFound` for anything but an allowed query."""
-        self.judge(statement, call.reading)
+        self.judge(statement, call.parsed)
         if self._database and self._database.schemas:
             await self._check_schemas(call, self._database)
 
-    def judge(self, statement: Statement, reading: Reading) -> None:
+    def judge(self, statement: Statement, parsed: ParsedStatement) -> None:
         """Judge what was read; raises `WriteDenied`, `UnsafeSql` or `InvalidSql`. No database is asked."""
-        refusal = self._meant(statement, reading.refusal) if reading.refusal else None
+        refusal = self._meant(statement, parsed.refusal) if parsed.refusal else None
         if refusal and refusal.kind != "invalid":
             raise refusal.error()
         # Where the grammar cannot tell, a refused function is the better reason.
-        self._check_calls(reading.calls)
+        self._check_calls(parsed.calls)
         if self._rules.operators is not None:
-            self._check_operators(reading.operators, self._rules.operators)
-        self._check_relations(reading.relations)
-        self._check_relations(reading.other_names)
+            self._check_operators(parsed.operators, self._rules.operators)
+        self._check_relations(parsed.relations)
+        self._check_relations(parsed.other_names)
         if refusal:
             raise refusal.error()
 
@@ -201,14 +201,14 @@ class ReadOnly(Validator):
     # Schemas
 
     async def _check_schemas(self, call: Call, database: Database) -> None:
-        reading = call.reading
-        if reading.lists_schemas:
+        parsed = call.parsed
+        if parsed.lists_schemas:
             raise UnsafeSql(
                 "It shows more schemas than are open to queries.",
                 suggestion="Use list_schemas and list_tables.",
                 offset=0,
             )
-        for schema, catalog, offset in reading.schemas:
+        for schema, catalog, offset in parsed.schemas:
             if not self._is_open(Relation("", schema, catalog), database):
                 raise self._outside(f"The schema {schema or 'of this session'} is", database, offset)
         for relation, offset in await self._resolved(call):
@@ -217,10 +217,10 @@ class ReadOnly(Validator):
 
     async def _resolved(self, call: Call) -> Iterable[NamedRelation]:
         """The relations in their schemas: the catalog is asked only where the text does not tell them."""
-        reading = call.reading
+        parsed = call.parsed
         if self._dialect.read and not self._dialect.search_path:
-            return (*reading.relations, *reading.other_names)
-        if not reading.relations:
+            return (*parsed.relations, *parsed.other_names)
+        if not parsed.relations:
             return ()
         return [self._found(relation) for relation in await call.relations()]
 

@@ -1,4 +1,4 @@
-"""Every tool, asked through the one door, on real databases."""
+"""Every tool, called through the toolbox, on real databases."""
 
 import asyncio
 import json

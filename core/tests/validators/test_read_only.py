@@ -13,8 +13,8 @@ from dragoman import (
     DragomanError,
     FunctionCall,
     Lexicon,
+    ParsedStatement,
     Principal,
-    Reading,
     Relation,
     Resolution,
     Rules,
@@ -68,7 +68,7 @@ async def check(text: str, target: Database, known: tuple[Relation, ...] = (), d
         database=target,
         resolve=resolve,
         relations=relations,
-        reading=read(dialect, statement(text)),
+        parsed=read(dialect, statement(text)),
     )
     await ReadOnly(dialect, target).check(statement(text), call)
 
@@ -157,9 +157,9 @@ async def test_a_name_that_resolves_to_nothing_counts_as_one_of_the_default_sche
         await check("select * from a", database(schemas=("sales",)), (Relation("a"),))
 
 
-def reads_harm(statement: Statement) -> Reading:
+def reads_harm(statement: Statement) -> ParsedStatement:
     """A grammar that sees one thing in everything."""
-    return Reading(calls=(FunctionCall("harm", offset=3),))
+    return ParsedStatement(calls=(FunctionCall("harm", offset=3),))
 
 
 def test_what_a_dialect_s_own_grammar_reads_is_judged_by_the_core():

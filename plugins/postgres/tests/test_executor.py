@@ -366,7 +366,7 @@ async def test_a_connection_that_said_farewell_and_is_not_closed_yet_is_replaced
     executor = PostgresExecutor(server.configured(database_name, pool_size=1))
     pid = await value_of(executor, "SELECT pg_backend_pid()")
     (session,) = executor._connections._idle
-    session.connection._tap.data_received(FAREWELL)
+    session.connection._counting.data_received(FAREWELL)
     assert await value_of(executor, "SELECT pg_backend_pid()") != pid
     await executor.aclose()
 
@@ -374,7 +374,7 @@ async def test_a_connection_that_said_farewell_and_is_not_closed_yet_is_replaced
 async def test_a_farewell_between_two_messages_is_a_clear_error(server, database_name):
     connections = Connections(server.configured(database_name, pool_size=1))
     async with connections.borrow() as connection:
-        connection._tap.data_received(FAREWELL)
+        connection._counting.data_received(FAREWELL)
         with pytest.raises(ConnectionFailed), translated("shop"):
             await connection.fetch("SELECT 1")
     async with connections.borrow() as connection:

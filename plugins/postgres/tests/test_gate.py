@@ -1,7 +1,7 @@
 """The gate by itself: no database is asked."""
 
 import pytest
-from dragoman import Database, DragomanError, InvalidSql, Reading, Statement, UnsafeSql, WriteDenied
+from dragoman import Database, DragomanError, InvalidSql, ParsedStatement, Statement, UnsafeSql, WriteDenied
 from dragoman.testing.corpus import Case, cases
 from dragoman.validators import ReadOnly, check_text, read
 from dragoman_postgres import walk
@@ -15,12 +15,12 @@ CASES = cases("any") + cases("postgres")
 DATABASE = Database(name="shop", dialect="postgres")
 
 
-def judged(text: str, database: Database | None = None) -> Reading:
+def judged(text: str, database: Database | None = None) -> ParsedStatement:
     """What a statement reads, once the core has judged it."""
     statement = Statement.parse(text, sqlglot="postgres", lexicon=LEXICON)
-    reading = read(plugin.dialect, statement)
-    ReadOnly(plugin.dialect, database).judge(statement, reading)
-    return reading
+    parsed = read(plugin.dialect, statement)
+    ReadOnly(plugin.dialect, database).judge(statement, parsed)
+    return parsed
 
 
 def verdict(text: str) -> str:
@@ -37,9 +37,9 @@ def test_the_verdict_is_the_expected_one(case: Case):
 
 
 def test_a_reading_tells_relations_and_functions():
-    reading = judged("WITH a AS (SELECT * FROM s.t) SELECT lower(x), pg_catalog.upper(y) FROM a, pg_class")
-    assert sorted(map(str, reading.names)) == ["pg_catalog.pg_class", "s.t"]
-    assert sorted(reading.functions) == ["lower", "pg_catalog.upper"]
+    parsed = judged("WITH a AS (SELECT * FROM s.t) SELECT lower(x), pg_catalog.upper(y) FROM a, pg_class")
+    assert sorted(map(str, parsed.names)) == ["pg_catalog.pg_class", "s.t"]
+    assert sorted(parsed.functions) == ["lower", "pg_catalog.upper"]
 
 
 REFUSED_AT = [

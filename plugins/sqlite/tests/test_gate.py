@@ -4,7 +4,17 @@ import subprocess
 import sys
 
 import pytest
-from dragoman import Call, Database, DragomanError, InvalidSql, Principal, Reading, Statement, UnsafeSql, WriteDenied
+from dragoman import (
+    Call,
+    Database,
+    DragomanError,
+    InvalidSql,
+    ParsedStatement,
+    Principal,
+    Statement,
+    UnsafeSql,
+    WriteDenied,
+)
 from dragoman.validators import ReadOnly, read
 from dragoman_sqlite.plugin import plugin
 from dragoman_sqlite.rules import LEXICON
@@ -14,30 +24,30 @@ def statement(text: str) -> Statement:
     return Statement.parse(text, sqlglot="sqlite", lexicon=LEXICON)
 
 
-def judged(text: str) -> Reading:
+def judged(text: str) -> ParsedStatement:
     """What a statement reads, once the core has judged it."""
-    reading = read(plugin.dialect, statement(text))
-    ReadOnly(plugin.dialect, None).judge(statement(text), reading)
-    return reading
+    parsed = read(plugin.dialect, statement(text))
+    ReadOnly(plugin.dialect, None).judge(statement(text), parsed)
+    return parsed
 
 
-async def checked(text: str, database: Database) -> Reading:
+async def checked(text: str, database: Database) -> ParsedStatement:
     """The same as the gateway does it; the catalog is not asked."""
 
     async def nothing() -> tuple[()]:
         raise AssertionError("the catalog was asked")
 
-    reading = read(plugin.dialect, statement(text))
+    parsed = read(plugin.dialect, statement(text))
     call = Call(
         principal=Principal(),
         tool="execute_query",
         database=database,
         resolve=nothing,  # type: ignore[arg-type]
         relations=nothing,
-        reading=reading,
+        parsed=parsed,
     )
     await ReadOnly(plugin.dialect, database).check(statement(text), call)
-    return reading
+    return parsed
 
 
 RELATIONS = [

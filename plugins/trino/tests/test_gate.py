@@ -3,7 +3,17 @@
 import time
 
 import pytest
-from dragoman import Call, Database, DragomanError, Principal, Reading, Resolution, Statement, UnsafeSql, WriteDenied
+from dragoman import (
+    Call,
+    Database,
+    DragomanError,
+    ParsedStatement,
+    Principal,
+    Resolution,
+    Statement,
+    UnsafeSql,
+    WriteDenied,
+)
 from dragoman.testing.corpus import Case, cases
 from dragoman.validators import ReadOnly, check_text, read
 from dragoman_trino.grammar import Statements
@@ -22,11 +32,11 @@ def statement(text: str) -> Statement:
     return Statement.parse(text, sqlglot="trino", lexicon=LEXICON)
 
 
-def judged(text: str, database: Database | None = None) -> Reading:
+def judged(text: str, database: Database | None = None) -> ParsedStatement:
     """What a statement reads, once the core has judged it."""
-    reading = read(plugin.dialect, statement(text))
-    ReadOnly(plugin.dialect, database).judge(statement(text), reading)
-    return reading
+    parsed = read(plugin.dialect, statement(text))
+    ReadOnly(plugin.dialect, database).judge(statement(text), parsed)
+    return parsed
 
 
 def verdict(text: str) -> str:
@@ -52,7 +62,7 @@ async def checked(text: str, database: Database) -> None:
         database=database,
         resolve=resolve,
         relations=relations,
-        reading=read(plugin.dialect, statement(text)),
+        parsed=read(plugin.dialect, statement(text)),
     )
     await ReadOnly(plugin.dialect, database).check(statement(text), call)
 
@@ -111,9 +121,9 @@ READINGS = [
 
 @pytest.mark.parametrize(("text", "relations", "functions"), READINGS)
 def test_a_reading_tells_relations_and_functions(text: str, relations: str, functions: str):
-    reading = judged(text)
-    assert sorted(map(str, reading.names)) == relations.split()
-    assert sorted(reading.functions) == functions.split()
+    parsed = judged(text)
+    assert sorted(map(str, parsed.names)) == relations.split()
+    assert sorted(parsed.functions) == functions.split()
 
 
 REFUSED_AT = [

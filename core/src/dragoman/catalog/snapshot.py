@@ -90,7 +90,7 @@ class Snapshot:
         Raises `ParameterError` when several fit, `TableNotFound` or `SchemaNotFound` otherwise, without near names.
         """
         key = None if schema is None else self.find_schema(schema)
-        for parts in readings(name, self.dialect):
+        for parts in interpretations(name, self.dialect):
             candidates = [table for table in self._named(parts) if key is None or _key(table) == key]
             if candidates:
                 return self._only(candidates, name)
@@ -98,7 +98,7 @@ class Snapshot:
 
     def find_schema(self, written: str) -> SchemaKey:
         """Return the schema that a plain or dotted name names; raises as `find` does."""
-        for parts in readings(written, self.dialect):
+        for parts in interpretations(written, self.dialect):
             fitting = [key for key in self.schemas if self._fits(parts, key)]
             if len(fitting) > 1:
                 fitting = [key for key in fitting if key.catalog == self.namespace.catalog] or fitting
@@ -208,7 +208,7 @@ class Snapshot:
         return SchemaNotFound(f"There is no schema {shown(written)}.", identifier=written)
 
 
-def readings(written: str, dialect: Dialect) -> Iterator[tuple[Part, ...]]:
+def interpretations(written: str, dialect: Dialect) -> Iterator[tuple[Part, ...]]:
     """Yield what a written name may mean: as in SQL first, then exactly as stored."""
     parts = parse_name(written, dialect.lexicon)
     if parts is not None:

@@ -28,10 +28,10 @@ class ForeignTables(Validator):
 
     async def check(self, statement: Statement, call: Call) -> None:
         """Raise `UnsafeSql` for a query that reads a foreign table, or a view of which that cannot be told."""
-        if not call.reading.relations:
+        if not call.parsed.relations:
             return
         self._asked = True
-        for relation in await self._resolver.foreign(call.reading):
+        for relation in await self._resolver.foreign(call.parsed):
             if str(relation).lower() not in self._opened:
                 raise UnsafeSql(
                     f"Reading {relation} reaches a foreign table: another server, or a file.",

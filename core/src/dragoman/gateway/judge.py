@@ -17,7 +17,7 @@ from dragoman.gateway.offload import SHORT, Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.visible import Visible
 from dragoman.model import Database, Principal, Relation
-from dragoman.reading import Reading
+from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
 from dragoman.validators import ReadOnly, read
 
@@ -106,7 +106,7 @@ class Judge:
         """Return the relations a statement names, as the catalog knows them; one it does not know stays as written."""
         return await self._resolver.relations(await self._read(statement))
 
-    async def _read(self, statement: Statement) -> Reading:
+    async def _read(self, statement: Statement) -> ParsedStatement:
         """What a statement names; a long one is read in a process that can be killed."""
         with self._source.ours("Dialect.read"):
             return await self._offload.call(len(statement.text), read, self._dialect, statement)
@@ -128,7 +128,7 @@ class Judge:
 
     async def _checked(self, sql: str, tool: str, principal: Principal) -> _Verdict:
         statement = await self._parsed(sql)
-        reading = await self._read(statement)
+        parsed = await self._read(statement)
         version: int | None = None
 
         async def look() -> None:
@@ -138,11 +138,11 @@ class Judge:
 
         async def resolve() -> Resolution:
             await look()
-            return await self._resolver.resolution(statement, reading)
+            return await self._resolver.resolution(statement, parsed)
 
         async def relations() -> tuple[Relation, ...]:
             await look()
-            return await self._resolver.relations(reading)
+            return await self._resolver.relations(parsed)
 
         call = _WatchedCall(
             principal=principal,
@@ -150,14 +150,14 @@ class Judge:
             database=self._database,
             resolve=resolve,
             relations=relations,
-            reading=reading,
+            parsed=parsed,
         )
         object.__setattr__(call, "read", set(self._always))
         states: list[object] = []
         if self._narrowed:
-            self._read_only.judge(statement, reading)
+            self._read_only.judge(statement, parsed)
             await look()
-            await self._visible.check(statement, reading)
+            await self._visible.check(statement, parsed)
         for validator in self._validators:
             if validator in self._changing:
                 # Before it checks: what changes meanwhile must end the verdict.

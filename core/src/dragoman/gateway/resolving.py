@@ -10,7 +10,7 @@ from dragoman.catalog import Catalog
 from dragoman.dialect import Dialect, Resolution
 from dragoman.errors import DragomanError, NotFound, UnsafeSql
 from dragoman.model import Database, Relation, Table
-from dragoman.reading import Reading
+from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
 from dragoman.validators import inner_query, read
 
@@ -28,9 +28,9 @@ class Resolver:
         self._database = database
         self._catalog = catalog
 
-    async def resolution(self, statement: Statement, reading: Reading) -> Resolution:
+    async def resolution(self, statement: Statement, parsed: ParsedStatement) -> Resolution:
         """Relations and columns; what the catalog does not know stays as written."""
-        tables = await self._tables(reading.names)
+        tables = await self._tables(parsed.names)
         return Resolution(
             relations=_named(tables),
             columns=self._touched(inner_query(statement, self._dialect.loaded_rules), tables),
@@ -38,9 +38,9 @@ class Resolver:
             unlisted=_unlisted(tables),
         )
 
-    async def relations(self, reading: Reading) -> tuple[Relation, ...]:
+    async def relations(self, parsed: ParsedStatement) -> tuple[Relation, ...]:
         """The relations alone, as the dialect's own grammar read them where it has one."""
-        return _named(await self._tables(reading.names))
+        return _named(await self._tables(parsed.names))
 
     async def named(self, written: Sequence[Relation]) -> Mapping[Relation, Table | None]:
         """What the catalog knows under names that a statement reads."""
@@ -53,11 +53,11 @@ class Resolver:
         names = Names(same=dialect.same, implicit=dialect.implicit_columns, reserved=dialect.reserved)
         return touched_columns(statement, tables, names)
 
-    async def foreign(self, reading: Reading) -> tuple[Relation, ...]:
+    async def foreign(self, parsed: ParsedStatement) -> tuple[Relation, ...]:
         """What of the relations reaches a foreign table; a view counts when that cannot be told of it."""
         if not any(table.type == FOREIGN for table in (await self._catalog.snapshot()).tables):
             return ()
-        tables = await self._tables(reading.names)
+        tables = await self._tables(parsed.names)
         return tuple([table.relation for table in tables.values() if table and await self._reaches(table)])
 
     async def _reaches(self, table: Table, around: frozenset[Relation] = frozenset()) -> bool:
@@ -68,11 +68,11 @@ class Resolver:
             return table.type == FOREIGN
         try:
             query = defining_query(table.definition or "", self._dialect.sqlglot, self._dialect.lexicon)
-            reading = read(self._dialect, query)
-            inner = [await self._seen_from(table.relation, each) for each in reading.names]
+            parsed = read(self._dialect, query)
+            inner = [await self._seen_from(table.relation, each) for each in parsed.names]
         except DragomanError:
             return True
-        if reading.refusal or None in inner:
+        if parsed.refusal or None in inner:
             return True
         around |= {table.relation}
         return any([await self._reaches(each, around) for each in inner if each])
@@ -123,12 +123,12 @@ class Resolver:
 
         try:
             query = defining_query(view.definition or "", self._dialect.sqlglot, self._dialect.lexicon)
-            reading = read(self._dialect, query)
-            tables = {each: await self._seen_from(view.relation, each) for each in reading.names}
+            parsed = read(self._dialect, query)
+            tables = {each: await self._seen_from(view.relation, each) for each in parsed.names}
             touched = dict.fromkeys(self._touched(query, tables))
         except DragomanError:
             return None
-        if reading.refusal or _unlisted(tables):
+        if parsed.refusal or _unlisted(tables):
             return None
         around |= {view.relation}
         for inner in _user_views(tables):

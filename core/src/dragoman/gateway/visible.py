@@ -10,7 +10,7 @@ from dragoman.errors import TableNotFound, UnsafeSql
 from dragoman.gateway.failures import explained
 from dragoman.gateway.resolving import Resolver
 from dragoman.model import Database, Relation, Table
-from dragoman.reading import FunctionCall, Named, Reading
+from dragoman.parsed import FunctionCall, Named, ParsedStatement
 from dragoman.sql import Statement
 from dragoman.validators import fits_form
 
@@ -29,13 +29,13 @@ class Visible:
         self._functions = frozenset(name.lower() for name in database.allow_functions)
         self._relations = frozenset(name.lower() for name in database.allow_relations)
 
-    async def check(self, statement: Statement, reading: Reading) -> None:
+    async def check(self, statement: Statement, parsed: ParsedStatement) -> None:
         """Raise `TableNotFound` for a relation that is not visible, `UnsafeSql` for what would tell of one."""
         self._check_kind(statement)
-        self._check_calls(reading.calls)
+        self._check_calls(parsed.calls)
         await self._catalog.snapshot()  # which schemas are the engine's own
-        self._check_names((*reading.types, *reading.others))
-        for written, table in (await self._resolver.named(reading.names)).items():
+        self._check_names((*parsed.types, *parsed.others))
+        for written, table in (await self._resolver.named(parsed.names)).items():
             if not self._is_open(written, table) and not await self._is_aspect(written):
                 error = TableNotFound(f"There is no relation {written}.", identifier=written.name)
                 raise await explained(error, statement, self._catalog, self._nothing)

@@ -19,10 +19,10 @@ from starlette.types import ASGIApp
 from dragoman.errors import ConfigurationError, DragomanError
 from dragoman.mcp.calls import Calls
 from dragoman.mcp.connections import Connections, Limits
-from dragoman.mcp.door import MAX_BODY, Door
 from dragoman.mcp.gate import Gate
 from dragoman.mcp.http_gate import HttpGate
 from dragoman.mcp.identity import PRINCIPAL, by_token
+from dragoman.mcp.middleware import MAX_BODY, AccessMiddleware
 from dragoman.mcp.origins import Origins, in_url
 from dragoman.mcp.refusals import RefusalLog
 from dragoman.mcp.server import accepts, build
@@ -135,13 +135,13 @@ def http_app(
         # True would silently disable cancellation and progress.
         json_response=False,
         max_request_body_size=MAX_BODY,
-        # The door has looked at Host and Origin, on every path.
+        # The access middleware checks Host and Origin, on every path.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=_pages(toolbox.gateway),
     )
     if hot:
         app = HttpGate(app, Gate([tool.name for tool in toolbox.tools], accepts), running, PATH)
-    return Door(
+    return AccessMiddleware(
         Sessions(app, PATH),
         # The SDK would leave a 2025 client's GET open for ever, although a stateless server has nothing to say.
         closed={PATH: ("POST", "DELETE")},

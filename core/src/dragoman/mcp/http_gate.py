@@ -41,9 +41,9 @@ _STREAM_HEADERS = [
 
 
 class HttpGate:
-    """Stands between the door, which says who and what comes in, and the SDK's application.
+    """Stands between the access middleware, which decides who and what comes in, and the SDK's application.
 
-    The door has judged Host, Origin, token and size, and read the body.
+    The middleware has judged Host, Origin, token and size, and read the body.
     """
 
     def __init__(self, app: ASGIApp, gate: Gate, calls: Calls, path: str) -> None:

@@ -17,7 +17,7 @@ _NO_HEADERS: Mapping[str, str] = {}
 
 
 class Refused(Exception):
-    """A request that is answered at the door: status, a code, and a reason that says what to do."""
+    """A request that is answered by the middleware: status, a code, and a reason that says what to do."""
 
     def __init__(self, status: int, code: str, reason: str, headers: Mapping[str, str] = _NO_HEADERS) -> None:
         super().__init__(reason)

@@ -95,7 +95,7 @@ class _Running:
 
 
 class Sessions:
-    """Names sessions, and ends the calls their clients cancel. Stands inside the door: it needs the whole body."""
+    """Names sessions and ends the calls their clients cancel. It runs inside the middleware: it needs whole bodies."""
 
     def __init__(self, app: ASGIApp, path: str) -> None:
         self._app = app

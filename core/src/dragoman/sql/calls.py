@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from dragoman.reading import FunctionCall, schema_of
+from dragoman.parsed import FunctionCall, schema_of
 from dragoman.sql.text import Token
 
 # Words of the grammar that may stand before a parenthesis without calling anything. Words that name both (replace,

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from dragoman.errors import InvalidSql
 from dragoman.model import Relation
-from dragoman.reading import FunctionCall, schema_of
+from dragoman.parsed import FunctionCall, schema_of
 from dragoman.sql.calls import SYNTAX
 
 

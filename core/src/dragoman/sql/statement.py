@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dragoman.model import Relation
-from dragoman.reading import FunctionCall
+from dragoman.parsed import FunctionCall
 from dragoman.sql import text as texts
 from dragoman.sql.calls import verbs, written_calls
 from dragoman.sql.lexicon import Lexicon

@@ -76,17 +76,17 @@ class CapabilityCases(Suite):
             return
         assert dialect.read, "Capability.GRAMMAR is declared, and Dialect.read is not given: sqlglot reads."
         query = f"SELECT t.id, abs(t.id) FROM {sample.TRACK} AS t WHERE 1 = 2 OR t.id IN (SELECT 1)"
-        reading = read(dialect, Statement.parse(query, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))
-        assert pickle.loads(pickle.dumps(reading)) == reading, "A reading must come back from a pickle as it was."
+        parsed = read(dialect, Statement.parse(query, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))
+        assert pickle.loads(pickle.dumps(parsed)) == parsed, "A parsed statement must survive pickling."
         assert pickle.loads(pickle.dumps(dialect.read)) is dialect.read, (
             "Dialect.read must be a function of a module: another process may have to run it."
         )
-        assert [(each.relation.name.lower(), each.offset) for each in reading.relations] == [
+        assert [(each.relation.name.lower(), each.offset) for each in parsed.relations] == [
             (sample.TRACK, query.index(sample.TRACK))
-        ], f"The query reads {sample.TRACK} alone; Dialect.read told {reading.relations}."
-        assert [(call.name, call.offset) for call in reading.calls if call.kind in {"call", "function"}] == [
+        ], f"The query reads {sample.TRACK} alone; Dialect.read returned {parsed.relations}."
+        assert [(call.name, call.offset) for call in parsed.calls if call.kind in {"call", "function"}] == [
             ("abs", query.index("abs"))
-        ], f"The query calls abs alone; Dialect.read told {reading.calls}."
+        ], f"The query calls abs alone; Dialect.read returned {parsed.calls}."
         wrong = read(dialect, Statement.parse("SELECT FROM WHERE", sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))
         assert wrong.refusal, "Dialect.read must refuse what is no query: it told none of SELECT FROM WHERE."
 

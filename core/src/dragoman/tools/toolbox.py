@@ -1,4 +1,4 @@
-"""`Toolbox`: the one door through which every tool call goes, whatever the protocol."""
+"""`Toolbox`: every tool call goes through it, whatever the protocol."""
 
 from __future__ import annotations
 

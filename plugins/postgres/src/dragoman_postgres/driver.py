@@ -51,7 +51,7 @@ class TooMuch(ResultTooLarge):
         )
 
 
-class Tap(asyncio.Protocol):
+class CountingProtocol(asyncio.Protocol):
     """Stands between the socket and the driver: counts what arrives, keeps it when asked, ends what is too much.
 
     Whatever the server goes on sending after that is thrown away: one that waits for its reader notices no
@@ -136,10 +136,10 @@ class Connection(_Connection):
     def __init__(self, protocol: Any, transport: Any, *rest: Any) -> None:
         super().__init__(protocol, transport, *rest)
         self._own_transport = transport
-        self._tap = Tap(transport, protocol)
+        self._counting = CountingProtocol(transport, protocol)
         self._leaving = False
         self._key = protocol.backend_pid, protocol.backend_secret
-        transport.set_protocol(self._tap)
+        transport.set_protocol(self._counting)
         _keep_alive(transport.get_extra_info("socket"))
 
     def allow(self, most: int, *, trusted: bool = False) -> None:
@@ -148,19 +148,19 @@ class Connection(_Connection):
         When work is cancelled what still comes of it stays bounded, until the next `allow`. `trusted`: no caller has a
         say in what it sends.
         """
-        self._tap.allow(most, trusted=trusted)
+        self._counting.allow(most, trusted=trusted)
 
     async def leave(self) -> None:
         """End whatever the server does for us, and return once it has closed the connection: nothing of it is left.
 
         Takes as long as the server does. May be called again.
         """
-        if not self._leaving and not self._tap.gone.done():
+        if not self._leaving and not self._counting.gone.done():
             self._leaving = True
-            self._tap.end(None)
+            self._counting.end(None)
             self._own_transport.write(_TERMINATE)
             await self._ask_to_stop()
-        await asyncio.shield(self._tap.gone)
+        await asyncio.shield(self._counting.gone)
 
     async def _ask_to_stop(self) -> None:
         own: Any = self
@@ -171,16 +171,16 @@ class Connection(_Connection):
 
     def abort(self) -> None:
         """Close the socket at once, whatever the server is doing."""
-        self._tap.end(None)
+        self._counting.end(None)
         self._own_transport.abort()
 
     async def compile(self, text: str, name: str) -> tuple[Statement, tuple[int, ...]]:
         """Prepare a statement; return it with the type modifiers of its columns, -1 where there is none."""
-        self._tap.kept = kept = bytearray()
+        self._counting.kept = kept = bytearray()
         try:
             return await self.prepare(text, name=name), modifiers(kept)
         finally:
-            self._tap.kept = None
+            self._counting.kept = None
 
     async def _introspect_types(self, *given: Any) -> Any:
         async with self._apart():

@@ -16,7 +16,7 @@ from dragoman import (
     FunctionCall,
     InvalidSql,
     Named,
-    Reading,
+    ParsedStatement,
     Refusal,
     Relation,
     Statement,
@@ -26,7 +26,7 @@ from dragoman import (
 )
 
 from dragoman_postgres.rules import allowed
-from dragoman_postgres.userland import Reader, Remembered, Userland
+from dragoman_postgres.user_defined import Reader, Remembered, UserDefined
 from dragoman_postgres.walk import Places, Walk
 
 _WORD = re.compile(r"[a-zA-Z_]+")
@@ -44,7 +44,7 @@ _EXPLAIN_OPTIONS = frozenset(
 _pgparse: Any = import_module("pgparse")  # it has no types
 
 
-def read(statement: Statement) -> Reading:
+def read(statement: Statement) -> ParsedStatement:
     """Return what a query, EXPLAIN of one, or SHOW of a setting names; what was read before something was refused."""
     walk, refusal = Walk(), None
     places = _in_characters(statement.text)
@@ -77,42 +77,42 @@ class PostgresGate(Validator):
     def __init__(self, database: Database, reader: Reader) -> None:
         self._functions = frozenset(name.lower() for name in database.allow_functions)
         self._relations = frozenset(name.lower() for name in database.allow_relations)
-        self._userland = Remembered(reader, database)
+        self._user_defined = Remembered(reader, database)
 
     async def state(self) -> object:
         """Return what the users of the database have made. Raises what the connection raises."""
-        return await self._userland.get()
+        return await self._user_defined.get()
 
     async def check(self, statement: Statement, call: Call) -> None:
         """Raise `UnsafeSql` for what may run code of the database's users.
 
         Names mean what the server finds under them now, not what a cached catalog does.
         """
-        made, reading = await self._userland.get(), call.reading
+        made, parsed = await self._user_defined.get(), call.parsed
         if made.everything:
             raise UnsafeSql(
                 f"Any query may run code that users of this database made: {', '.join(sorted(made.everything))}.",
                 suggestion="The server's administrator can allow the functions behind it with allow_functions.",
             )
-        relations = [replace(named.relation, catalog=None) for named in reading.relations]
-        self._check_names(reading, made, relations)
+        relations = [replace(named.relation, catalog=None) for named in parsed.relations]
+        self._check_names(parsed, made, relations)
         self._check_active(relations, made.relation)
-        used = {call.name for call in reading.calls} | {operator.name for operator in reading.operators}
+        used = {call.name for call in parsed.calls} | {operator.name for operator in parsed.operators}
         if used & allowed().mixing:
             self._check_active(relations, made.checked)
 
-    def _check_names(self, reading: Reading, made: Userland, relations: Iterable[Relation]) -> None:
-        types = _names(reading.types)
-        held = self._held(reading, made, relations)
-        attributes = {call.name for call in reading.calls if call.kind == "attribute"}
-        fields = {call.name for call in reading.calls if call.kind == "field"}
+    def _check_names(self, parsed: ParsedStatement, made: UserDefined, relations: Iterable[Relation]) -> None:
+        types = _names(parsed.types)
+        held = self._held(parsed, made, relations)
+        attributes = {call.name for call in parsed.calls if call.kind == "attribute"}
+        fields = {call.name for call in parsed.calls if call.kind == "field"}
         used = {
             "function": (
-                _names(call for call in reading.calls if call.kind in _CALLED) & made.functions(held),
+                _names(call for call in parsed.calls if call.kind in _CALLED) & made.functions(held),
                 "Write pg_catalog.name() for the system's own.",
             ),
             "operator": (
-                _names(reading.operators) & made.operators(held),
+                _names(parsed.operators) & made.operators(held),
                 "Write OPERATOR(pg_catalog.name) for the system's own.",
             ),
             "function or type, named like a column,": (
@@ -128,13 +128,13 @@ class PostgresGate(Validator):
                     suggestion=f"{suggestion} The server's administrator can allow it with allow_functions.",
                 )
 
-    def _held(self, reading: Reading, made: Userland, relations: Iterable[Relation]) -> frozenset[int] | None:
+    def _held(self, parsed: ParsedStatement, made: UserDefined, relations: Iterable[Relation]) -> frozenset[int] | None:
         """The types whose values a query reads, as far as it matters; None: of any, since a function may make them."""
-        if not self._functions.isdisjoint(name for call in reading.calls for name in (call.name, call.dotted)):
+        if not self._functions.isdisjoint(name for call in parsed.calls for name in (call.name, call.dotted)):
             return None
         return frozenset[int]().union(
             *(made.binding.get(relation, ()) for relation in relations),
-            *(made.binding_type.get(named.name, ()) for named in reading.types),
+            *(made.binding_type.get(named.name, ()) for named in parsed.types),
         )
 
     def _check_active(self, relations: Iterable[Relation], active: Mapping[Relation, Relation]) -> None:
@@ -149,7 +149,7 @@ class PostgresGate(Validator):
 
 
 def _names(named: Iterable[Named | FunctionCall]) -> frozenset[str]:
-    """Names as `Userland` has them: dotted when a schema was written."""
+    """Names as `UserDefined` has them: dotted when a schema was written."""
     return frozenset(f"{each.schema}.{each.name}" if each.schema else each.name for each in named)
 
 

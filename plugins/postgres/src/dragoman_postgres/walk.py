@@ -15,7 +15,7 @@ from dragoman import (
     FunctionCall,
     Named,
     NamedRelation,
-    Reading,
+    ParsedStatement,
     Refusal,
     Relation,
     UnsafeSql,
@@ -117,13 +117,13 @@ class Walk:
         if self._stars > 0 or not self._samples.columns.isdisjoint(self._samples.rows):
             self._calls.setdefault((WHOLE_ROW, None, "syntax"), None)
 
-    def found(self, places: Places, refusal: Refusal | None) -> Reading:
+    def found(self, places: Places, refusal: Refusal | None) -> ParsedStatement:
         """Return what was found so far; `places` turns offsets in bytes to characters."""
         calls = self._calls
         if self._calls_in_from:
             attributes = [(name, offset) for (name, _, kind), offset in calls.items() if kind == "attribute"]
             calls |= {(name, None, "field"): offset for name, offset in attributes}
-        return Reading(
+        return ParsedStatement(
             relations=tuple(NamedRelation(relation, places(offset)) for relation, offset in self._relations.items()),
             calls=(
                 *(FunctionCall(name, schema, places(offset), kind) for (name, schema, kind), offset in calls.items()),

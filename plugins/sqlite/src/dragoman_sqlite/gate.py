@@ -14,9 +14,9 @@ import re
 from functools import cache
 
 import apsw
-from dragoman import FunctionCall, NamedRelation, Reading, Refusal, Statement
+from dragoman import FunctionCall, NamedRelation, ParsedStatement, Refusal, Statement
 
-from dragoman_sqlite.reading import Named, names_in
+from dragoman_sqlite.names import Named, names_in
 from dragoman_sqlite.rules import RULES
 
 # Else it only misses the tables, which the real database has.
@@ -30,14 +30,14 @@ _FUNCTIONS = RULES.functions | RULES.table_functions
 _AS_VIEW = "CREATE VIEW v AS "
 
 
-def read(statement: Statement) -> Reading:
+def read(statement: Statement) -> ParsedStatement:
     """Return what a query names; anything else does not parse."""
     names = names_in(statement)
     everything = names.everything()
     searched = {named.offset for named in everything if _is_search(named)}
     not_called = names.aliases | searched
     read = names.read(searched)
-    return Reading(
+    return ParsedStatement(
         relations=tuple(NamedRelation(named.relation, named.offset) for named in everything if named.offset in read),
         other_names=tuple(
             NamedRelation(named.relation, named.offset) for named in everything if named.offset not in read

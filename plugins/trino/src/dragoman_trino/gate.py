@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dragoman import DragomanError, NamedRelation, NamedSchema, Reading, Refusal, Statement
+from dragoman import DragomanError, NamedRelation, NamedSchema, ParsedStatement, Refusal, Statement
 
 from dragoman_trino.grammar import Statements
 
 _TOO_DEEP = Refusal("invalid", "The statement is nested too deeply.", "Split it, or name inner queries with WITH.")
 
 
-def read(statement: Statement) -> Reading:
+def read(statement: Statement) -> ParsedStatement:
     """Return what a query, EXPLAIN of one, SHOW or DESCRIBE names; what was read before something did not fit."""
     reader = Statements(statement.text)
     found, refusal = reader.found, None
@@ -19,7 +19,7 @@ def read(statement: Statement) -> Reading:
         refusal = Refusal.of(error)
     except RecursionError:
         refusal = _TOO_DEEP
-    return Reading(
+    return ParsedStatement(
         relations=tuple(NamedRelation(relation, offset) for relation, offset in found.relations.items()),
         calls=tuple(found.calls),
         schemas=tuple(NamedSchema(schema, catalog, 0) for catalog, schema in found.schemas),

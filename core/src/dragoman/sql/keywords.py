@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.reading import Refusal
+from dragoman.parsed import Refusal
 from dragoman.sql.calls import verbs
 from dragoman.sql.statement import Statement
 from dragoman.sql.text import Token

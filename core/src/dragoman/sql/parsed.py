@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from dragoman.errors import InvalidSql
-from dragoman.reading import FunctionCall, NamedRelation, Reading, Refusal
+from dragoman.parsed import FunctionCall, NamedRelation, ParsedStatement, Refusal
+from dragoman.sql.keywords import READ_ONLY, no_query
 from dragoman.sql.statement import Statement
-from dragoman.sql.words import READ_ONLY, no_query
 
 
-def read(query: Statement, *, reserved: frozenset[str], default_schema: str | None) -> Reading:
+def read(query: Statement, *, reserved: frozenset[str], default_schema: str | None) -> ParsedStatement:
     """Return what a query names. `reserved`: the dialect's reserved words; `default_schema`: may stand before names.
 
     What is no query by its words is not parsed.
     """
     refusal = no_query(query, reserved)
     if refusal:
-        return Reading(refusal=refusal)
+        return ParsedStatement(refusal=refusal)
     try:
         effect = query.effect
     except InvalidSql as error:
         # Where the tree cannot tell, the tokens still do: a refused function is the better reason.
-        return Reading(calls=tuple(_plain(query.written_calls, default_schema)), refusal=Refusal.of(error))
+        return ParsedStatement(calls=tuple(_plain(query.written_calls, default_schema)), refusal=Refusal.of(error))
     if effect:
         what = f"The statement holds {effect.what}, which is not part of a query."
         refusal = Refusal("write", what, READ_ONLY, effect.offset)
     searches = query.table_calls
-    return Reading(
+    return ParsedStatement(
         relations=tuple(NamedRelation(relation, offset) for relation, offset in query.facts.relations.items()),
         calls=tuple(_plain((call for call in query.calls if call.offset not in searches), default_schema)),
         refusal=refusal,

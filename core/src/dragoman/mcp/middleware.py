@@ -36,7 +36,7 @@ _LAST: Mapping[str, str] = {"Connection": "close"}
 
 
 class Peer(Protocol):
-    """What the door asks of a connection; see `connections.Connection`."""
+    """What the middleware needs from a connection; see `connections.Connection`."""
 
     def serving(self) -> AbstractContextManager[None]:
         """Serve one request."""
@@ -62,7 +62,7 @@ class _Anywhere:
         pass
 
 
-class Door:
+class AccessMiddleware:
     """Refuses what may not come in; hands the rest to `app`.
 
     `closed` and `open` are the paths there are, with their methods; on closed ones only those who are known come in.

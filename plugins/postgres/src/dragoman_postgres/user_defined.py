@@ -22,7 +22,7 @@ Types = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Userland:
+class UserDefined:
     """What of a database may run its users' code, by what it is called.
 
     `function`: names of theirs, which may be overloads of the system's, plain where the search path reaches them, and
@@ -63,7 +63,7 @@ def _reached(bound: Mapping[str, Types], types: Types | None) -> frozenset[str]:
 _NAMES = ("function", "single", "attribute", "operator", "type", "everything")
 _TYPED = ("bound_function", "bound_operator", "binding", "binding_type")
 _RELATIONS = ("relation", "checked")
-NOTHING = Userland()
+NOTHING = UserDefined()
 
 
 class Reader(Protocol):
@@ -88,11 +88,11 @@ class Remembered:
         self._seconds = min(database.catalog_ttl, MOST_SECONDS)
         self._policy = read_policy()
         self._calling: tuple[Any, list[Any]] | None = None
-        self._known: Userland | None = None
+        self._known: UserDefined | None = None
         self._until = 0.0
         self._reading = asyncio.Lock()
 
-    async def get(self) -> Userland:
+    async def get(self) -> UserDefined:
         """Return what is known, or ask: the same object as long as nothing changed. Raises what connecting raises."""
         if self._known is not None and time.monotonic() < self._until:
             return self._known
@@ -104,7 +104,7 @@ class Remembered:
                 self._known, self._until = known, begun + self._seconds
             return known
 
-    async def _read(self) -> Userland:
+    async def _read(self) -> UserDefined:
         harmless = patterns(self._policy["volatile"])
         acting = [_like(pattern) for pattern in patterns(self._policy["transitive"])]
         async with self._reader.connections.borrow() as connection:
@@ -128,14 +128,14 @@ class Remembered:
                 sorted(name.lower() for name in self._database.allow_functions),
                 [row["oid"] for row in trees if row["populates"]],
             )
-        return _userland(found)
+        return _user_defined(found)
 
 
 def _like(pattern: str) -> str:
     return pattern.replace("_", r"\_").replace("*", "%")
 
 
-def _userland(rows: Iterable[Any]) -> Userland:
+def _user_defined(rows: Iterable[Any]) -> UserDefined:
     names: dict[str, set[str]] = {kind: set() for kind in _NAMES}
     found: dict[str, Any] = {kind: {} for kind in (*_TYPED, *_RELATIONS)}
     for kind, name, schema, types in rows:
@@ -148,7 +148,7 @@ def _userland(rows: Iterable[Any]) -> Userland:
             key = Relation(name, schema) if kind == "binding" else name
             found[kind][key] = found[kind].get(key, frozenset()) | frozenset(types)
     found |= {kind: frozenset(names[kind]) for kind in _NAMES}
-    return Userland(**found)
+    return UserDefined(**found)
 
 
 def _written(relation: Relation, *, visible: bool) -> Iterator[Relation]:

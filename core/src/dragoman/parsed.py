@@ -99,7 +99,7 @@ class Refusal(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedStatement:
     """What a statement names. Rather too much than too little; everything in it can be pickled.
 
     `relations`: without what WITH defines. `other_names`: what stands where a relation does and is none, as names that

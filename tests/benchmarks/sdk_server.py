@@ -1,6 +1,6 @@
 """The SDK's own floor over one Postgres: the thinnest low-level server, with both halves of a result.
 
-`floor_server.py URL` serves stdio, `floor_server.py URL PORT` serves HTTP on loopback, stateless.
+`sdk_server.py URL` serves stdio, `sdk_server.py URL PORT` serves HTTP on loopback, stateless.
 """
 
 import asyncio
