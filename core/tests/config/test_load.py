@@ -320,7 +320,6 @@ PROBLEMS = [
     ("[server]\nport = true", "server.port", "a whole number from 0 to 65535"),
     ("[server]\nport = 1.5", "server.port", "a whole number from 0 to 65535"),
     ("[server]\ntransport = 'htp'", "server.transport", "Did you mean http?"),
-    ("[server]\ntools = 'standrd'", "server.tools", "Did you mean standard?"),
     ("[server]\ntools = [1]", "server.tools", "a list of texts"),
     ("[server]\nhost = 1", "server.host", "expected text"),
     ("server = 1", "server", "a table of keys"),

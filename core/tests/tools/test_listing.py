@@ -81,8 +81,11 @@ def test_output_schemas_are_shallow():
 
 
 def test_profiles_are_what_they_say():
-    assert {name: len(tools) for name, tools in PROFILES.items()} == {"minimal": 4, "standard": 10, "full": 10}
+    assert {name: len(tools) for name, tools in PROFILES.items()} == {"minimal": 4, "standard": 10}
     assert [tool.name for tool in _toolbox("shop", profile=["execute_query"]).tools] == ["execute_query"]
+    mixed = _toolbox("shop", profile=["minimal", "explain_query"]).tools
+    assert {tool.name for tool in mixed} == {*PROFILES["minimal"], "explain_query"}
+    assert {tool.name for tool in _toolbox("shop", profile="full").tools} >= set(PROFILES["standard"])
 
 
 @pytest.mark.parametrize(("profile", "near"), [("minimum", "minimal"), (["execute_querry"], "execute_query")])

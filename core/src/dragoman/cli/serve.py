@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--transport", choices=["stdio", "http"])
     parser.add_argument("--host", help="where HTTP listens (127.0.0.1)")
     parser.add_argument("--port", help="where HTTP listens (8080)")
-    parser.add_argument("--tools", metavar="PROFILE", help="minimal, standard, full, or tool names with commas between")
+    parser.add_argument("--tools", metavar="PROFILE", help="profiles, toolsets or tool names, with commas between")
     parser.add_argument("--allow-unauthenticated", action="store_true", help="serve other machines without a token")
 
 

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeGuard
 
-from dragoman.config.settings import PROFILES
 from dragoman.model import Secret
 from dragoman.words import nearest
 
@@ -118,14 +117,10 @@ def text_set(value: Any) -> frozenset[str]:
 
 
 def tools(value: Any) -> str | tuple[str, ...]:
-    """A profile's name, or a list of tool names."""
-    if not isinstance(value, str):
-        return texts(value)
-    if value in PROFILES:
-        return value
-    if "," in value or value.lstrip().startswith("["):
-        return texts(value)
-    raise Wrong(f"expected {', '.join(PROFILES)}, or a list of tool names", suggest(value, PROFILES))
+    """A profile, a toolset, a tool's name, or a list of them; which there are, the tools themselves know."""
+    if isinstance(value, str) and "," not in value and not value.lstrip().startswith("["):
+        return value.strip()
+    return texts(value)
 
 
 def table(value: Any) -> dict[str, Any]:

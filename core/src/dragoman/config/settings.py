@@ -11,8 +11,6 @@ from typing import Any, Literal
 from dragoman.errors import ConfigurationError
 from dragoman.model import Database, Secret
 
-PROFILES = ("minimal", "standard", "full")
-
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 

@@ -25,7 +25,9 @@ CACHE_MS = 60_000
 CACHE_SCOPE: Final = "private"
 
 _CAPABILITIES = {"tools": {"listChanged": False}}
-_ANNOTATIONS = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+_READING = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+# What a tool changes is the gateway's own and never a database's data.
+_CHANGING = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
 
 
 class Described(Protocol):
@@ -41,6 +43,8 @@ class Described(Protocol):
     def input_schema(self) -> dict[str, Any]: ...
     @property
     def output_schema(self) -> dict[str, Any] | None: ...
+    @property
+    def read_only(self) -> bool: ...
 
 
 class Handshake:
@@ -81,7 +85,7 @@ class Handshake:
 
 
 def described(tool: Described) -> dict[str, Any]:
-    """Return a tool as it stands in `tools/list`; every tool of ours only reads."""
+    """Return a tool as it stands in `tools/list`."""
     facts: dict[str, Any] = {
         "name": tool.name,
         "title": tool.title,
@@ -89,7 +93,9 @@ def described(tool: Described) -> dict[str, Any]:
         "inputSchema": tool.input_schema,
         "outputSchema": tool.output_schema,
     }
-    return {key: fact for key, fact in facts.items() if fact is not None} | {"annotations": _ANNOTATIONS}
+    return {key: fact for key, fact in facts.items() if fact is not None} | {
+        "annotations": _READING if tool.read_only else _CHANGING
+    }
 
 
 # What a client says of itself, where every SDK accepts it as it stands. Anything else is the SDK's to judge.

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.tools.answer import Answer
-    from dragoman.tools.registry import PROFILES, Tool
+    from dragoman.tools.registry import PROFILES
+    from dragoman.tools.spec import Tool
     from dragoman.tools.toolbox import Toolbox, UnknownTool
 
 __all__ = ["PROFILES", "Answer", "Tool", "Toolbox", "UnknownTool"]
@@ -18,7 +19,7 @@ __all__ = ["PROFILES", "Answer", "Tool", "Toolbox", "UnknownTool"]
 _HOMES = {
     "Answer": "answer",
     "PROFILES": "registry",
-    "Tool": "registry",
+    "Tool": "spec",
     "Toolbox": "toolbox",
     "UnknownTool": "toolbox",
 }

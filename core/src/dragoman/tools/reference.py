@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.tools.arguments import Argument, words_of
-from dragoman.tools.registry import PROFILES, SPECS, Spec
+from dragoman.tools.registry import PROFILES
+from dragoman.tools.spec import Spec
+from dragoman.tools.standard import SPECS
 
 _HEAD = """# Tools
 
@@ -70,11 +72,12 @@ the database tells them. `analyze` runs the query, in the same read-only session
 def page() -> str:
     """Return the whole page as Markdown."""
     profiles = "".join(f"| `{name}` | {_profile(tools)} |\n" for name, tools in PROFILES.items())
+    profiles += "| `full` | `standard` and every toolset but `admin` |\n"
     return _HEAD + profiles + "".join("".join(_section(spec)) for spec in SPECS)
 
 
 def _profile(tools: tuple[str, ...]) -> str:
-    return "all of them" if len(tools) == len(SPECS) else ", ".join(f"`{tool}`" for tool in tools)
+    return "the ten below" if len(tools) == len(SPECS) else ", ".join(f"`{tool}`" for tool in tools)
 
 
 def _section(spec: Spec) -> Iterator[str]:

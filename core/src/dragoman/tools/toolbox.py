@@ -14,7 +14,8 @@ from dragoman.tools import describing, finding, querying
 from dragoman.tools.answer import Answer, Body, answer, failure
 from dragoman.tools.arguments import check
 from dragoman.tools.context import Handler, Progress, ToolCall
-from dragoman.tools.registry import Spec, Tool, shown
+from dragoman.tools.registry import shown
+from dragoman.tools.spec import Spec, Tool
 
 _log = logging.getLogger(__name__)
 LOCAL = Principal()
@@ -41,8 +42,9 @@ class UnknownTool(LookupError):
 class Toolbox:
     """The tools of a gateway.
 
-    `profile`: minimal, standard, full or a list of tool names. `result_format`: which halves of an answer are made.
-    Raises `ConfigurationError` for a profile or tool that is not there.
+    `profile`: a profile, a toolset, a tool's name, or a list of them. `result_format`: which halves of an answer are
+    made.
+    Raises `ConfigurationError` for a word that is none of these.
     """
 
     def __init__(
