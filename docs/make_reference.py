@@ -81,7 +81,7 @@ def _home(name: str, value: Any) -> str:
 def _entry(name: str, value: Any) -> str:
     if inspect.isclass(value):
         return "\n\n".join(
-            part for part in (f"### {name}", _declared(name, value), _text(value.__doc__), *_members(value)) if part
+            part for part in (f"### {name}", _declare(name, value), _text(value.__doc__), *_members(value)) if part
         )
     if inspect.isfunction(value):
         return f"### {name}\n\n{_code(f'{name}{_signature(value)}')}\n\n{_text(value.__doc__)}"
@@ -93,7 +93,7 @@ def _constant(name: str, value: Any) -> str:
     return "\n\n".join(part for part in (CONSTANTS.get(name, ""), shown) if part)
 
 
-def _declared(name: str, kind: type) -> str:
+def _declare(name: str, kind: type) -> str:
     bases = [base.__name__ for base in kind.__bases__ if base.__module__.startswith("dragoman")]
     lines = [f"class {name}({', '.join(bases)})" if bases else f"class {name}"]
     if dataclasses.is_dataclass(kind):

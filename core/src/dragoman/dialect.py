@@ -123,7 +123,7 @@ _PLAIN_NAME = {
 
 
 @functools.cache
-def _loaded(load: Callable[[], Rules]) -> Rules:
+def _load(load: Callable[[], Rules]) -> Rules:
     return load()
 
 
@@ -170,7 +170,7 @@ class Dialect:
     @property
     def loaded_rules(self) -> Rules:
         """The rules, read when they are first asked for."""
-        return self.rules if isinstance(self.rules, Rules) else _loaded(self.rules)
+        return self.rules if isinstance(self.rules, Rules) else _load(self.rules)
 
     def quote(self, name: str) -> str:
         """Return `name` as SQL, quoted only when it needs to be."""

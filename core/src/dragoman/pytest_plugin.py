@@ -49,13 +49,13 @@ def pytest_runtest_makereport(
             "capabilities": [capability.name for capability in mark.args],
             "declared": None if dialect is None else sorted(each.name for each in dialect.capabilities),
             "lacking": sorted(each.name for each in getattr(getattr(item, "cls", None), "engine_lacks", ())),
-            "message": "" if call.excinfo is None else _said(call.excinfo.value),
+            "message": "" if call.excinfo is None else _quote(call.excinfo.value),
         }
         setattr(report, FACTS, facts)
     return report
 
 
-def _said(error: BaseException) -> str:
+def _quote(error: BaseException) -> str:
     """An assertion's own words, without what pytest adds below them; another error with its type."""
     text = str(error).partition("\nassert ")[0].strip()
     return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"
@@ -144,7 +144,7 @@ def lines(name: str, suite: Suite) -> Iterator[str]:
     yield from _capabilities(suite)
     for state, title in (("fails", "fails"), ("soon", "does not count yet"), ("gap", "declared as a gap")):
         for message, cases in _by_message(suite.in_state(state)).items():
-            yield f"  {title}: {_named(cases)}"
+            yield f"  {title}: {_list_cases(cases)}"
             yield from (f"      {line}" for line in message.splitlines())
     yield from (f"  next: {step}" for step in _next(suite))
 
@@ -192,7 +192,7 @@ def _by_message(outcomes: Mapping[str, Outcome]) -> dict[str, list[str]]:
     return found
 
 
-def _named(cases: Sequence[str]) -> str:
+def _list_cases(cases: Sequence[str]) -> str:
     return ", ".join(cases[:SHOWN]) + (f" and {len(cases) - SHOWN} more" if len(cases) > SHOWN else "")
 
 
@@ -206,8 +206,8 @@ def _next(suite: Suite) -> Iterator[str]:
         )
     gaps = suite.in_state("gap")
     if open_ends := [name for name, gap in gaps.items() if gap.message.startswith("not implemented")]:
-        yield f"implement what the plugin could do: {_named(open_ends)}."
+        yield f"implement what the plugin could do: {_list_cases(open_ends)}."
     if watched := [name for name, gap in gaps.items() if gap.message.startswith("not yet")]:
-        yield f"look again at the next release of engine or driver: {_named(watched)}."
+        yield f"look again at the next release of engine or driver: {_list_cases(watched)}."
     if soon := suite.in_state("soon"):
-        yield f"fix {_named(list(soon))} before the release named above."
+        yield f"fix {_list_cases(list(soon))} before the release named above."

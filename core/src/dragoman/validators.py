@@ -71,7 +71,7 @@ class ReadOnly(Validator):
 
     def judge(self, statement: Statement, parsed: ParsedStatement) -> None:
         """Judge what was read; raises `WriteDenied`, `UnsafeSql` or `InvalidSql`. No database is asked."""
-        refusal = self._meant(statement, parsed.refusal) if parsed.refusal else None
+        refusal = self._reinterpret(statement, parsed.refusal) if parsed.refusal else None
         if refusal and refusal.kind != "invalid":
             raise refusal.error()
         # Where the grammar cannot tell, a refused function is the better reason.
@@ -83,7 +83,7 @@ class ReadOnly(Validator):
         if refusal:
             raise refusal.error()
 
-    def _meant(self, statement: Statement, refusal: Refusal) -> Refusal:
+    def _reinterpret(self, statement: Statement, refusal: Refusal) -> Refusal:
         """Why a statement is refused: what cannot be read and was meant as a write, in whatever SQL, is told so."""
         if refusal.kind != "invalid":
             return refusal
@@ -96,7 +96,7 @@ class ReadOnly(Validator):
         functions = self._functions
         for call in calls:
             if not (call.dotted in functions and call.kind in _AS_VALUE) and not self._may_call(call):
-                raise self._refused(call)
+                raise self._refuse(call)
 
     def _may_call(self, call: FunctionCall) -> bool:
         """Whether a call may be made though the name is not listed for calls as a value, or is no such call."""
@@ -116,7 +116,7 @@ class ReadOnly(Validator):
     def _fits_form(self, call: FunctionCall) -> bool:
         return fits_form(call, self._rules.forms.get(call.dotted, ()))
 
-    def _refused(self, call: FunctionCall) -> DragomanError:
+    def _refuse(self, call: FunctionCall) -> DragomanError:
         if call.kind in _ATTRIBUTES:
             return UnsafeSql(
                 f"A column {call.name} would be a call of the function of that name, which is refused.",
@@ -211,20 +211,20 @@ class ReadOnly(Validator):
         for schema, catalog, offset in parsed.schemas:
             if not self._is_open(Relation("", schema, catalog), database):
                 raise self._outside(f"The schema {schema or 'of this session'} is", database, offset)
-        for relation, offset in await self._resolved(call):
+        for relation, offset in await self._resolve(call):
             if not self._is_open(relation, database) and not self._is_opened(relation):
                 raise self._outside(f"The schema of {relation} is", database, offset)
 
-    async def _resolved(self, call: Call) -> Iterable[NamedRelation]:
+    async def _resolve(self, call: Call) -> Iterable[NamedRelation]:
         """The relations in their schemas: the catalog is asked only where the text does not tell them."""
         parsed = call.parsed
         if self._dialect.read and not self._dialect.search_path:
             return (*parsed.relations, *parsed.other_names)
         if not parsed.relations:
             return ()
-        return [self._found(relation) for relation in await call.relations()]
+        return [self._find(relation) for relation in await call.relations()]
 
-    def _found(self, relation: Relation) -> NamedRelation:
+    def _find(self, relation: Relation) -> NamedRelation:
         if relation.schema is None and self._dialect.search_path and not self._is_opened(relation):
             # The catalog does not know it, so where the server would find it cannot be told.
             raise TableNotFound(

@@ -56,7 +56,7 @@ class Behind:
         dialect = self._snapshot.dialect
         try:
             query = defining_query(view.definition, dialect.sqlglot, dialect.lexicon)
-            tables = [self._known(each) for each in query.relations()]
+            tables = [self._lookup(each) for each in query.relations()]
         except DragomanError:
             return None
         found = [table for table in tables if table and not (table.system and self._places.hides)]
@@ -66,13 +66,13 @@ class Behind:
         text = table.definition or ""
         return self._places.leads_out(text, names_in(text, self._snapshot.dialect.lexicon))
 
-    def _known(self, written: Relation) -> Table | None:
+    def _lookup(self, written: Relation) -> Table | None:
         """What is visible under a name of which it is not known whether it was quoted."""
         quote = self._snapshot.dialect.quote
         schema = ".".join(quote(part) for part in (written.catalog, written.schema) if part) or None
-        return next(self._found((quote(written.name), written.name), schema), None)
+        return next(self._find((quote(written.name), written.name), schema), None)
 
-    def _found(self, names: Iterable[str], schema: str | None) -> Iterator[Table]:
+    def _find(self, names: Iterable[str], schema: str | None) -> Iterator[Table]:
         for name in names:
             try:
                 yield self._snapshot.find(name, schema)

@@ -243,14 +243,14 @@ class Catalog:
         if schemas is None and before is not None:
             kept = (table for table in before.tables if table.relation not in scope)
             told = tuple(dict.fromkeys((*before.told, *seen.notices)))
-            tables = await self._shown((*kept, *seen.tables))
-            self._snapshot = self._merged(tables, before.known_schemas, told, before)
+            tables = await self._show((*kept, *seen.tables))
+            self._snapshot = self._merge(tables, before.known_schemas, told, before)
         else:
-            self._snapshot = self._merged(await self._shown(seen.tables), schemas or (), seen.notices, before)
+            self._snapshot = self._merge(await self._show(seen.tables), schemas or (), seen.notices, before)
             self._born = self._clock()
         self._cost = self._clock() - start
 
-    async def _shown(self, tables: Iterable[Table]) -> tuple[Table, ...]:
+    async def _show(self, tables: Iterable[Table]) -> tuple[Table, ...]:
         if not self.places.narrowed:
             return tuple(tables)
         # In a thread: every text of 10,000 tables is looked through.
@@ -286,7 +286,7 @@ class Catalog:
         catalogs: frozenset[str] = frozenset() if key.catalog is None else frozenset({key.catalog})
         return Scope(catalogs=catalogs, schemas=frozenset({key.name}))
 
-    def _merged(
+    def _merge(
         self, tables: Iterable[Table], schemas: Iterable[Schema], told: tuple[str, ...], before: Snapshot | None
     ) -> Snapshot:
         visible = sorted(tables, key=_order)

@@ -106,8 +106,8 @@ def _target(key: ForeignKey, here: Namespace) -> str:
 def _foreign_key_line(key: ForeignKey, here: Namespace) -> str:
     target = here.name(key.references)
     if key.referenced_columns:
-        target += _listed(key.referenced_columns, here)
-    return f"{_listed(key.columns, here)} -> {target}"
+        target += _list(key.referenced_columns, here)
+    return f"{_list(key.columns, here)} -> {target}"
 
 
 def _index_line(table: Table, index: Index, here: Namespace) -> str:
@@ -126,10 +126,10 @@ def _constraint_lines(constraint: Constraint, here: Namespace) -> Iterator[str]:
         case "EXCLUDE":
             yield one_line(constraint.definition or "EXCLUDE")
         case "UNIQUE" if len(constraint.columns) > 1:
-            yield f"UNIQUE {_listed(constraint.columns, here)}"
+            yield f"UNIQUE {_list(constraint.columns, here)}"
         case _:
             return
 
 
-def _listed(columns: Sequence[str], here: Namespace) -> str:
+def _list(columns: Sequence[str], here: Namespace) -> str:
     return f"({', '.join(here.dialect.quote(column) for column in columns)})"

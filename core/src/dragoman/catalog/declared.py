@@ -46,7 +46,7 @@ def _merge_one(key: DeclaredKey, find: Find, dialect: Dialect) -> Table:
         return replace(table, constraints=(Constraint(type="PRIMARY KEY", columns=columns), *table.constraints))
     target = find(key.references)
     foreign = _foreign_key(table.relation, columns, target, _columns(target, key.referenced_columns, dialect))
-    return table if _known(table, foreign) else replace(table, foreign_keys=(*table.foreign_keys, foreign))
+    return table if _lists(table, foreign) else replace(table, foreign_keys=(*table.foreign_keys, foreign))
 
 
 def _foreign_key(relation: Relation, columns: tuple[str, ...], target: Table, named: tuple[str, ...]) -> ForeignKey:
@@ -58,7 +58,7 @@ def _foreign_key(relation: Relation, columns: tuple[str, ...], target: Table, na
     )
 
 
-def _known(table: Table, key: ForeignKey) -> bool:
+def _lists(table: Table, key: ForeignKey) -> bool:
     facts = (key.columns, key.references, key.referenced_columns)
     return any((k.columns, k.references, k.referenced_columns) == facts for k in table.foreign_keys)
 

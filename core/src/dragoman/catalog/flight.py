@@ -16,12 +16,12 @@ class SingleFlight:
         """Do `work`, or join whoever does the work of this key just now. Raises what the work raises."""
         task = self._tasks.get(key)
         if task is None:
-            task = asyncio.create_task(_awaited(work))
+            task = asyncio.create_task(_wait_for(work))
             self._tasks[key] = task
-            task.add_done_callback(lambda done: self._landed(key, done))
+            task.add_done_callback(lambda done: self._land(key, done))
         await asyncio.shield(task)
 
-    def _landed(self, key: Hashable, task: asyncio.Task[None]) -> None:
+    def _land(self, key: Hashable, task: asyncio.Task[None]) -> None:
         del self._tasks[key]
         if not task.cancelled():
             task.exception()  # marks it as seen: every caller may be gone
@@ -35,5 +35,5 @@ class SingleFlight:
             await asyncio.wait(tasks)
 
 
-async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
+async def _wait_for(work: Callable[[], Awaitable[None]]) -> None:
     await work()

@@ -56,7 +56,7 @@ class Graph:
         primary = {table.relation: table.primary_key for table in tables}
         for table in tables:
             for key in table.foreign_keys:
-                self._add(_completed(key, primary.get(key.references, ())))
+                self._add(_complete(key, primary.get(key.references, ())))
 
     def _add(self, key: ForeignKey) -> None:
         self.outgoing.setdefault(key.relation, []).append(key)
@@ -139,6 +139,6 @@ class Graph:
         return found
 
 
-def _completed(key: ForeignKey, primary: tuple[str, ...]) -> ForeignKey:
+def _complete(key: ForeignKey, primary: tuple[str, ...]) -> ForeignKey:
     """A key that names no referenced columns points to the primary key."""
     return key if key.referenced_columns else replace(key, referenced_columns=primary)

@@ -88,9 +88,9 @@ class Places:
         if not self.narrowed:
             return tuple(kept)
         known = {table.relation for table in kept} if known is None else known
-        return tuple(table if table.system else self._pruned(table, known) for table in kept)
+        return tuple(table if table.system else self._prune(table, known) for table in kept)
 
-    def _pruned(self, table: Table, known: Collection[Relation]) -> Table:
+    def _prune(self, table: Table, known: Collection[Relation]) -> Table:
         return replace(
             table,
             columns=tuple([self._column(column) for column in table.columns]),
@@ -192,7 +192,7 @@ class Places:
         elif (isinstance(error, QueryError) and state[:2] not in _TELLING) or state in _ABOUT_RELATIONS:
             error.message = "The database could not run the statement."
         error.message, error.suggestion = self.masked(error.message), self.masked(error.suggestion)
-        error.context = _masked(error.context, self.masked)
+        error.context = _mask_json(error.context, self.masked)
         error.args = (error.message,)
         return error
 
@@ -214,11 +214,11 @@ def names_in(text: str, lexicon: Lexicon) -> frozenset[str]:
     return frozenset(part.text for each in parts if each for part in each)
 
 
-def _masked(value: Any, mask: Callable[[str], str]) -> Any:
+def _mask_json(value: Any, mask: Callable[[str], str]) -> Any:
     """Mask every text in a JSON value; a `detail` names more than can be told apart, and is left out."""
     if isinstance(value, dict):
         known: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
-        return {key: _masked(each, mask) for key, each in known.items() if key != "detail"}
+        return {key: _mask_json(each, mask) for key, each in known.items() if key != "detail"}
     return mask(value) if isinstance(value, str) else value
 
 

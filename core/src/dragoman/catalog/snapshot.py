@@ -91,7 +91,7 @@ class Snapshot:
         """
         key = None if schema is None else self.find_schema(schema)
         for parts in interpretations(name, self.dialect):
-            candidates = [table for table in self._named(parts) if key is None or _key(table) == key]
+            candidates = [table for table in self._find_named(parts) if key is None or _key(table) == key]
             if candidates:
                 return self._only(candidates, name)
         raise self._missing(name, key)
@@ -165,7 +165,7 @@ class Snapshot:
             part.names(name, self.dialect) for part, name in zip(reversed(parts), stored, strict=False)
         )
 
-    def _named(self, parts: Sequence[Part]) -> Iterator[Table]:
+    def _find_named(self, parts: Sequence[Part]) -> Iterator[Table]:
         for table in self._by_name.get(parts[-1].text.lower(), ()):
             relation = table.relation
             stored = (relation.name, relation.schema, relation.catalog)

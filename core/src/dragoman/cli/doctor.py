@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = named_or_url(arguments) if arguments.database else None
     configuration = configured(arguments)
     log_if_asked(configuration)
-    reports = run_async(_examined(configuration, chosen))
+    reports = run_async(_examine(configuration, chosen))
     if arguments.json:
         put(json.dumps([report.as_dict() for report in reports], ensure_ascii=False))
     else:
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     return NOT_EXAMINED if any(report.error for report in reports) else 0
 
 
-async def _examined(configuration: Configuration, chosen: str | None) -> list[Report]:
+async def _examine(configuration: Configuration, chosen: str | None) -> list[Report]:
     """Examine one database or, at once, all of them."""
     import asyncio
 
@@ -98,7 +98,7 @@ async def _examined(configuration: Configuration, chosen: str | None) -> list[Re
     async with Gateway.open(configuration) as gateway:
         if chosen is None:
             names = gateway.names
-            _tell_broken(gateway)
+            _report_broken(gateway)
         else:
             names = (gateway.known(chosen),)
         with _progress(len(names)) as advance:
@@ -117,7 +117,7 @@ async def _report(gateway: Gateway, name: str, done: Callable[[], None]) -> Repo
         done()
 
 
-def _tell_broken(gateway: Gateway) -> None:
+def _report_broken(gateway: Gateway) -> None:
     """Say which installed dialects do not work, beside those whose databases say so themselves."""
     used = {database.dialect for database in gateway.configuration.databases.values()}
     for installed in gateway.plugins.installed():

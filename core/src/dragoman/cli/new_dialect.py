@@ -97,7 +97,7 @@ def package(arguments: argparse.Namespace) -> dict[str, str]:
     }
     if values["licence"]:
         templates["LICENSE"] = f"licences/{arguments.licence}.txt"
-    return {f"{module}/py.typed": "", **{path: _filled(name, kept, values) for path, name in templates.items()}}
+    return {f"{module}/py.typed": "", **{path: _fill(name, kept, values) for path, name in templates.items()}}
 
 
 def _values(arguments: argparse.Namespace) -> dict[str, str]:
@@ -121,7 +121,7 @@ def _values(arguments: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def _filled(template: str, kept: set[str], values: Mapping[str, str]) -> str:
+def _fill(template: str, kept: set[str], values: Mapping[str, str]) -> str:
     """Return a template with its values, without the lines that are marked as another flavour's (`#? flavour`)."""
     text = (files("dragoman.cli") / "templates" / template).read_text(encoding="utf-8")
     lines: list[str] = []

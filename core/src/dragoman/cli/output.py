@@ -33,7 +33,7 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     return "NULL" if value is None else visible(text_of(value))
 
 
@@ -55,7 +55,7 @@ def print_table(columns: Sequence[str], rows: Rows) -> None:
 
 def _width(columns: Sequence[str], rows: Rows) -> int:
     """The columns of a terminal that a table takes, with two blanks between and one on either side."""
-    cells = [[visible(name) for name in columns], *([_shown(value) for value in row] for row in rows)]
+    cells = [[visible(name) for name in columns], *([_format(value) for value in row] for row in rows)]
     return sum(max(map(cell_width, place)) + 2 for place in zip(*cells, strict=True))
 
 
@@ -73,12 +73,12 @@ def record_lines(columns: Sequence[str], rows: Rows) -> Iterable[str]:
     for number, row in enumerate(rows, 1):
         yield f"-- row {number} " + "-" * max(width - 4, 4)
         for name, value in zip(names, row, strict=True):
-            yield f"{name}{' ' * (width - cell_width(name))}  {_shown(value)}"
+            yield f"{name}{' ' * (width - cell_width(name))}  {_format(value)}"
 
 
 def plain_table(columns: Sequence[str], rows: Rows) -> Iterable[str]:
     """Yield the lines of an aligned table; columns of numbers stand to the right."""
-    cells = [[visible(name) for name in columns], *([_shown(value) for value in row] for row in rows)]
+    cells = [[visible(name) for name in columns], *([_format(value) for value in row] for row in rows)]
     widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
     right = [numeric(rows, place) for place in range(len(columns))]
 
@@ -113,7 +113,7 @@ def rich_table(columns: Sequence[str], rows: Rows) -> Table:
     for place, name in enumerate(columns):
         table.add_column(Text(visible(name)), justify="right" if numeric(rows, place) else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_shown(value), style="dim" if value is None else "") for value in row))
+        table.add_row(*(Text(_format(value), style="dim" if value is None else "") for value in row))
     return table
 
 

@@ -95,13 +95,13 @@ async def _near(error: NotFound, catalog: Catalog, named: Named) -> list[str]:
             if isinstance(error, TableNotFound):
                 return await catalog.near_relations(name)
             if isinstance(error, ColumnNotFound):
-                return await catalog.near_columns(name, await _known(catalog, named))
+                return await catalog.near_columns(name, await _find_known(catalog, named))
     except (DragomanError, TimeoutError):
         pass
     return []
 
 
-async def _known(catalog: Catalog, named: Named) -> list[Relation]:
+async def _find_known(catalog: Catalog, named: Named) -> list[Relation]:
     """The relations of a statement that the catalog knows."""
     snapshot = await catalog.snapshot()
     return [relation for relation in await named() if relation in snapshot.by_relation]

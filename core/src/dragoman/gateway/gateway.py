@@ -131,12 +131,12 @@ class Gateway:
         self, tool: str, principal: Principal = LOCAL, database: str | None = None
     ) -> AbstractAsyncContextManager[CallRecord]:
         """Be one call: within the bounds of how many run at once, with one line in the log. Raises `Busy`."""
-        return self._calls.call(tool, principal, self._logged(database))
+        return self._calls.call(tool, principal, self._log_name(database))
 
     def _part(self, tool: str, principal: Principal, database: str | None) -> AbstractAsyncContextManager[CallRecord]:
-        return self._calls.part(tool, principal, self._logged(database))
+        return self._calls.part(tool, principal, self._log_name(database))
 
-    def _logged(self, name: str | None) -> str | None:
+    def _log_name(self, name: str | None) -> str | None:
         """The database's name for the log, which shows none that a caller made up."""
         name = self.default if name is None else name
         return name if name in self.configuration.databases else None

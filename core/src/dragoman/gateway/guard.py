@@ -24,24 +24,24 @@ class GuardedInspector(WrappedInspector):
 
     async def version(self) -> str:
         """As `Inspector.version`."""
-        return await self._asked("version", str, self.inner.version)
+        return await self._call("version", str, self.inner.version)
 
     async def schemas(self) -> Sequence[Schema]:
         """As `Inspector.schemas`."""
-        return await self._asked("schemas", Sequence, self.inner.schemas)
+        return await self._call("schemas", Sequence, self.inner.schemas)
 
     async def tables(self, scope: Scope) -> Inspection:
         """As `Inspector.tables`."""
-        return await self._asked("tables", Inspection, lambda: self.inner.tables(scope))
+        return await self._call("tables", Inspection, lambda: self.inner.tables(scope))
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """As `Inspector.details`."""
-        told: Sequence[Table] = await self._asked("details", Sequence, lambda: self.inner.details(tables))
+        told: Sequence[Table] = await self._call("details", Sequence, lambda: self.inner.details(tables))
         if [table.relation for table in told] != [table.relation for table in tables]:
             raise self._source.fault("Inspector.details", "told of other relations than it was asked for")
         return told
 
-    async def _asked(self, method: str, kind: type[Any], ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _call(self, method: str, kind: type[Any], ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
         with self._source.ours(f"Inspector.{method}"):
             answer = await self._work.do(ask(), self._database.timeout)
         return self._source.checked(answer, kind, f"Inspector.{method}")

@@ -92,7 +92,7 @@ class Judge:
                 self._passed.move_to_end(key)
                 return verdict.statement
         try:
-            verdict = await self._checked(sql, tool, principal)
+            verdict = await self._check(sql, tool, principal)
         except DragomanError as error:
             raise located(error, sql) from None
         if len(sql) <= LONGEST:
@@ -121,13 +121,13 @@ class Judge:
         with self._source.ours(f"{type(validator).__name__}.state"):
             return await validator.state()
 
-    async def _parsed(self, sql: str) -> Statement:
+    async def _split_off(self, sql: str) -> Statement:
         """Return the statement in a text; a long one is read in a thread, so that the event loop goes on."""
         parse = partial(Statement.parse, sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
         return parse() if len(sql) <= SHORT else await asyncio.to_thread(parse)
 
-    async def _checked(self, sql: str, tool: str, principal: Principal) -> _Verdict:
-        statement = await self._parsed(sql)
+    async def _check(self, sql: str, tool: str, principal: Principal) -> _Verdict:
+        statement = await self._split_off(sql)
         parsed = await self._read(statement)
         version: int | None = None
 

@@ -48,7 +48,7 @@ class Offload:
         A function and arguments that cannot be pickled, which a plugin may have, run at hand. Raises `InvalidSql` for
         what takes too long or too much memory.
         """
-        work = None if size <= SHORT else _pickled((function, arguments, named))
+        work = None if size <= SHORT else _pickle((function, arguments, named))
         if work is None:
             return function(*arguments, **named)
         async with self._free, self._worker() as worker:
@@ -124,7 +124,7 @@ class _Pickler(pickle.Pickler):
         return (MappingProxyType, (dict(value),)) if isinstance(value, _VIEW) else NotImplemented
 
 
-def _pickled(work: Any) -> bytes | None:
+def _pickle(work: Any) -> bytes | None:
     written = io.BytesIO()
     try:
         _Pickler(written).dump(work)
@@ -138,18 +138,18 @@ def _pickled(work: Any) -> bytes | None:
 
 def serve() -> None:
     """Answer calls on stdin until it ends. Work that takes too long ends the process, whoever else is gone by then."""
-    _bound_memory()
+    _limit_memory()
     seconds, calls, answers = float(sys.argv[1]), sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what code of others prints is no answer
     while (work := _read(calls)) is not None:
         signal.setitimer(signal.ITIMER_REAL, seconds)  # whose signal kills
-        answer = _done(work)
+        answer = _await_answer(work)
         signal.setitimer(signal.ITIMER_REAL, 0)
         answers.write(_HEAD.pack(len(answer)) + answer)
         answers.flush()
 
 
-def _bound_memory() -> None:
+def _limit_memory() -> None:
     if sys.platform == "darwin":  # which has no such bound
         return
     _, most = resource.getrlimit(resource.RLIMIT_AS)
@@ -161,13 +161,13 @@ def _read(calls: BinaryIO) -> bytes | None:
     return calls.read(_HEAD.unpack(head)[0]) if len(head) == _HEAD.size else None
 
 
-def _done(work: bytes) -> bytes:
+def _await_answer(work: bytes) -> bytes:
     try:
         function, arguments, named = pickle.loads(work)
     except Exception:
         return pickle.dumps((None, None))
     try:
-        answer = _pickled((True, function(*arguments, **named)))
+        answer = _pickle((True, function(*arguments, **named)))
     except Exception as error:
-        answer = _pickled((False, error))
+        answer = _pickle((False, error))
     return answer or pickle.dumps((None, None))

@@ -32,21 +32,21 @@ class Resolver:
         """Relations and columns; what the catalog does not know stays as written."""
         tables = await self._tables(parsed.names)
         return Resolution(
-            relations=_named(tables),
-            columns=self._touched(inner_query(statement, self._dialect.loaded_rules), tables),
+            relations=_resolve_names(tables),
+            columns=self._collect_columns(inner_query(statement, self._dialect.loaded_rules), tables),
             views=await self._views(tables),
-            unlisted=_unlisted(tables),
+            unlisted=_find_unlisted(tables),
         )
 
     async def relations(self, parsed: ParsedStatement) -> tuple[Relation, ...]:
         """The relations alone, as the dialect's own grammar read them where it has one."""
-        return _named(await self._tables(parsed.names))
+        return _resolve_names(await self._tables(parsed.names))
 
     async def named(self, written: Sequence[Relation]) -> Mapping[Relation, Table | None]:
         """What the catalog knows under names that a statement reads."""
         return await self._tables(written)
 
-    def _touched(self, statement: Statement, tables: _Tables) -> Columns:
+    def _collect_columns(self, statement: Statement, tables: _Tables) -> Columns:
         from dragoman.sql.columns import Names, touched_columns  # sqlglot is slow to import
 
         dialect = self._dialect
@@ -69,7 +69,7 @@ class Resolver:
         try:
             query = defining_query(table.definition or "", self._dialect.sqlglot, self._dialect.lexicon)
             parsed = read(self._dialect, query)
-            inner = [await self._seen_from(table.relation, each) for each in parsed.names]
+            inner = [await self._look_up_from(table.relation, each) for each in parsed.names]
         except DragomanError:
             return True
         if parsed.refusal or None in inner:
@@ -80,9 +80,9 @@ class Resolver:
     # From names to what the catalog knows
 
     async def _tables(self, written: Sequence[Relation]) -> _Tables:
-        return {each: await self._known(each) for each in written}
+        return {each: await self._lookup(each) for each in written}
 
-    async def _known(self, written: Relation) -> Table | None:
+    async def _lookup(self, written: Relation) -> Table | None:
         """What the catalog knows under a name of which only the dialect's own grammar can say whether it was quoted."""
         schema = ".".join(self._dialect.quote(part) for part in (written.catalog, written.schema) if part) or None
         quoted = self._dialect.quote(written.name)
@@ -106,13 +106,13 @@ class Resolver:
     async def _views(self, tables: _Tables) -> Mapping[Relation, Columns | None]:
         return MappingProxyType({view.relation: await self._behind(view) for view in _user_views(tables)})
 
-    async def _seen_from(self, view: Relation, written: Relation) -> Table | None:
+    async def _look_up_from(self, view: Relation, written: Relation) -> Table | None:
         """What a name in a view's definition means: in some databases as seen from the view, in others from here.
 
         Raises `UnsafeSql` when both mean something.
         """
         home = replace(written, schema=written.schema or view.schema, catalog=written.catalog or view.catalog)
-        here, there = [await self._known(each) for each in (written, home)]
+        here, there = [await self._lookup(each) for each in (written, home)]
         if here and there and here.relation != there.relation:
             raise UnsafeSql(f"Which relation {written.name} names in the view {view.name} is not known.")
         return there or here
@@ -124,11 +124,11 @@ class Resolver:
         try:
             query = defining_query(view.definition or "", self._dialect.sqlglot, self._dialect.lexicon)
             parsed = read(self._dialect, query)
-            tables = {each: await self._seen_from(view.relation, each) for each in parsed.names}
-            touched = dict.fromkeys(self._touched(query, tables))
+            tables = {each: await self._look_up_from(view.relation, each) for each in parsed.names}
+            touched = dict.fromkeys(self._collect_columns(query, tables))
         except DragomanError:
             return None
-        if parsed.refusal or _unlisted(tables):
+        if parsed.refusal or _find_unlisted(tables):
             return None
         around |= {view.relation}
         for inner in _user_views(tables):
@@ -143,7 +143,7 @@ def _user_views(tables: _Tables) -> list[Table]:
     return [table for table in tables.values() if table and table.type in VIEWS and not table.system]
 
 
-def _unlisted(tables: _Tables) -> tuple[Relation, ...]:
+def _find_unlisted(tables: _Tables) -> tuple[Relation, ...]:
     return tuple(_name(written, table) for written, table in tables.items() if not table or table.system)
 
 
@@ -151,6 +151,6 @@ def _name(written: Relation, table: Table | None) -> Relation:
     return table.relation if table else written
 
 
-def _named(tables: _Tables) -> tuple[Relation, ...]:
+def _resolve_names(tables: _Tables) -> tuple[Relation, ...]:
     """The relations as the catalog knows them; one it does not know stays as written."""
     return tuple(dict.fromkeys(_name(written, table) for written, table in tables.items()))

@@ -94,7 +94,7 @@ class _Job(Generic[T]):
         self._timer = self._loop.call_later(timeout + GRACE, lambda: self.end(_late(timeout)))
         self.over = self._loop.create_future()
         self.task = self._loop.create_task(self._run(work))
-        self.task.add_done_callback(self._done)
+        self.task.add_done_callback(self._finish)
 
     async def _run(self, work: Coroutine[Any, Any, T]) -> T:
         try:
@@ -111,7 +111,7 @@ class _Job(Generic[T]):
         if not self.over.done():
             self.over.set_result(None)
 
-    def _done(self, task: asyncio.Task[T]) -> None:
+    def _finish(self, task: asyncio.Task[T]) -> None:
         self._timer.cancel()
         self._let_go()  # the work may never have begun
         if not task.cancelled():

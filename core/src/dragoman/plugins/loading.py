@@ -28,14 +28,14 @@ HOOKS = {
 
 def load_dialect(entry_point: EntryPoint) -> DialectPlugin:
     """Import a dialect plugin and check everything that can be told without a database."""
-    plugin = _instance(_imported(entry_point), DialectPlugin, entry_point)  # type: ignore[type-abstract]
+    plugin = _instance(_import(entry_point), DialectPlugin, entry_point)  # type: ignore[type-abstract]
     dialect = getattr(plugin, "dialect", None)
     if not isinstance(dialect, Dialect):
         raise broken(entry_point, "its `dialect` is not a dragoman.Dialect.")
     _check_contract(dialect.contract, entry_point)
     _check_declared_options(dialect.options, entry_point)
     for hook in HOOKS:
-        if hook in _overridden(plugin) and _specname(getattr(plugin, hook), hook) is None:
+        if hook in _list_overridden(plugin) and _specname(getattr(plugin, hook), hook) is None:
             # pluggy would not see it, and the dialect would do nothing.
             raise broken(entry_point, f"its hook {hook} is not marked with @hookimpl.")
     _check_hooks(plugin, entry_point)
@@ -44,10 +44,10 @@ def load_dialect(entry_point: EntryPoint) -> DialectPlugin:
 
 def load_policy(entry_point: EntryPoint) -> PolicyPlugin:
     """Import a policy plugin and check it."""
-    policy = _instance(_imported(entry_point), PolicyPlugin, entry_point)
+    policy = _instance(_import(entry_point), PolicyPlugin, entry_point)
     _check_contract(policy.contract, entry_point)
     _check_declared_options(policy.options, entry_point)
-    for hook, _ in _marked(policy):
+    for hook, _ in _find_hooks(policy):
         raise broken(
             entry_point,
             f"it marks {hook!r} with @hookimpl, which is no hook of a policy: override wrap_executor, wrap_inspector or"
@@ -88,7 +88,7 @@ def driver_of(dialect: Dialect) -> str:
         return dialect.driver
 
 
-def _imported(entry_point: EntryPoint) -> Any:
+def _import(entry_point: EntryPoint) -> Any:
     try:
         return entry_point.load()
     except ImportError as error:
@@ -103,12 +103,12 @@ def _imported(entry_point: EntryPoint) -> Any:
                 f"it needs the module {error.name!r}, which is not installed.",
                 f"Reinstall it with what it needs: `pip install --force-reinstall {distribution}`.",
             ) from None
-        raise _failed(entry_point, error) from None
+        raise _explain_failure(entry_point, error) from None
     except (Exception, SystemExit) as error:
-        raise _failed(entry_point, error) from None
+        raise _explain_failure(entry_point, error) from None
 
 
-def _failed(entry_point: EntryPoint, error: BaseException) -> DialectError:
+def _explain_failure(entry_point: EntryPoint, error: BaseException) -> DialectError:
     _log.error("the plugin %s of %s does not import", entry_point.name, distribution_of(entry_point), exc_info=error)
     return broken(entry_point, f"importing it raised {type(error).__name__}; the log has the details.")
 
@@ -142,7 +142,7 @@ def _check_declared_options(options: Any, entry_point: EntryPoint) -> None:
 
 
 def _check_hooks(plugin: object, entry_point: EntryPoint) -> None:
-    for hook, function in _marked(plugin):
+    for hook, function in _find_hooks(plugin):
         if hook not in HOOKS:
             near = nearest(hook, HOOKS)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(HOOKS)}."
@@ -157,7 +157,7 @@ def _check_hooks(plugin: object, entry_point: EntryPoint) -> None:
             )
 
 
-def _marked(plugin: object) -> Iterator[tuple[str, Any]]:
+def _find_hooks(plugin: object) -> Iterator[tuple[str, Any]]:
     for name in dir(plugin):
         function = inspect.getattr_static(plugin, name)
         hook = _specname(function, name)
@@ -171,6 +171,6 @@ def _specname(function: Any, name: str) -> str | None:
     return (mark["specname"] or name) if mark else None
 
 
-def _overridden(plugin: DialectPlugin) -> set[str]:
+def _list_overridden(plugin: DialectPlugin) -> set[str]:
     classes = type(plugin).__mro__
     return {name for kind in classes[: classes.index(DialectPlugin)] for name in vars(kind)}

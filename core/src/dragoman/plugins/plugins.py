@@ -145,15 +145,15 @@ class Plugins:
 
     def installed(self) -> list[Installed]:
         """Every installed dialect, then every policy, loaded to see whether it works; a broken one says why."""
-        dialects = [self._installed(name) for name in self.names]
-        return dialects + [_installed_policy(name, self._policies[name]) for name in sorted(self._policies)]
+        dialects = [self._describe_dialect(name) for name in self.names]
+        return dialects + [_describe_policy(name, self._policies[name]) for name in sorted(self._policies)]
 
-    def _installed(self, name: str) -> Installed:
-        known = _claimed(name, self._entry_points[name])
+    def _describe_dialect(self, name: str) -> Installed:
+        known = _report_conflict(name, self._entry_points[name])
         try:
             dialect = self.load(name).dialect
         except DialectError as error:
-            return _broken(known, error)
+            return _report_broken(known, error)
         capabilities = tuple(sorted(capability.name.lower() for capability in dialect.capabilities))
         return dataclasses.replace(known, driver=driver_of(dialect), capabilities=capabilities)
 
@@ -202,21 +202,21 @@ class Plugins:
         return checked(asked(lambda: call(**values), hook, origin), kind, hook, origin)
 
 
-def _claimed(name: str, entry_points: Sequence[EntryPoint]) -> Installed:
+def _report_conflict(name: str, entry_points: Sequence[EntryPoint]) -> Installed:
     distributions = {distribution_of(entry_point): version_of(entry_point) for entry_point in entry_points}
     return Installed(name, ", ".join(distributions), ", ".join(distributions.values()))
 
 
-def _broken(known: Installed, error: DialectError) -> Installed:
+def _report_broken(known: Installed, error: DialectError) -> Installed:
     return dataclasses.replace(known, status="broken", error=f"{error.message} {error.suggestion}")
 
 
-def _installed_policy(name: str, entry_points: Sequence[EntryPoint]) -> Installed:
-    known = dataclasses.replace(_claimed(name, entry_points), kind="policy")
+def _describe_policy(name: str, entry_points: Sequence[EntryPoint]) -> Installed:
+    known = dataclasses.replace(_report_conflict(name, entry_points), kind="policy")
     try:
         load_policy(_only_claim(f"policy {name!r}", entry_points))
     except DialectError as error:
-        return _broken(known, error)
+        return _report_broken(known, error)
     return known
 
 

@@ -25,11 +25,11 @@ class Enforced:
 
     def executor(self, inner: Executor, database: Database) -> Executor:
         """Return the executor to use instead of `inner`. Raises `DialectError`."""
-        return self._wrapped("wrap_executor", self._policy.wrap_executor, inner, Executor, database)
+        return self._wrap("wrap_executor", self._policy.wrap_executor, inner, Executor, database)
 
     def inspector(self, inner: Inspector, database: Database) -> Inspector:
         """Return the inspector to use instead of `inner`. Raises `DialectError`."""
-        return self._wrapped("wrap_inspector", self._policy.wrap_inspector, inner, Inspector, database)
+        return self._wrap("wrap_inspector", self._policy.wrap_inspector, inner, Inspector, database)
 
     def validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
         """Return the policy's own validators. Raises `DialectError`."""
@@ -37,9 +37,7 @@ class Enforced:
         answer = asked(lambda: self._policy.further_validators(database, executor, inspector), method, self.origin)
         return checked_validators(answer, method, self.origin)
 
-    def _wrapped(
-        self, method: str, wrap: Callable[[T, Database], T], inner: T, kind: type[Any], database: Database
-    ) -> T:
+    def _wrap(self, method: str, wrap: Callable[[T, Database], T], inner: T, kind: type[Any], database: Database) -> T:
         answer = asked(lambda: wrap(inner, database), method, self.origin)
         checked(answer, kind, method, self.origin)
         return answer
@@ -68,7 +66,7 @@ def checked(answer: Any, kind: type[T], hook: str, origin: str) -> T:
     """Return `answer`, which must be a `kind`. Raises `DialectError`."""
     if isinstance(answer, kind):
         return answer
-    raise fault(hook, origin, f"returned {_called(answer)}, not {_with_article(kind.__name__)}{_hint(answer)}")
+    raise fault(hook, origin, f"returned {_name_type(answer)}, not {_with_article(kind.__name__)}{_hint(answer)}")
 
 
 def checked_validators(answer: Any, hook: str, origin: str) -> list[Validator]:
@@ -76,7 +74,7 @@ def checked_validators(answer: Any, hook: str, origin: str) -> list[Validator]:
     given: Sequence[Any] = answer if isinstance(answer, Sequence) else (answer,)  # pyright: ignore[reportUnknownVariableType]
     for validator in given:
         if not isinstance(validator, Validator):
-            raise fault(hook, origin, f"gave {_with_article(_called(validator))}, not a Validator{_hint(validator)}")
+            raise fault(hook, origin, f"gave {_with_article(_name_type(validator))}, not a Validator{_hint(validator)}")
     return list(given)
 
 
@@ -89,7 +87,7 @@ def fault(hook: str, origin: str, what: str) -> DialectError:
     )
 
 
-def _called(answer: Any) -> str:
+def _name_type(answer: Any) -> str:
     return f"the class {answer.__name__}" if isinstance(answer, type) else type(answer).__name__
 
 

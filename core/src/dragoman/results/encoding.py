@@ -133,7 +133,7 @@ class _Encoder:
         try:
             value.encode()
         except UnicodeEncodeError:
-            return self.broken(value.encode("utf-8", "surrogateescape" if _escaped(value) else "surrogatepass"))
+            return self.broken(value.encode("utf-8", "surrogateescape" if _is_escaped(value) else "surrogatepass"))
         return str.__str__(value)
 
     def broken(self, value: bytes) -> str:
@@ -263,7 +263,7 @@ def _key(value: Any) -> str:
     return value if isinstance(value, str) else _encode(value).decode()
 
 
-def _escaped(text: str) -> bool:
+def _is_escaped(text: str) -> bool:
     return all("\udc80" <= char <= "\udcff" for char in text if "\ud800" <= char <= "\udfff")
 
 

@@ -65,7 +65,7 @@ def type_tails(tokens: Sequence[Token]) -> list[Token]:
     return tails
 
 
-def _qualified(tokens: Sequence[Token], index: int) -> FunctionCall:
+def _qualify(tokens: Sequence[Token], index: int) -> FunctionCall:
     """The call whose last name stands at `index`, with the names and dots before it."""
     parts, first = [unquote(tokens[index]).lower()], index
     while first >= 2 and tokens[first - 1].text == "." and tokens[first - 2].kind in {"word", "name", "string"}:
@@ -86,7 +86,7 @@ def written_calls(tokens: Sequence[Token]) -> list[FunctionCall]:
             continue
         dotted = index > 0 and tokens[index - 1].text == "."
         if dotted or not (token.kind == "word" and (token.text.lower() in SYNTAX or _is_type(tokens, index))):
-            calls.append(_qualified(tokens, index))
+            calls.append(_qualify(tokens, index))
     return calls
 
 

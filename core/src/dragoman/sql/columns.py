@@ -263,9 +263,9 @@ class _Reader:
         if isinstance(column.this, exp.Star):
             self._all_of(names[:-1], place)
         elif len(names) == 1:
-            self._unqualified(names[0], place)
+            self._read_unqualified(names[0], place)
         else:
-            self._qualified(names, place)
+            self._read_qualified(names, place)
         return ()
 
     def _identifier(self, node: exp.Identifier) -> None:
@@ -280,7 +280,7 @@ class _Reader:
     def _note(self, nodes: Iterable[exp.Expr]) -> None:
         self._seen.update(_starts(nodes))
 
-    def _qualified(self, names: Sequence[Name], place: _Place) -> None:
+    def _read_qualified(self, names: Sequence[Name], place: _Place) -> None:
         """Read `a.b` or `a.b.c`: a column of what goes by the name before it, or a part of a column's value."""
         matched = False
         for scope, whole in place.scopes():
@@ -316,7 +316,7 @@ class _Reader:
                 return
         self._loose(names)
 
-    def _unqualified(self, name: Name, place: _Place) -> None:
+    def _read_unqualified(self, name: Name, place: _Place) -> None:
         """Read a name that stands alone: a column of the nearest SELECT that brings it, or a whole row."""
         found = explained = False
         rows: list[Source] = []

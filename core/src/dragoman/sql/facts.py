@@ -159,7 +159,7 @@ def _schema(node: exp.Expr) -> str | None:
 
 def _below(node: exp.Expr, clause: exp.With, defined: _Names) -> Iterator[tuple[exp.Expr, _Names]]:
     """Yield what stands directly below a query with a WITH clause, last first, and the WITH names visible there."""
-    everywhere = defined | _defined(clause.expressions)
+    everywhere = defined | _collect_defined(clause.expressions)
     members = list(_members(clause, everywhere if clause.args.get("recursive") else defined))
     for child in node.iter_expressions(reverse=True):
         yield from reversed(members) if child is clause else ((child, everywhere),)
@@ -169,12 +169,12 @@ def _members(clause: exp.With, defined: _Names) -> Iterator[tuple[exp.Expr, _Nam
     # Without RECURSIVE a member sees those before it: its own name there means a relation of that name.
     for member in clause.expressions:
         yield member, defined
-        defined |= _defined([member])
+        defined |= _collect_defined([member])
 
 
-def _defined(members: list[exp.Expr]) -> _Names:
+def _collect_defined(members: list[exp.Expr]) -> _Names:
     aliases = (member.args.get("alias") for member in members)
-    return frozenset(_folded(alias.this) for alias in aliases if alias is not None and alias.this)
+    return frozenset(_fold(alias.this) for alias in aliases if alias is not None and alias.this)
 
 
 def _relation(node: exp.Expr, defined: _Names) -> Relation | None:
@@ -193,12 +193,12 @@ def _relation(node: exp.Expr, defined: _Names) -> Relation | None:
             return Relation(".".join(part.name for part in name.flatten()), schema or None, catalog or None)
         if not isinstance(name, exp.Identifier):
             return None
-    if not schema and _folded(name) in defined:
+    if not schema and _fold(name) in defined:
         return None
     return Relation(name.name, schema or None, catalog or None)
 
 
-def _folded(name: exp.Expr) -> _Name:
+def _fold(name: exp.Expr) -> _Name:
     """What two spellings of one WITH name share. Wrongly told apart, a name counts as a relation, which is safe."""
     quoted = bool(name.args.get("quoted")) and name.name != name.name.lower()
     return (name.name, True) if quoted else (name.name.lower(), False)

@@ -113,13 +113,13 @@ def select_scope(select: exp.Select, outer: Scope | None, whole: bool, members: 
 
 def outputs_scope(query: exp.Query, outer: Scope | None, whole: bool) -> Scope:
     """Return the scope of ORDER BY behind a set operation, which sees its outputs."""
-    return Scope.of([_derived(query, None, ())], outer, whole, settled=False)
+    return Scope.of([_derive(query, None, ())], outer, whole, settled=False)
 
 
 def members_of(clause: exp.With, around: Members) -> Members:
     """Return the members of WITH that are visible below a query with a WITH clause, and may be in the clause."""
     members = ((member.args["alias"], member.this) for member in clause.expressions)
-    return {**around, **{key(alias.name): _derived(query, None, _columns(alias)) for alias, query in members}}
+    return {**around, **{key(alias.name): _derive(query, None, _columns(alias)) for alias, query in members}}
 
 
 def _columns(alias: exp.Expr | None) -> tuple[Name, ...]:
@@ -143,7 +143,7 @@ def _sources(node: exp.Expr, members: Members) -> Iterator[Source]:
     elif isinstance(inner, (exp.Table, exp.Subquery)):
         yield from _group(list(_sources(inner, members)), name, columns)
     elif isinstance(inner, exp.Query):
-        yield _derived(inner, name, columns)
+        yield _derive(inner, name, columns)
     else:
         yield Source(alias=name, open=True)
     yield from _beside(node, members)
@@ -197,9 +197,9 @@ def _group(inner: list[Source], alias: Name | None, columns: tuple[Name, ...]) -
     )
 
 
-def _derived(query: exp.Expr, alias: Name | None, columns: tuple[Name, ...]) -> Source:
+def _derive(query: exp.Expr, alias: Name | None, columns: tuple[Name, ...]) -> Source:
     """An inner query: the first SELECT of a set operation names its outputs, but not in every database alone."""
-    named = [_named(select) for select in _selects(query)]
+    named = [_list_outputs(select) for select in _selects(query)]
     sure = columns or named[0][0]
     others = frozenset(name.key for names, _ in named for name in (*names, *columns))
     unknown = any(more for _, more in named)
@@ -219,7 +219,7 @@ def _selects(query: exp.Expr) -> Iterator[exp.Expr]:
             yield node
 
 
-def _named(select: exp.Expr) -> tuple[list[Name], bool]:
+def _list_outputs(select: exp.Expr) -> tuple[list[Name], bool]:
     """The outputs a SELECT names, and whether it may have others that have names."""
     if not isinstance(select, exp.Select):
         return [], True

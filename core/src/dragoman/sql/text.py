@@ -151,7 +151,7 @@ def _word(lexicon: Lexicon) -> str:
     return f"{_NAME_START}{f'[^{_NOT_IN_NAMES}]' if lexicon.dollar_names else _NAME_PART}*+"
 
 
-def _compiled(pieces: Iterable[tuple[str, str]]) -> Callable[[str, int], Iterator[re.Match[str]]]:
+def _compile(pieces: Iterable[tuple[str, str]]) -> Callable[[str, int], Iterator[re.Match[str]]]:
     return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in pieces)).finditer
 
 
@@ -159,7 +159,7 @@ def _compiled(pieces: Iterable[tuple[str, str]]) -> Callable[[str, int], Iterato
 def _token_scanner(lexicon: Lexicon) -> Callable[[str, int], Iterator[re.Match[str]]]:
     # What most tokens are comes first; their patterns among the others fit what is left.
     plain = (("space_plain", r"[ \t\r\n]+"), ("word_plain", rf"{_word(lexicon)}(?!['\"&])"), ("mark_plain", "[,=<>+*]"))
-    return _compiled((*plain, *_pieces(lexicon)))
+    return _compile((*plain, *_pieces(lexicon)))
 
 
 @functools.cache
@@ -172,7 +172,7 @@ def _base(kind: str | None) -> str:
 def _clean_scanner(lexicon: Lexicon) -> Callable[[str, int], Iterator[re.Match[str]]]:
     # Cleaning has nothing to do at most tokens, so whole runs of the plainest are taken in one step.
     plain = rf"(?:[ \t\r\n,.=<>+*]|{_word(lexicon)}(?!['\"&])|\d++(?!{_NAME_START}|[.$]))++"
-    return _compiled((("plain", plain), *_pieces(lexicon)))
+    return _compile((("plain", plain), *_pieces(lexicon)))
 
 
 _NESTED = re.compile(r"/\*|\*/")

@@ -67,14 +67,14 @@ def translate(
     statement = Statement.parse(text, sqlglot=source, lexicon=_lexicon(source))
     if _MARK in statement.text.upper():
         raise InvalidSql(f"{_MARK} is a name of ours.", suggestion="Use another name.")
-    tree = parse_text(statement, _marked(statement))
+    tree = parse_text(statement, _mark_parameters(statement))
     if not is_query(tree):
         raise Unsupported("Only queries are translated.", suggestion="Send one SELECT, VALUES or WITH.")
     tree = _with_placeholders(tree)
     tree.meta.update(source=source, notices=[])
-    tree = _rewritten(tree, rewrite)
+    tree = _rewrite(tree, rewrite)
     notices = tuple(dict.fromkeys((f"Translated from {source} to {target}.", *tree.meta["notices"])))
-    sql, order = _numbered(_generate(tree, target), target, placeholder)
+    sql, order = _number_parameters(_generate(tree, target), target, placeholder)
     return Translation(sql, order, notices)
 
 
@@ -112,7 +112,7 @@ def _lexicon(name: str) -> Lexicon:
 # Parameters
 
 
-def _marked(statement: Statement) -> str:
+def _mark_parameters(statement: Statement) -> str:
     """The text with every parameter as a call that holds its number."""
     parts: list[str] = []
     copied = last = 0
@@ -150,7 +150,7 @@ def _generate(tree: exp.Expr, target: str) -> str:
         raise InvalidSql("The statement is nested too deeply.", suggestion="Shorten its chains of operators.") from None
 
 
-def _numbered(sql: str, target: str, placeholder: Placeholder) -> tuple[str, tuple[int, ...] | None]:
+def _number_parameters(sql: str, target: str, placeholder: Placeholder) -> tuple[str, tuple[int, ...] | None]:
     """The generated text with the target's own parameters instead of the calls that stand for them."""
     lexicon = _lexicon(target)
     found = tokens(clean(sql, lexicon), lexicon)
@@ -171,7 +171,7 @@ def _numbered(sql: str, target: str, placeholder: Placeholder) -> tuple[str, tup
 # The target's own rewrite
 
 
-def _rewritten(tree: exp.Expr, rewrite: Rewrite | None) -> exp.Expr:
+def _rewrite(tree: exp.Expr, rewrite: Rewrite | None) -> exp.Expr:
     if rewrite is None:
         tree.meta["notices"].append("No rules of ours cover this pair of dialects: check the result.")
         return tree

@@ -83,7 +83,7 @@ def _check_chains(tokens: Iterable[Token]) -> None:
 def numberless(statement: Statement) -> str:
     """The text with `?2` written as `? `, since sqlglot knows parameters without numbers only. Offsets stay."""
     numbered = (token for token in statement.tokens if token.kind == "parameter" and token.text[0] == "?")
-    return _replaced(statement.text, [(token, "?") for token in numbered]) if "?" in statement.text else statement.text
+    return _replace(statement.text, [(token, "?") for token in numbered]) if "?" in statement.text else statement.text
 
 
 def _plainer(statement: Statement) -> str:
@@ -107,10 +107,10 @@ def _plainer(statement: Statement) -> str:
                 changes.append((token, "0" + word[1:]))
             case _:
                 pass
-    return _replaced(numberless(statement), changes)
+    return _replace(numberless(statement), changes)
 
 
-def _replaced(text: str, changes: list[tuple[Token, str]]) -> str:
+def _replace(text: str, changes: list[tuple[Token, str]]) -> str:
     parts: list[str] = []
     copied = 0
     last = {token.start: (token, new) for token, new in changes}

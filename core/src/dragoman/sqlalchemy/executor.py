@@ -85,14 +85,14 @@ class SQLAlchemyExecutor(Executor):
     @asynccontextmanager
     async def _open(self, request: Request) -> AsyncGenerator[RowStream]:
         async with self._session(request.limits.timeout) as opened:
-            with self._translated():
+            with self._translate_errors():
                 columns = await opened.run(partial(self._execute, opened, request))
             yield RowStream(columns, self._batches(opened, request))
 
     async def run(self, work: Callable[[sqlalchemy.Connection], T]) -> T:
         """Return what `work` returns, run on a connection and rolled back. For trusted work: reading the catalog."""
         async with self._session(self.database.timeout) as opened:
-            with self._translated():
+            with self._translate_errors():
                 return await opened.run(work)
 
     async def aclose(self) -> None:
@@ -104,20 +104,20 @@ class SQLAlchemyExecutor(Executor):
 
     @asynccontextmanager
     async def _session(self, timeout: float) -> AsyncGenerator[Session]:
-        with self._translated():
+        with self._translate_errors():
             self._engine = engine = self._engine or engine_for(self._url, **self._engine_options)
         async with session(engine, self._slots, self.interrupt, timeout) as opened:
-            with self._translated():
+            with self._translate_errors():
                 try:
                     await opened.connect()
                 except DBAPIError:
                     raise unreachable(self.database.name) from None
             yield opened
 
-    def _translated(self) -> AbstractContextManager[None]:
-        return translated(self.database.name, self.failures, self._hidden())
+    def _translate_errors(self) -> AbstractContextManager[None]:
+        return translated(self.database.name, self.failures, self._list_secrets())
 
-    def _hidden(self) -> list[str]:
+    def _list_secrets(self) -> list[str]:
         """What no message may hold: a database's name may, a path may not."""
         url = self._url
         path = url.database if url.database and "/" in url.database else None
@@ -137,7 +137,7 @@ class SQLAlchemyExecutor(Executor):
         result = opened.result
         size = min(FIRST_BATCH_ROWS, request.limits.max_rows + 1)
         while result is not None and result.returns_rows:
-            with self._translated():
+            with self._translate_errors():
                 rows = await opened.run(partial(_more, result, size))
             if rows:
                 yield rows

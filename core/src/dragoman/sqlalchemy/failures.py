@@ -68,13 +68,13 @@ def translated(database: str, patterns: Patterns, hidden: Sequence[str]) -> Gene
     except DragomanError:
         raise
     except exc.DBAPIError as error:
-        raise _translated(error, database, patterns, hidden) from None
+        raise _translate(error, database, patterns, hidden) from None
     except (OSError, exc.TimeoutError):
         raise unreachable(database) from None
     except exc.NoSuchModuleError as error:
         raise InternalError(f"SQLAlchemy has no driver for the database {database!r}: {error}") from None
     except Exception as error:
-        raise _unwrapped(error, patterns, hidden) from None
+        raise _translate_unwrapped(error, patterns, hidden) from None
 
 
 def unreachable(database: str) -> ConnectionFailed:
@@ -84,7 +84,7 @@ def unreachable(database: str) -> ConnectionFailed:
     )
 
 
-def _translated(error: exc.DBAPIError, database: str, patterns: Patterns, hidden: Sequence[str]) -> DragomanError:
+def _translate(error: exc.DBAPIError, database: str, patterns: Patterns, hidden: Sequence[str]) -> DragomanError:
     message = str(error.orig)
     words = _words(error.orig)
     state = _state(error.orig)
@@ -92,18 +92,18 @@ def _translated(error: exc.DBAPIError, database: str, patterns: Patterns, hidden
     if failure is ConnectionFailed or error.connection_invalidated:
         return unreachable(database)
     return failure(
-        _shown(words, hidden),
+        _redact(words, hidden),
         suggestion=_SUGGESTIONS.get(failure, ""),
         identifier=identifier,
         context={"sqlstate": state} if state else {},
     )
 
 
-def _unwrapped(error: Exception, patterns: Patterns, hidden: Sequence[str]) -> DragomanError:
+def _translate_unwrapped(error: Exception, patterns: Patterns, hidden: Sequence[str]) -> DragomanError:
     """What SQLAlchemy did not wrap: raised by the driver in a hook of a subclass, or by something that is broken."""
     if found := _by_pattern(str(error), patterns):
         failure, identifier = found
-        return failure(_shown(str(error), hidden), suggestion=_SUGGESTIONS.get(failure, ""), identifier=identifier)
+        return failure(_redact(str(error), hidden), suggestion=_SUGGESTIONS.get(failure, ""), identifier=identifier)
     return QueryError(
         f"The driver could not carry out the query: {type(error).__name__}.",
         suggestion="Cast the odd columns or parameters to text and try again.",
@@ -140,7 +140,7 @@ def _by_class(error: exc.DBAPIError) -> Failure:
     return InvalidSql if isinstance(error, _STATEMENT_IS_WRONG) else QueryError
 
 
-def _shown(message: str, hidden: Sequence[str]) -> str:
+def _redact(message: str, hidden: Sequence[str]) -> str:
     """The driver's own first line, without what must not be shown."""
     shown = message.strip().partition("\n")[0]
     for text in sorted(hidden, key=len, reverse=True):

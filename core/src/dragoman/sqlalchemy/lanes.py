@@ -133,9 +133,9 @@ class ThreadLane(Lane):
         return self._connection.connection.driver_connection
 
     def start(self, work: Callable[[sqlalchemy.Connection], T]) -> asyncio.Future[T]:
-        return self.worker.start(lambda: work(self._connected()))
+        return self.worker.start(lambda: work(self._ensure_connected()))
 
-    def _connected(self) -> sqlalchemy.Connection:
+    def _ensure_connected(self) -> sqlalchemy.Connection:
         assert self._connection is not None
         return self._connection
 
@@ -208,10 +208,10 @@ _alive: set[asyncio.Future[Any]] = set()
 def forget(job: asyncio.Future[Any]) -> None:
     """Let a job end by itself: keep it alive, and fetch its exception, which is of no interest any more."""
     _alive.add(job)
-    job.add_done_callback(_ended)
+    job.add_done_callback(_end)
 
 
-def _ended(job: asyncio.Future[Any]) -> None:
+def _end(job: asyncio.Future[Any]) -> None:
     _alive.discard(job)
     if not job.cancelled():
         job.exception()

@@ -40,7 +40,7 @@ def bind(statement: str, values: Sequence[Any], lexicon: Lexicon, paramstyle: st
         )
     if not found:
         return statement, None
-    text = _rewritten(statement, found, indexes, paramstyle)
+    text = _rewrite(statement, found, indexes, paramstyle)
     if paramstyle in _BY_NAME:
         return text, {f"p{index}": values[index - 1] for index in set(indexes)}
     if paramstyle in _BY_POSITION:
@@ -67,7 +67,7 @@ def _number(text: str) -> int:
     return number
 
 
-def _rewritten(statement: str, found: Sequence[Token], indexes: Sequence[int], paramstyle: str) -> str:
+def _rewrite(statement: str, found: Sequence[Token], indexes: Sequence[int], paramstyle: str) -> str:
     write = _STYLES[paramstyle]
     parts: list[str] = []
     copied = 0

@@ -60,22 +60,22 @@ class Session:
 
     async def close(self) -> None:
         """End what runs, roll back, and give the connection back to the pool clean or not at all."""
-        if await self._released():
+        if await self._release():
             self._engine.free(self._lane)
         else:
             self._lane.abandon()
 
-    async def _released(self) -> bool:
+    async def _release(self) -> bool:
         if self._job is None:
             return True
         if self._driver_connection is None:
             return self._job.done() and not self._job.cancelled() and self._job.exception() is not None
-        if not await self._ended(self._job, patience=0):
+        if not await self._end(self._job, patience=0):
             return False
         rolling_back = self._lane.start(self._roll_back)
-        return await self._ended(rolling_back, patience=DRAINING) and not rolling_back.cancelled()
+        return await self._end(rolling_back, patience=DRAINING) and not rolling_back.cancelled()
 
-    async def _ended(self, job: asyncio.Future[Any], *, patience: float) -> bool:
+    async def _end(self, job: asyncio.Future[Any], *, patience: float) -> bool:
         """Whether `job` came to its end, with the driver's help once patience is over."""
         await asyncio.wait({job}, timeout=patience)
         if not job.done():

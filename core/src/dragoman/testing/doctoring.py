@@ -19,7 +19,7 @@ class DoctorCases(Suite):
     @recommended
     async def test_the_doctor_tells_findings_and_changes_nothing(self, gateway: Gateway, opened: OpenDatabase) -> None:
         before = await _rows(gateway)
-        findings = await _examined(opened)
+        findings = await _examine(opened)
         for finding in findings:
             assert isinstance(finding, Finding), f"`Executor.doctor` gave {finding!r}, not a Finding."
             assert finding.severity in SEVERITIES, f"The severity {finding.severity!r} is none of {SEVERITIES}."
@@ -32,13 +32,13 @@ class DoctorCases(Suite):
     async def test_the_doctor_of_an_unreachable_database_fails_without_secrets(self, database: Database) -> None:
         async with Gateway.open([self.unreachable(database)]) as gateway:
             try:
-                told = str(await _examined(gateway.database()))
+                told = str(await _examine(gateway.database()))
             except ConnectionFailed as error:
                 told = f"{error.message} {error.suggestion}"
         assert PLANTED not in told, "What the doctor tells shows the password or the path."
 
 
-async def _examined(opened: OpenDatabase) -> Any:
+async def _examine(opened: OpenDatabase) -> Any:
     try:
         return await opened.executor.doctor()
     except DragomanError:

@@ -21,7 +21,7 @@ class LifecycleCases(Suite):
 
     @required
     async def test_opening_a_database_connects_to_nothing(self, database: Database) -> None:
-        before = _held()
+        before = _count_held()
         async with Gateway.open([self.unreachable(database)]) as gateway:
             gateway.database()
             started = _newer(before)
@@ -31,7 +31,7 @@ class LifecycleCases(Suite):
 
     @required
     async def test_closing_leaves_no_process_and_no_thread_behind(self, database: Database) -> None:
-        before = _held()
+        before = _count_held()
         async with Gateway.open([database]) as gateway:
             await ask(gateway, "SELECT 1 AS a")
             await gateway.database().inspector.version()
@@ -69,12 +69,12 @@ class LifecycleCases(Suite):
                 assert result.rows == [[1]], f"A gateway opened again answered {result.rows}."
 
 
-def _held() -> Leftovers:
+def _count_held() -> Leftovers:
     return children(), {thread.name for thread in threading.enumerate()}
 
 
 def _newer(before: Leftovers) -> Leftovers:
-    processes, threads = _held()
+    processes, threads = _count_held()
     return processes - before[0], threads - before[1]
 
 

@@ -40,7 +40,7 @@ class SafetyCases(Suite):
     ) -> None:
         before = await self._state(gateway)
         for statement in self.writes:
-            refused = await _refused(opened, statement)
+            refused = await _is_refused(opened, statement)
             assert await self._state(gateway) == before, (
                 f"{statement!r} changed the database. Open sessions read-only, and roll every transaction back."
             )
@@ -69,7 +69,7 @@ class SafetyCases(Suite):
 
     @required
     async def test_a_second_statement_is_refused_by_the_driver_itself(self, opened: OpenDatabase) -> None:
-        if not await _refused(opened, "SELECT 1 AS a; SELECT 2 AS a"):
+        if not await _is_refused(opened, "SELECT 1 AS a; SELECT 2 AS a"):
             raise AssertionError(
                 "The driver ran two statements sent as one. Use its prepared or extended protocol, which takes one."
             )
@@ -142,7 +142,7 @@ class SafetyCases(Suite):
         return [sorted(map(str, rows)) for rows in counts]
 
 
-async def _refused(opened: OpenDatabase, statement: str) -> bool:
+async def _is_refused(opened: OpenDatabase, statement: str) -> bool:
     try:
         await run(opened, statement)
     except DragomanError:

@@ -39,9 +39,7 @@ async def list_schemas(call: ToolCall) -> Body:
             )
         )
     shown = call.budget().fitting(rows)
-    return Body(
-        {"schemas": shown, **_omitted(len(rows) - len(shown), "Name a schema with schema_name in list_tables.")}
-    )
+    return Body({"schemas": shown, **_omit(len(rows) - len(shown), "Name a schema with schema_name in list_tables.")})
 
 
 def _count(tables: Sequence[Table], *, system: bool) -> int:
@@ -50,7 +48,7 @@ def _count(tables: Sequence[Table], *, system: bool) -> int:
 
 async def list_tables(call: ToolCall) -> Body:
     """Answer the relations of one or all schemas, compact or full, and exactly how many were left out."""
-    tables = await _listed(call)
+    tables = await _list(call)
     catalog = call.database.catalog
     snapshot = await catalog.snapshot()
     few = tables[: call["limit"]]
@@ -58,13 +56,13 @@ async def list_tables(call: ToolCall) -> Body:
     budget = Budget(call.database.config.max_bytes - ENVELOPE - size(notices))
     if call["detail"] == "full":
         rows = budget.fitting(summary(table, catalog.namespace) for table in few)
-        omitted = _omitted(len(tables) - len(rows), NARROWER)
+        omitted = _omit(len(tables) - len(rows), NARROWER)
         return Body({"tables": rows, "total_count": len(tables), **omitted, **notices})
     names, shown = by_schema(few, catalog.namespace, budget)
-    return Body({**names, **_omitted(len(tables) - shown, NARROWER), **notices})
+    return Body({**names, **_omit(len(tables) - shown, NARROWER), **notices})
 
 
-async def _listed(call: ToolCall) -> list[Table]:
+async def _list(call: ToolCall) -> list[Table]:
     catalog = call.database.catalog
     key = None if call["schema_name"] is None else await catalog.find_schema(call["schema_name"])
     snapshot = await catalog.snapshot()
@@ -115,7 +113,7 @@ def _like(pattern: str) -> re.Pattern[str]:
 
 async def describe_table(call: ToolCall) -> Body:
     """Answer one table or several; of several, those found, with `not_found` and what they may have meant."""
-    found, missing = await _found(call)
+    found, missing = await _find(call)
     found = await call.database.catalog.detailed(found)
     budget = call.budget()
     unknown = _unknown(missing, budget)
@@ -131,7 +129,7 @@ def _unknown(missing: Mapping[str, NotFound], budget: Budget) -> dict[str, Any]:
     return {"not_found": budget.fitting(map(line, missing)), "notices": budget.fitting(told)}
 
 
-async def _found(call: ToolCall) -> tuple[list[Table], dict[str, NotFound]]:
+async def _find(call: ToolCall) -> tuple[list[Table], dict[str, NotFound]]:
     asked: str | list[str] = call["table_name"]
     names = [asked] if isinstance(asked, str) else asked
     if not names:
@@ -198,7 +196,7 @@ def _cut(tables: int, parts: int, what: str) -> dict[str, Any]:
     }
 
 
-def _omitted(count: int, hint: str) -> dict[str, Any]:
+def _omit(count: int, hint: str) -> dict[str, Any]:
     return {**({"omitted": count} if count else {}), **_hint(count, hint)}
 
 

@@ -62,16 +62,16 @@ async def _schemas(opened: OpenDatabase) -> list[str]:
 async def search_catalog(call: ToolCall) -> Body:
     """Answer what fits best in one or all databases; with an empty query, the names of all relations."""
     names = [call.gateway.database(call["database"]).config.name] if call["database"] else list(call.gateway.names)
-    loaded, notices = await _loaded(call, names)
+    loaded, notices = await _load(call, names)
     budget = _common_budget([call.gateway.configuration.databases[name] for name in names])
     notices = budget.fitting(notices)
     told = {"notices": notices} if notices else {}
     if call["query"].strip():
-        return Body({"results": budget.fitting(await _ranked(call, loaded)), **told})
+        return Body({"results": budget.fitting(await _rank(call, loaded)), **told})
     return Body({**_everything(loaded, _kinds(call), budget), **told})
 
 
-async def _loaded(call: ToolCall, names: Sequence[str]) -> tuple[list[tuple[str, Snapshot]], list[str]]:
+async def _load(call: ToolCall, names: Sequence[str]) -> tuple[list[tuple[str, Snapshot]], list[str]]:
     """Return the catalogs that could be read, and why the others could not. The only one asked must answer."""
     if len(names) == 1:
         snapshot = await call.gateway.database(names[0]).catalog.snapshot()
@@ -109,7 +109,7 @@ def _kinds(call: ToolCall) -> tuple[MatchKind, ...]:
     return tuple(kind for kind in KINDS if not asked or kind == asked or (isinstance(asked, list) and kind in asked))
 
 
-async def _ranked(call: ToolCall, loaded: Sequence[tuple[str, Snapshot]]) -> list[dict[str, Any]]:
+async def _rank(call: ToolCall, loaded: Sequence[tuple[str, Snapshot]]) -> list[dict[str, Any]]:
     found: list[tuple[Match, str, Snapshot]] = []
     for name, snapshot in loaded:
         matches, _ = await call.gateway.database(name).catalog.search(call["query"], _kinds(call), call["limit"])
@@ -137,21 +137,21 @@ def _everything(loaded: Sequence[tuple[str, Snapshot]], kinds: Sequence[MatchKin
     relations: dict[str, dict[str, list[str]]] = {}
     left_out = 0
     for name, snapshot in loaded:
-        wanted = [table for table in snapshot.visible if _wanted(kinds, table.type.endswith("view"))]
+        wanted = [table for table in snapshot.visible if _is_wanted(kinds, table.type.endswith("view"))]
         shown = 0
         if budget.take({name: {}}):
             groups, shown = by_schema(wanted, snapshot.namespace, budget)
-            relations[name] = _joined(groups)
+            relations[name] = _join(groups)
         left_out += len(wanted) - shown
     hint = {"omitted": left_out, "hint": "Search for a word, or list_tables of one schema."} if left_out else {}
     return {"relations": relations, **hint}
 
 
-def _wanted(kinds: Sequence[MatchKind], view: bool) -> bool:
+def _is_wanted(kinds: Sequence[MatchKind], view: bool) -> bool:
     return ("view" if view else "table") in kinds or tuple(kinds) == ("column",)
 
 
-def _joined(groups: dict[str, dict[str, list[str]]]) -> dict[str, list[str]]:
+def _join(groups: dict[str, dict[str, list[str]]]) -> dict[str, list[str]]:
     joined: dict[str, list[str]] = {}
     for group in groups.values():
         for schema, names in group.items():

@@ -86,8 +86,8 @@ class Toolbox:
         if spec is None:
             raise UnknownTool(name)
         try:
-            async with self._gateway.call(name, principal, self._named(arguments)) as record:
-                made = answer(await self._answered(spec, arguments, progress, principal), self._format)
+            async with self._gateway.call(name, principal, self._find_database(arguments)) as record:
+                made = answer(await self._answer(spec, arguments, progress, principal), self._format)
                 record.bytes = record.bytes or len(made.body or made.text)
                 return made
         except DragomanError as error:
@@ -103,7 +103,7 @@ class Toolbox:
                 ),
             )
 
-    async def _answered(
+    async def _answer(
         self, spec: Spec, arguments: Mapping[str, Any] | None, progress: Progress | None, principal: Principal
     ) -> Body:
         checked = check(arguments, spec.taken)
@@ -115,7 +115,7 @@ class Toolbox:
             body.facts["database"] = opened.config.name
         return body
 
-    def _named(self, arguments: Mapping[str, Any] | None) -> str | None:
+    def _find_database(self, arguments: Mapping[str, Any] | None) -> str | None:
         """Return the database a call names, for the log; only names that are configured."""
         named = arguments.get("database") if isinstance(arguments, Mapping) else None
         return named if isinstance(named, str) and named in self._gateway.names else None

@@ -52,7 +52,7 @@ class Connector:
         # Whether a host is a writer is judged by this setting among others, where it must not be ours.
         self._told_later = self.options.target_session_attrs in ("read-write", "read-only")
         self._may_bound = True
-        self._path = _configured_path(database)
+        self._path = _build_search_path(database)
         self._follows_role = self._path is None
         self.pooled = self.options.pgbouncer
         """Whether something between us and the server shares sessions among transactions; None: not known yet."""
@@ -101,7 +101,7 @@ class Connector:
         if not self.pooled and self._told_later:
             await connection.execute("SET default_transaction_read_only = on")
         if not self.pooled and self._may_bound:
-            self._may_bound = await _bounded(connection, self.options.temp_file_limit)
+            self._may_bound = await _bound_temporary_files(connection, self.options.temp_file_limit)
 
     async def _connect(self, timeout: float) -> Connection:
         woken = False
@@ -122,7 +122,7 @@ class Connector:
                     raise
                 self._files["sslrootcert"] = self._roots()
             except asyncpg.PostgresError as error:
-                if not self._learned(str(error), startup):
+                if not self._learn(str(error), startup):
                     raise
 
     def _no_password(self) -> ConnectionFailed:
@@ -160,7 +160,7 @@ class Connector:
             settings.pop("search_path", None)
         return {name: value for name, value in settings.items() if not (self._told_later and name in READ_ONLY)}
 
-    def _learned(self, message: str, startup: Mapping[str, str]) -> bool:
+    def _learn(self, message: str, startup: Mapping[str, str]) -> bool:
         """Whether the refusal of a startup setting tells what to leave out next time."""
         if startup and _UNSUPPORTED.search(message):
             self.pooled = True
@@ -216,7 +216,7 @@ async def _role_s_path(connection: Connection) -> str:
         await connection.execute("ROLLBACK")
 
 
-async def _bounded(connection: Connection, temporary: str) -> bool:
+async def _bound_temporary_files(connection: Connection, temporary: str) -> bool:
     """Whether the role may bound its temporary files; done, unless it is bounded already. Calls no function."""
     try:
         if await connection.fetchval("SHOW temp_file_limit") == "-1":
@@ -244,7 +244,7 @@ def _system_roots() -> str | None:
     return next((path for path in known if path and Path(path).is_file()), None)
 
 
-def _configured_path(database: Database) -> str | None:
+def _build_search_path(database: Database) -> str | None:
     """Where the server looks for names without a schema: in the configured ones and nowhere else, as the gate does."""
     first = (database.schema,) if database.schema else ()
     path = (*first, *(database.schemas or (("public",) if first else ())))

@@ -81,21 +81,21 @@ class PostgresExecutor(Executor):
         async with self._connections.lend(request.limits.timeout, request.tags) as session:
             kept = self._form(request) in session.prepared
             try:
-                stream, batches = await self._begun(session, request)
+                stream, batches = await self._execute(session, request)
             except (Stale, InvalidSql, NotFound) as error:
                 # What was prepared before a table or type was altered fails in ways it would not fail anew.
                 if not kept and not isinstance(error, Stale):
                     raise
                 self._types.forget()
                 await self._connections.restart(session, request.limits.timeout)
-                stream, batches = await self._begun(session, request)
+                stream, batches = await self._execute(session, request)
             async with aclosing(batches):
                 yield stream
 
     async def describe(self, request: Request) -> Sequence[Column]:
         """Return a query's columns: the server plans it and does not run it."""
         async with self._connections.lend(request.limits.timeout, request.tags) as session:
-            return (await self._prepared(session, request)).columns
+            return (await self._get_prepared(session, request)).columns
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
         """Return the plan of a judged query."""
@@ -115,7 +115,7 @@ class PostgresExecutor(Executor):
             if parameters.unknown:
                 parsed, _ = await self._parse(session, wrapped, request, parameters.unknown)
             session.connection.allow(_allowance(request, least=OURS))
-            with self._translated(wrapped, request):
+            with self._translate_errors(wrapped, request):
                 return await parsed.fetch(*parameters.bind(request.parameters))
 
     async def doctor(self) -> Sequence[Finding]:
@@ -130,9 +130,9 @@ class PostgresExecutor(Executor):
 
     # From a request to its rows
 
-    async def _begun(self, session: Session, request: Request) -> tuple[RowStream, Batches]:
+    async def _execute(self, session: Session, request: Request) -> tuple[RowStream, Batches]:
         try:
-            return await self._started(session, request)
+            return await self._start(session, request)
         except TooMuch:
             if _key(request) in self._wide:
                 raise
@@ -141,10 +141,10 @@ class PostgresExecutor(Executor):
             if len(self._wide) > WIDE:
                 self._wide.popitem(last=False)
             await self._connections.renew(session, request.limits.timeout)
-            return await self._started(session, request)
+            return await self._start(session, request)
 
-    async def _started(self, session: Session, request: Request) -> tuple[RowStream, Batches]:
-        prepared = await self._prepared(session, request)
+    async def _start(self, session: Session, request: Request) -> tuple[RowStream, Batches]:
+        prepared = await self._get_prepared(session, request)
         prepared.notices.clear()
         notices: list[str] = []
         arguments = prepared.parameters.bind(request.parameters)
@@ -152,7 +152,7 @@ class PostgresExecutor(Executor):
             batches = self._pieces(session, prepared, arguments, request, notices)
         else:
             session.connection.allow(_allowance(request, counted=prepared.wrapped.most_bytes is not None))
-            with self._translated(prepared.wrapped, request):
+            with self._translate_errors(prepared.wrapped, request):
                 answer = await prepared.statement.fetch(*arguments)
             rows, cut = told_apart(answer, prepared.wrapped)
             batches = _batches(converted(rows, prepared.converters), cut, prepared.wrapped.most_bytes)
@@ -163,12 +163,12 @@ class PostgresExecutor(Executor):
         self, session: Session, prepared: Prepared, arguments: list[Any], request: Request, notices: list[str]
     ) -> Batches:
         """Rows of an answer that may be large, in pieces whose size follows that of the rows before."""
-        with self._translated(prepared.wrapped, request):
+        with self._translate_errors(prepared.wrapped, request):
             cursor = await prepared.statement.cursor(*arguments)
         count = 32
         while True:
             session.connection.allow(request.limits.max_bytes)
-            with self._translated(prepared.wrapped, request):
+            with self._translate_errors(prepared.wrapped, request):
                 rows = await cursor.fetch(count)
             if not rows:
                 return
@@ -178,7 +178,7 @@ class PostgresExecutor(Executor):
             octets = _octets(rows, prepared.wrapped.long) or 1
             count = max(1, min(4 * count, 10_000, PIECE * len(rows) // octets))
 
-    async def _prepared(self, session: Session, request: Request) -> Prepared:
+    async def _get_prepared(self, session: Session, request: Request) -> Prepared:
         """The prepared statement of a request: one that is kept, or a new one."""
         key = self._form(request)
         kept: Prepared | None = session.prepared.get(key)
@@ -195,7 +195,7 @@ class PostgresExecutor(Executor):
     async def _prepare(self, session: Session, request: Request) -> Prepared:
         """Have the server compile the statement for its columns, then as it will run."""
         first = wrap(request.statement, request.limits)
-        statement, attributes, modifiers = await self._described(session, first, request)
+        statement, attributes, modifiers = await self._describe(session, first, request)
         types = self._types
         with translated(self._name):
             await types.learn(session.connection, (a.type.oid for a in attributes if a.type.oid not in SCALARS))
@@ -225,7 +225,7 @@ class PostgresExecutor(Executor):
             until=types.until,
         )
 
-    async def _described(
+    async def _describe(
         self, session: Session, wrapped: Wrapped, request: Request
     ) -> tuple[Statement, Sequence[Attribute], Sequence[int]]:
         """A statement compiled as it came, its columns and the modifiers of their types."""
@@ -250,7 +250,7 @@ class PostgresExecutor(Executor):
         # With a name the server keeps statement and plan, and refuses it when its columns are not what they were. Where
         # sessions are shared there is none: the driver then sends the whole statement again, when it runs.
         name = "" if self._pooled else session.new_name()
-        with self._translated(wrapped, request):
+        with self._translate_errors(wrapped, request):
             async with taught(session, names, lasting=self._pooled):
                 return await session.connection.compile(wrapped.text, name)
 
@@ -268,7 +268,7 @@ class PostgresExecutor(Executor):
     def _pooled(self) -> bool:
         return bool(self._connections.connector.pooled)
 
-    def _translated(self, wrapped: Wrapped, request: Request) -> AbstractContextManager[None]:
+    def _translate_errors(self, wrapped: Wrapped, request: Request) -> AbstractContextManager[None]:
         return translated(self._name, prefix=wrapped.prefix, length=len(request.statement))
 
 

@@ -103,7 +103,7 @@ class PostgresGate(Validator):
 
     def _check_names(self, parsed: ParsedStatement, made: UserDefined, relations: Iterable[Relation]) -> None:
         types = _names(parsed.types)
-        held = self._held(parsed, made, relations)
+        held = self._types_held(parsed, made, relations)
         attributes = {call.name for call in parsed.calls if call.kind == "attribute"}
         fields = {call.name for call in parsed.calls if call.kind == "field"}
         used = {
@@ -128,7 +128,9 @@ class PostgresGate(Validator):
                     suggestion=f"{suggestion} The server's administrator can allow it with allow_functions.",
                 )
 
-    def _held(self, parsed: ParsedStatement, made: UserDefined, relations: Iterable[Relation]) -> frozenset[int] | None:
+    def _types_held(
+        self, parsed: ParsedStatement, made: UserDefined, relations: Iterable[Relation]
+    ) -> frozenset[int] | None:
         """The types whose values a query reads, as far as it matters; None: of any, since a function may make them."""
         if not self._functions.isdisjoint(name for call in parsed.calls for name in (call.name, call.dotted)):
             return None
@@ -154,7 +156,7 @@ def _names(named: Iterable[Named | FunctionCall]) -> frozenset[str]:
 
 
 def _walk(text: str, walk: Walk) -> None:
-    tree = _parsed(text)
+    tree = _parse(text)
     if len(tree) != 1:
         raise UnsafeSql("Several statements were sent.", suggestion="Send one at a time.") if tree else _empty()
     ((kind, root),) = tree[0]["stmt"].items()
@@ -162,13 +164,13 @@ def _walk(text: str, walk: Walk) -> None:
         _check_setting(root["name"])
         return
     if kind == "ExplainStmt":
-        ((kind, root),) = _explained(root).items()
+        ((kind, root),) = _unwrap_explain(root).items()
     if kind != "SelectStmt":
         raise _no_query(text)
     walk.run(root)
 
 
-def _parsed(text: str) -> list[dict[str, Any]]:
+def _parse(text: str) -> list[dict[str, Any]]:
     try:
         tree: list[dict[str, Any]] = _pgparse.parse(text)
     except _pgparse.PGQueryError as error:
@@ -205,7 +207,7 @@ def _check_setting(name: str) -> None:
         )
 
 
-def _explained(root: dict[str, Any]) -> dict[str, Any]:
+def _unwrap_explain(root: dict[str, Any]) -> dict[str, Any]:
     """What an EXPLAIN explains. Raises `WriteDenied` when it would also run it."""
     for option in (item["DefElem"] for item in root.get("options", ())):
         name = option["defname"]

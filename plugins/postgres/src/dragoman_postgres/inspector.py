@@ -49,7 +49,7 @@ class PostgresInspector(Inspector):
         """Return relations of every kind. Raises `Busy` when others keep locking them while they are looked at."""
         if scope.catalogs:
             return Inspection(())
-        with _collection_paused():
+        with _pause_collection():
             facts = await self._facts(scope)
             tables = await asyncio.to_thread(build, facts)
         return Inspection(tables, tuple(_notices(facts)))
@@ -70,7 +70,7 @@ class PostgresInspector(Inspector):
 
 async def _read(connection: Connection, scope: Scope) -> Facts:
     await connection.execute(queries.SETTINGS)
-    relations = await connection.fetch(queries.RELATIONS, _listed(scope.schemas), _listed(scope.names))
+    relations = await connection.fetch(queries.RELATIONS, _list(scope.schemas), _list(scope.names))
     oids = [row[0] for row in relations]
     partly_hidden = [row[0] for row in relations if not row[7]]
     facts = Facts(relations, columns=await connection.fetch(queries.COLUMNS, oids, partly_hidden))
@@ -85,7 +85,7 @@ async def _read(connection: Connection, scope: Scope) -> Facts:
     return facts
 
 
-def _listed(names: Collection[str]) -> list[str] | None:
+def _list(names: Collection[str]) -> list[str] | None:
     return sorted(names) or None
 
 
@@ -99,7 +99,7 @@ def _notices(facts: Facts) -> Iterator[str]:
 
 
 @contextmanager
-def _collection_paused() -> Generator[None]:
+def _pause_collection() -> Generator[None]:
     """A million small values are made and none is garbage: looking for some takes longer than making them."""
     enabled = gc.isenabled()
     gc.disable()

@@ -33,10 +33,10 @@ def split_array(text: str, delimiter: str = ",") -> Tree | None:
     if _SIMPLE.fullmatch(text):
         inside = text[1:-1]
         return [None if item.upper() == "NULL" else item for item in inside.split(delimiter)] if inside else []
-    return _nested(text, delimiter)
+    return _nest(text, delimiter)
 
 
-def _nested(text: str, delimiter: str) -> Tree:
+def _nest(text: str, delimiter: str) -> Tree:
     token = _token(delimiter)
     root: Tree = []
     open_lists = [root]

@@ -113,7 +113,7 @@ def schemas_named(plan: Mapping[str, Any]) -> frozenset[str]:
         lists: list[list[Any]] = [value for value in values if isinstance(value, list)]
         for text in (*values, *(part for each in lists for part in each)):
             if isinstance(text, str):
-                found |= {_unquoted(next(filter(None, match.groups()))) for match in _QUALIFIED.finditer(text)}
+                found |= {_unquote(next(filter(None, match.groups()))) for match in _QUALIFIED.finditer(text)}
     return frozenset(found)
 
 
@@ -167,7 +167,7 @@ def _text_node(match: re.Match[str]) -> Node:
         title=match["title"],
         rows=float(match["rows"]),
         cost=float(match["cost"]),
-        relation=_unquoted(place["relation"]) if place else None,
+        relation=_unquote(place["relation"]) if place else None,
         actual=None if match["actual"] is None else float(match["actual"]),
         loops=float(match["loops"] or 1),
     )
@@ -188,5 +188,5 @@ def _read_detail(node: Node, line: str) -> None:
         node.batches = int(batches[1])
 
 
-def _unquoted(name: str) -> str:
+def _unquote(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name

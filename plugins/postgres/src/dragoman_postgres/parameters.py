@@ -36,7 +36,7 @@ def encoder(types: Types, oid: int) -> Encode:
     if known.form == "array":
         return _array(encoder(types, known.of[0]), known.delimiter)
     if known.form in ("composite", "range"):
-        return _refused
+        return _refuse
     if oid in _INTEGERS:
         return _integer(_INTEGERS[oid], unsigned=oid == 26)
     if oid in _FLOATS:
@@ -112,10 +112,10 @@ class Parameters:
                 f"The statement has {count} parameters; {len(values)} values came.",
                 suggestion="Give one value for each of $1, $2, ... in order.",
             )
-        return [_bound(*each) for each in zip(range(1, count + 1), values, self.encoders, self.names, strict=True)]
+        return [_bind(*each) for each in zip(range(1, count + 1), values, self.encoders, self.names, strict=True)]
 
 
-def _bound(number: int, value: Any, encode: Encode, name: str) -> Any:
+def _bind(number: int, value: Any, encode: Encode, name: str) -> Any:
     if value is None:
         return None
     try:
@@ -203,7 +203,7 @@ def _json(value: Any) -> str:
     return _text(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _refused(_: Any) -> Any:
+def _refuse(_: Any) -> Any:
     raise Misfit("values of this type cannot be sent as they are")
 
 

@@ -48,7 +48,7 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
     lines = [row[0] for row in rows]
     if options.format == "text":
         plan: Any = "\n".join(lines)
-        root, elapsed = from_text(lines), _elapsed(lines)
+        root, elapsed = from_text(lines), _read_elapsed(lines)
     else:
         (plan,) = json.loads(lines[0])
         root, elapsed = from_json(plan["Plan"]), plan.get("Execution Time")
@@ -75,7 +75,7 @@ def statement(request: Request, options: ExplainOptions) -> str:
     return f"EXPLAIN (FORMAT {'TEXT' if options.format == 'text' else 'JSON'}, {flags})\n{request.statement}"
 
 
-def _elapsed(lines: Sequence[str]) -> float | None:
+def _read_elapsed(lines: Sequence[str]) -> float | None:
     found = [match for line in lines[-2:] if (match := _EXECUTION.fullmatch(line.strip()))]
     return float(found[0][1]) if found else None
 

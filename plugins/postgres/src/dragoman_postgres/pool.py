@@ -89,12 +89,12 @@ class Connections:
         """
         async with self._place(seconds) as ending:
             with translated(self._name):
-                session = await self._begun(seconds, tags, ending)
+                session = await self._begin_session(seconds, tags, ending)
             try:
                 yield session
                 await self._end(session)
             except BaseException:
-                await self._ended(session, ending)
+                await self._end_session(session, ending)
                 raise
 
     @contextlib.asynccontextmanager
@@ -128,7 +128,7 @@ class Connections:
             suggestion="Try again in a moment, or run fewer queries at once.",
         )
 
-    async def _begun(self, seconds: float, tags: Mapping[str, str], ending: Ending) -> Session:
+    async def _begin_session(self, seconds: float, tags: Mapping[str, str], ending: Ending) -> Session:
         """A session inside its transaction: a kept one, unless it turns out to be dead, else a new one."""
         while self._idle:
             session = self._idle.pop()
@@ -138,22 +138,22 @@ class Connections:
                 continue
             with contextlib.suppress(*GONE):
                 return await self._first(session, seconds, ending)
-        return await self._first(Session(await self._connected(seconds, ending), tags=tags), seconds, ending)
+        return await self._first(Session(await self._connect(seconds, ending), tags=tags), seconds, ending)
 
-    async def _connected(self, seconds: float, ending: Ending) -> Connection:
+    async def _connect(self, seconds: float, ending: Ending) -> Connection:
         """A new connection. One that nobody waits for any more is opened all the same, and then closed."""
         connecting = asyncio.get_running_loop().create_task(self.connector.connect(seconds))
         try:
             return await asyncio.shield(connecting)
         except asyncio.CancelledError:
-            self._later(_unwanted(connecting), None, ending)
+            self._later(_close_unwanted(connecting), None, ending)
             raise
 
     async def _first(self, session: Session, seconds: float, ending: Ending) -> Session:
         try:
             await self._begin(session, seconds)
         except BaseException:
-            await self._ended(session, ending)
+            await self._end_session(session, ending)
             raise
         return session
 
@@ -166,7 +166,7 @@ class Connections:
             f" SET LOCAL idle_in_transaction_session_timeout = {timeout + 10_000}{self.connector.prelude}"
         )
         if session.tags:
-            prelude += f"; SET LOCAL application_name = '{_shown(session.tags)}'"
+            prelude += f"; SET LOCAL application_name = '{_format_tags(session.tags)}'"
         session.connection.allow(OURS)
         await session.connection.execute(prelude)
 
@@ -186,7 +186,7 @@ class Connections:
             session.connection = await self.connector.connect(seconds)
             await self._begin(session, seconds)
 
-    async def _ended(self, session: Session, ending: Ending) -> None:
+    async def _end_session(self, session: Session, ending: Ending) -> None:
         """End the transaction, in a task: a cancellation may strike at every await, and nobody waits for ever."""
         await self._patiently(self._later(self._end(session), session.connection, ending), GRACE)
 
@@ -236,12 +236,12 @@ class Connections:
                 connection.abort()
 
 
-async def _unwanted(connecting: asyncio.Task[Connection]) -> None:
+async def _close_unwanted(connecting: asyncio.Task[Connection]) -> None:
     with contextlib.suppress(Exception):
         await (await connecting).leave()
 
 
-def _shown(tags: Mapping[str, str]) -> str:
+def _format_tags(tags: Mapping[str, str]) -> str:
     """Tags as an application's name, which the server cuts at 63 bytes; what could end a literal stays out."""
     words = " ".join(["dragoman", *(f"{name}={value}" for name, value in tags.items())])
     return re.sub(r"[^\w .:@/=-]", "_", words, flags=re.ASCII)[:63]

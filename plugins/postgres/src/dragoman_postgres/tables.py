@@ -63,7 +63,7 @@ class _Checked:
 
 def build(facts: Facts) -> tuple[Table, ...]:
     """Return the relations. Keys and indexes over columns that the role may not read are left out."""
-    columns, constraints, indexes = (_grouped(rows) for rows in (facts.columns, facts.constraints, facts.indexes))
+    columns, constraints, indexes = (_group(rows) for rows in (facts.columns, facts.constraints, facts.indexes))
     storage = {oid: (rows, size) for oid, rows, size in facts.storage}
     definitions = {oid: _definition(*rest) for oid, *rest in facts.definitions}
     known = _Columns({(oid, modifier): _type(*rest) for oid, modifier, *rest in facts.types})
@@ -72,7 +72,7 @@ def build(facts: Facts) -> tuple[Table, ...]:
         relation = Relation(name, schema)
         own = columns.get(oid, ())
         names: dict[str, str] = {str(row[1]): row[2] for row in own}
-        checked = _checked(relation, names, constraints.get(oid, ()))
+        checked = _interpret_checks(relation, names, constraints.get(oid, ()))
         rows, size = storage.get(oid, (None, None))
         tables.append(
             Table(
@@ -113,7 +113,7 @@ _UNKNOWN = Type("unknown", not_null=False, values=())
 """The type of a column that was dropped between two queries."""
 
 
-def _grouped(rows: Iterable[Row]) -> dict[int, list[Row]]:
+def _group(rows: Iterable[Row]) -> dict[int, list[Row]]:
     first = itemgetter(0)
     groups: dict[int, list[Row]] = {}
     for row in rows:
@@ -154,7 +154,7 @@ class _Columns:
         )
 
 
-def _checked(relation: Relation, names: dict[str, str], rows: Iterable[Row]) -> _Checked:
+def _interpret_checks(relation: Relation, names: dict[str, str], rows: Iterable[Row]) -> _Checked:
     checked = _Checked()
     for _, kind, name, key, definition, *reference in rows:
         try:

@@ -49,14 +49,14 @@ class UserDefined:
 
     def functions(self, types: Types | None) -> frozenset[str]:
         """The functions that a query which reads values of these types may reach; None: of any."""
-        return self.function | _reached(self.bound_function, types)
+        return self.function | _reach(self.bound_function, types)
 
     def operators(self, types: Types | None) -> frozenset[str]:
         """Likewise of operators."""
-        return self.operator | _reached(self.bound_operator, types)
+        return self.operator | _reach(self.bound_operator, types)
 
 
-def _reached(bound: Mapping[str, Types], types: Types | None) -> frozenset[str]:
+def _reach(bound: Mapping[str, Types], types: Types | None) -> frozenset[str]:
     return frozenset(name for name, wanted in bound.items() if types is None or wanted & types)
 
 
@@ -143,7 +143,7 @@ def _user_defined(rows: Iterable[Any]) -> UserDefined:
             names[kind].add(name)
         elif kind in _RELATIONS:
             known = Relation(name, schema)
-            found[kind] |= dict.fromkeys((known, *_written(known, visible=bool(types))), known)
+            found[kind] |= dict.fromkeys((known, *_spellings(known, visible=bool(types))), known)
         else:
             key = Relation(name, schema) if kind == "binding" else name
             found[kind][key] = found[kind].get(key, frozenset()) | frozenset(types)
@@ -151,7 +151,7 @@ def _user_defined(rows: Iterable[Any]) -> UserDefined:
     return UserDefined(**found)
 
 
-def _written(relation: Relation, *, visible: bool) -> Iterator[Relation]:
+def _spellings(relation: Relation, *, visible: bool) -> Iterator[Relation]:
     """How it may be written without its schema; a name like the system's own is read as one of those."""
     if visible:
         yield Relation(relation.name)

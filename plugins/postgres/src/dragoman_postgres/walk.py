@@ -195,7 +195,7 @@ class Walk:
     def function(self, node: Node, key: str) -> None:
         """Keep a call."""
         call = node[key]
-        name, schema = _named(call["funcname"])
+        name, schema = _split_name(call["funcname"])
         if name in FORMED:
             self._keep_with_arguments(name, schema, call)
         elif name in self._rules.searching:
@@ -222,7 +222,7 @@ class Walk:
     def cast(self, node: Node, key: str) -> None:
         """Keep a cast to a type whose values are names, as in 'sales.orders'::regclass, with the text."""
         cast = node[key]
-        name, _ = _named(cast["typeName"]["names"])
+        name, _ = _split_name(cast["typeName"]["names"])
         if name in self._rules.naming:
             self._keep_naming(name, (_literal(cast["arg"]),), cast["typeName"])
 
@@ -233,7 +233,7 @@ class Walk:
 
     def collation(self, node: Node, key: str) -> None:
         """Keep the name of a collation."""
-        self._others.setdefault(_named(node[key]), node.get("location"))
+        self._others.setdefault(_split_name(node[key]), node.get("location"))
 
     def column(self, node: Node, key: str) -> None:
         """Keep a.b: where a has no column b, b is called as a function of a."""
@@ -300,7 +300,7 @@ class Walk:
 
     def _keep_operator(self, parts: Any, offset: int | None) -> None:
         if parts:
-            self._operators.setdefault(_named(parts), offset)
+            self._operators.setdefault(_split_name(parts), offset)
 
     def json(self, node: Node, key: str) -> None:
         """Keep in mind that servers before this grammar take JSON's words for functions of anybody's."""
@@ -309,7 +309,7 @@ class Walk:
 
     def type(self, node: Node, key: str) -> None:
         """Keep the name of a type."""
-        named = _named(node[key]["names"])
+        named = _split_name(node[key]["names"])
         self._types.setdefault(named, node[key].get("location"))
         if named[0] in self._rules.naming:
             self._keep_naming(named[0], None, node[key])
@@ -320,7 +320,7 @@ class Walk:
 
     def sample(self, node: Node, key: str) -> None:
         """Check the method of TABLESAMPLE."""
-        name, schema = _named(node[key])
+        name, schema = _split_name(node[key])
         if name not in ("bernoulli", "system") or schema not in (None, "pg_catalog"):
             raise UnsafeSql(
                 f"The sampling method {name} is not accepted.",
@@ -415,7 +415,7 @@ def _text(part: Any) -> str:
     return str(part.get("String", {}).get("sval", ""))
 
 
-def _named(parts: list[Any]) -> Name:
+def _split_name(parts: list[Any]) -> Name:
     """A name, and the schema before it when one was written; the database before that is the session's own."""
     name = parts[-1]["String"]["sval"]
     return (name, None) if len(parts) == 1 else (name, schema_of((parts[-2]["String"]["sval"], name)))

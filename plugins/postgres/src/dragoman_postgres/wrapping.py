@@ -78,7 +78,7 @@ def wrap(
     head, tail = _picking(columns, rows)
     if not count_bytes:
         return Wrapped(head + statement + tail, len(head), rows, long=long)
-    return _counted(Wrapped(head + statement + tail, len(head), rows, limits.max_bytes * SLACK, long), columns)
+    return _count_bytes(Wrapped(head + statement + tail, len(head), rows, limits.max_bytes * SLACK, long), columns)
 
 
 def _picking(columns: Sequence[Picked], rows: int) -> tuple[str, str]:
@@ -98,7 +98,7 @@ def _picking(columns: Sequence[Picked], rows: int) -> tuple[str, str]:
     return f"SELECT {', '.join(picked)} FROM (\n", f"\n) AS {alias} LIMIT {rows}"
 
 
-def _counted(picking: Wrapped, columns: Sequence[Picked]) -> Wrapped:
+def _count_bytes(picking: Wrapped, columns: Sequence[Picked]) -> Wrapped:
     """The server adds up the bytes of the rows before each, and sends none after `most_bytes`.
 
     A row that is larger by itself comes without what makes it so; the last column tells the bytes of each.

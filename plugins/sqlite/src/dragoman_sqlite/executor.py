@@ -119,7 +119,7 @@ class SQLiteExecutor(Executor):
         try:
             report = await worker.next()
         except WorkerDied:
-            raise _died(worker) from None
+            raise _explain_death(worker) from None
         except TooLong:
             raise ResultTooLarge("The answer is far larger than it may be; it was not read.") from None
         if isinstance(report, Failed):
@@ -190,7 +190,7 @@ def check_file(path: Path, name: str) -> None:
         raise _unreachable(name, "its path is not a file", "Check `url`.")
 
 
-def _died(worker: Worker) -> DragomanError:
+def _explain_death(worker: Worker) -> DragomanError:
     if not worker.proven:
         return InternalError(
             "The process that runs SQLite queries does not start.", suggestion="Reinstall dragoman-sqlite."

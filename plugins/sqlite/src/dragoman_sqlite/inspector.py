@@ -89,7 +89,7 @@ class SQLiteInspector(Inspector):
             return Inspection(())
         facts = await self._ask(_facts)
         for name in facts.unreadable:
-            facts.columns += await self._described_columns(name, facts)
+            facts.columns += await self._describe_columns(name, facts)
         tables = build(facts)
         return Inspection(tuple(table for table in tables if table.relation in scope), tuple(facts.notices))
 
@@ -113,7 +113,7 @@ class SQLiteInspector(Inspector):
         if threads is not None:
             threads.shutdown()
 
-    async def _described_columns(self, name: str, facts: Facts) -> list[Any]:
+    async def _describe_columns(self, name: str, facts: Facts) -> list[Any]:
         """What the workers' SQLite says, which is newer than Python's and has modules and functions Python's lacks."""
         try:
             columns = await self._executor.describe(Request(statement=f"SELECT * FROM {quoted(name)}"))
@@ -192,7 +192,7 @@ def _add_compiled_columns(connection: sqlite3.Connection, facts: Facts) -> None:
 
 def _row_estimates(connection: sqlite3.Connection, facts: Facts) -> dict[str, int]:
     """What ANALYZE counted, else the span of rowids, which is the count when nothing was deleted."""
-    counted = _counted(connection)
+    counted = _count_rows(connection)
     try:
         spans = _spans(connection, {name: key for name, key in facts.rowids().items() if name not in counted})
     except sqlite3.DatabaseError as error:
@@ -203,7 +203,7 @@ def _row_estimates(connection: sqlite3.Connection, facts: Facts) -> dict[str, in
     return {name: rows for name, rows in spans.items() if rows <= possible} | counted
 
 
-def _counted(connection: sqlite3.Connection) -> dict[str, int]:
+def _count_rows(connection: sqlite3.Connection) -> dict[str, int]:
     try:
         return dict(_rows(connection, STATISTICS))
     except sqlite3.OperationalError:

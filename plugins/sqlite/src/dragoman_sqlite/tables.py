@@ -98,7 +98,7 @@ class _Builder:
         self._sql = sql or ""
         self._columns = columns
         self._primary_key = _primary_key(columns)
-        self._indexes = _grouped(indexes)
+        self._indexes = _group(indexes)
         self._items = ddl.items(self._sql) if kind == "table" else []
         self._written = {item.column.lower(): item for item in self._items if item.column}
         self._checks = [check for item in self._items for check in item.checks]
@@ -150,7 +150,7 @@ class _Builder:
 
     def _foreign_keys(self, keys: list[Any], parents: Mapping[str, _Parent]) -> Iterable[ForeignKey]:
         names = [name for item in self._items for name in item.references]
-        groups = _grouped(keys)
+        groups = _group(keys)
         for position, rows in enumerate(groups):
             _, written, _, _, on_update, on_delete = rows[0]
             parent = parents.get(written.lower()) or _Parent(written, [])
@@ -171,7 +171,7 @@ def _index(rows: list[Any]) -> Index:
     return Index(name=name, parts=parts, unique=bool(unique), primary=origin == "pk", predicate=predicate)
 
 
-def _grouped(rows: Iterable[Any]) -> list[list[Any]]:
+def _group(rows: Iterable[Any]) -> list[list[Any]]:
     """Rows by what they begin with: the parts of one key, of one index."""
     groups: dict[Any, list[Any]] = defaultdict(list)
     for row in rows:

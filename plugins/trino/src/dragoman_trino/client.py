@@ -96,7 +96,7 @@ class Running:
             jobs.add(self._asked)
         _, left = await asyncio.wait(jobs, timeout=GRACE)
         for job in jobs:
-            job.add_done_callback(_seen)
+            job.add_done_callback(_retrieve)
         return left
 
 
@@ -114,14 +114,14 @@ def _rows(page: Page) -> list[list[Any]]:
     return page.rows()
 
 
-def _sized(page: Page) -> tuple[list[list[Any]], int]:
+def _measure(page: Page) -> tuple[list[list[Any]], int]:
     """All rows of an answer, and their bytes."""
     if page.cut:
         raise TooMuch(page.size)
     return page.rows(), page.size
 
 
-def _seen(job: asyncio.Future[Any]) -> None:
+def _retrieve(job: asyncio.Future[Any]) -> None:
     """Fetch the outcome of what nobody waits for any more: asyncio would report it."""
     if not job.cancelled():
         job.exception()
@@ -152,7 +152,7 @@ class Client:
         rows: list[list[Any]] = []
         left = MOST_IN_ALL
         async with self.run(sent) as running:
-            while (page := await running.page(_sized)) is not None:
+            while (page := await running.page(_measure)) is not None:
                 more, size = page
                 rows += more
                 left -= size

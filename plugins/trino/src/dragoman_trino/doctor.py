@@ -67,9 +67,9 @@ class _Doctor:
         """Could tables be made or filled?"""
         schemas = await self._schemas()
         tables = await self._tables(schemas)
-        made, filled = await together(self._allowed(schemas, _creation), self._allowed(tables, _insertion))
-        may = [f"create tables in {_listed(made)}"] if made else []
-        may += [f"insert into {_listed(filled)}"] if filled else []
+        made, filled = await together(self._list_allowed(schemas, _creation), self._list_allowed(tables, _insertion))
+        may = [f"create tables in {_list(made)}"] if made else []
+        may += [f"insert into {_list(filled)}"] if filled else []
         if not may:
             return ()
         catalogs = "|".join(sorted({relation.catalog or "" for relation in (*made, *filled)}))
@@ -221,7 +221,7 @@ class _Doctor:
                 break
         return found[:MOST_TRIED]
 
-    async def _allowed(self, relations: Sequence[Relation], probe: Callable[[Relation], str]) -> list[Relation]:
+    async def _list_allowed(self, relations: Sequence[Relation], probe: Callable[[Relation], str]) -> list[Relation]:
         """Those for which a statement that would write passes the server's analysis, rights included."""
         passed = await together(*(self._succeeds(probe(relation)) for relation in relations))
         return [relation for relation, allowed in zip(relations, passed, strict=True) if allowed]
@@ -262,7 +262,7 @@ def _insertion(table: Relation) -> str:
     return f"EXPLAIN (TYPE VALIDATE) INSERT INTO {name} SELECT * FROM {name} WHERE false"
 
 
-def _listed(relations: Sequence[Relation]) -> str:
+def _list(relations: Sequence[Relation]) -> str:
     """Tables, or the schemas of those that are not there, each once."""
     names = dict.fromkeys(f"{each.catalog}.{each.schema}" if each.name == PROBE else str(each) for each in relations)
     return _some(list(names))

@@ -60,23 +60,23 @@ class TrinoExecutor(Executor):
         """Run a statement of which `about` is the part that is the caller's."""
         async with self._client.place(request.limits.timeout), AsyncExitStack() as opened:
             try:
-                reader = await self._started(opened, await self._sent(request, about), request.limits)
+                reader = await self._start(opened, await self._prepare(request, about), request.limits)
             except (InvalidSql, ParameterError):
                 # What its parameters were remembered to be may have changed with its tables.
                 self._inputs.pop(plans.parted(request.statement, about)[1], None)
                 raise
             yield RowStream(reader.columns, reader.batches())
 
-    async def _started(self, opened: AsyncExitStack, sent: Sent, limits: Limits) -> Reader:
+    async def _start(self, opened: AsyncExitStack, sent: Sent, limits: Limits) -> Reader:
         try:
-            return await self._begun(opened, sent, limits)
+            return await self._begin(opened, sent, limits)
         except UnknownTransaction:
             # The server was started anew since it was begun.
             self._transactions.forget()
             await opened.aclose()
-            return await self._begun(opened, sent, limits)
+            return await self._begin(opened, sent, limits)
 
-    async def _begun(self, opened: AsyncExitStack, sent: Sent, limits: Limits) -> Reader:
+    async def _begin(self, opened: AsyncExitStack, sent: Sent, limits: Limits) -> Reader:
         headers = dict(sent.headers or {})
         if self._client.connector.options.transactions:
             headers[HEADER] = await opened.enter_async_context(self._transactions.begun(sent.timeout))
@@ -85,7 +85,7 @@ class TrinoExecutor(Executor):
         await reader.start()
         return reader
 
-    async def _sent(self, request: Request, about: str) -> Sent:
+    async def _prepare(self, request: Request, about: str) -> Sent:
         """The statement of a request as it is sent: as it is, or prepared and run with its parameters."""
         limits = request.limits
         sent = Sent(

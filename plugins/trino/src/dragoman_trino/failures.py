@@ -137,7 +137,7 @@ def translated(database: str, statement: str = "", about: str = "") -> Generator
     except Cancelled:
         raise QueryCancelled("The query was cancelled.") from None
     except HttpStatus as error:
-        raise _refused(error, database, statement, about) from None
+        raise _translate_refusal(error, database, statement, about) from None
     except OSError as error:  # requests' own errors are of this kind
         raise _network_error(error, database) from None
     except UnicodeError:
@@ -200,7 +200,7 @@ def _offset(line: int, column: int, statement: str, about: str) -> int | None:
     return offset if 0 <= offset <= len(about) else None
 
 
-def _refused(refusal: HttpStatus, database: str, statement: str, about: str) -> DragomanError:
+def _translate_refusal(refusal: HttpStatus, database: str, statement: str, about: str) -> DragomanError:
     status = refusal.status
     if status == 400 and (found := _UNPREPARED.search(refusal.text)):
         location = {"lineNumber": int(found[1]), "columnNumber": int(found[2])}

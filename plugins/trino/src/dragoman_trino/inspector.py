@@ -95,7 +95,7 @@ class TrinoInspector(Inspector):
         """Return relations with their columns, comments and views' queries; rows are estimated of few only."""
         catalogs = [known for known in await self._catalogs() if not scope.catalogs or known.name in scope.catalogs]
         seen = _together(await together(*(self._inspect(known, scope) for known in catalogs)))
-        return replace(seen, tables=tuple(await self._estimated(seen.tables)))
+        return replace(seen, tables=tuple(await self._estimate_all(seen.tables)))
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """Return tables with their rows estimated and what they are partitioned by, where the user may know."""
@@ -164,7 +164,7 @@ class TrinoInspector(Inspector):
 
     # What only a few are asked about
 
-    async def _estimated(self, tables: Sequence[Table]) -> Iterable[Table]:
+    async def _estimate_all(self, tables: Sequence[Table]) -> Iterable[Table]:
         """Estimate the rows of all, or of those in the default schema, when they are few."""
         own = [table for table in tables if _is_stored(table)]
         if len(own) > MOST_ESTIMATED:

@@ -55,7 +55,7 @@ def execution(statement: str, values: Sequence[Any], types: Sequence[str] | None
             f"The statement has {len(types)} parameters; {len(values)} values came.",
             suggestion="Give one value for each ? in order.",
         )
-    literals = [_told(*each) for each in zip(range(1, len(values) + 1), values, types, strict=True)]
+    literals = [_spell(*each) for each in zip(range(1, len(values) + 1), values, types, strict=True)]
     return f"EXECUTE {_NAME} USING{_lines(statement)}" + ",\n".join(literals)
 
 
@@ -69,7 +69,7 @@ def _lines(statement: str) -> str:
     return "\n" * (statement.count("\n") + 1)
 
 
-def _told(number: int, value: Any, wanted: str) -> str:
+def _spell(number: int, value: Any, wanted: str) -> str:
     try:
         return literal(value, wanted)
     except Misfit as misfit:
@@ -93,9 +93,9 @@ def _natural(value: Any, wanted: str) -> str:
         case bool():
             return _boolean(value, wanted)
         case int():
-            return _typed("BIGINT" if -_MOST <= value <= _MOST else "DECIMAL", str(value))
+            return _spell_typed("BIGINT" if -_MOST <= value <= _MOST else "DECIMAL", str(value))
         case float():
-            return _typed("DOUBLE", repr(value))
+            return _spell_typed("DOUBLE", repr(value))
         case str():
             return text(value)
         case _ if is_list(value):
@@ -122,13 +122,13 @@ def _integer(value: Any, wanted: str) -> str:
         value = int(value)
     if isinstance(value, bool) or not _INTEGER.fullmatch(str(value)):
         raise Misfit("send a whole number")
-    return _typed(wanted, str(value))
+    return _spell_typed(wanted, str(value))
 
 
 def _decimal(value: Any, wanted: str) -> str:
     if isinstance(value, bool) or not _NUMBER.fullmatch(str(value)):
         raise Misfit("send a number, or its digits as text")
-    return _typed("DECIMAL", _plain(str(value)))
+    return _spell_typed("DECIMAL", _plain(str(value)))
 
 
 def _plain(digits: str) -> str:
@@ -143,7 +143,7 @@ def _plain(digits: str) -> str:
 def _float(value: Any, wanted: str) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise Misfit("send a number")
-    return _typed(wanted, repr(value) if isinstance(value, float) else str(value))
+    return _spell_typed(wanted, repr(value) if isinstance(value, float) else str(value))
 
 
 def _text(value: Any, wanted: str) -> str:
@@ -176,7 +176,7 @@ def _moment(value: Any, wanted: str) -> str:
     if not isinstance(value, str):
         raise Misfit("send it as text, as in 2024-02-29 13:14:15")
     parts = _ISO.fullmatch(value)
-    return _typed(wanted.partition("(")[0].partition(" ")[0], f"{parts[1]} {parts[2]}" if parts else value)
+    return _spell_typed(wanted.partition("(")[0].partition(" ")[0], f"{parts[1]} {parts[2]}" if parts else value)
 
 
 def _interval(value: Any, wanted: str) -> str:
@@ -208,13 +208,13 @@ def _generic(value: Any, wanted: str) -> str:
     return f"CAST({text(value)} AS {wanted})"
 
 
-def _named(value: Any, wanted: str) -> str:
+def _spell_named(value: Any, wanted: str) -> str:
     if not isinstance(value, str):
         raise Misfit("send its text")
-    return _typed(wanted, value)
+    return _spell_typed(wanted, value)
 
 
-def _typed(name: str, digits: str) -> str:
+def _spell_typed(name: str, digits: str) -> str:
     return f"{name.upper()} {text(digits)}"
 
 
@@ -246,7 +246,7 @@ _LITERALS: dict[str, Callable[[Any, str], str]] = {
         _moment,
     ),
     **dict.fromkeys(("interval day to second", "interval year to month"), _interval),
-    **dict.fromkeys(("uuid", "ipaddress"), _named),
+    **dict.fromkeys(("uuid", "ipaddress"), _spell_named),
     "array": _array,
     **dict.fromkeys(("map", "row"), _structure),
 }

@@ -34,11 +34,11 @@ async def partitioning(relations: Sequence[Relation], ask: Ask) -> dict[Relation
     for relation in relations:
         if connectors.get(relation.catalog) in CONNECTORS:
             places.setdefault((relation.catalog or "", relation.schema or ""), []).append(relation)
-    told = await together(*(_told(*place, group, ask) for place, group in places.items()))
+    told = await together(*(_list_partitions(*place, group, ask) for place, group in places.items()))
     return {relation: parts for found in told for relation, parts in found if parts}
 
 
-async def _told(
+async def _list_partitions(
     catalog: str, schema: str, relations: Sequence[Relation], ask: Ask
 ) -> list[tuple[Relation, tuple[str, ...]]]:
     rows = await ask(queries.partition_columns(catalog, schema, (relation.name for relation in relations)))

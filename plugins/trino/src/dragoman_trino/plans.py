@@ -48,12 +48,12 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
     total = json.loads(io)["estimate"]
     rows = finite(total["outputRowCount"])
     return Plan(
-        plan=_shown(text, options) if text else logical,
+        plan=_shorten(text, options) if text else logical,
         format="text" if text else options.format,
         estimated_cost=finite(total["cpuCost"]),
         estimated_rows=None if rows is None else round(rows),
-        actual_time_ms=_elapsed(text) if options.analyze else None,
-        warnings=warnings(from_json(logical), read, await _partitioned(runner, request, read)),
+        actual_time_ms=_read_elapsed(text) if options.analyze else None,
+        warnings=warnings(from_json(logical), read, await _find_partitions(runner, request, read)),
         notices=(*reads(read), *([ONLY_TEXT] if text and options.format != "text" else [])),
     )
 
@@ -79,19 +79,19 @@ async def _one(runner: Runner, form: str, request: Request) -> str:
     return str(rows[0][0])
 
 
-def _shown(text: str, options: ExplainOptions) -> str:
+def _shorten(text: str, options: ExplainOptions) -> str:
     """The plan without what says little and takes half of it."""
     return text if options.verbose else _LAYOUT.sub("", text)
 
 
-def _elapsed(text: str) -> float | None:
+def _read_elapsed(text: str) -> float | None:
     """Milliseconds; the server says them in the first lines, before anything of the query's."""
     head = "\n".join(text.split("\n", 2)[:2])
     found = _EXECUTION.search(head)
     return float(found["amount"]) * _MILLISECONDS[found["unit"]] if found else None
 
 
-async def _partitioned(runner: Runner, request: Request, read: Sequence[Scan]) -> Partitioned:
+async def _find_partitions(runner: Runner, request: Request, read: Sequence[Scan]) -> Partitioned:
     async def ask(sql: str) -> Sequence[Row]:
         try:
             return await runner.run(sql, replace(request, statement=sql, parameters=()))

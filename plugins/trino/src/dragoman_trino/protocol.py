@@ -122,17 +122,17 @@ class Exchange:
         Raises `ServerError`, `HttpStatus`, `Cancelled`, `ConnectionFailed` and what requests raises.
         """
         while not self._over:
-            body, cut = self._retried(self._post if self._session is None else self._get)
+            body, cut = self._retry(self._post if self._session is None else self._get)
             head, data = _split(body) if cut else (body, None)
             answer = _decode(head)
-            self._arrived(answer)
+            self._receive(answer)
             if cut and data is None:
                 raise TooMuch(self.most)
             if cut or answer.data or answer.columns is not None:
                 return Page(answer.columns, answer.data if data is None else data, cut)
         return None
 
-    def _arrived(self, answer: Answer) -> None:
+    def _receive(self, answer: Answer) -> None:
         """Remember where to go on; when we gave up meanwhile tell the server, since nobody else could yet."""
         with self._lock:
             self._next = answer.next_uri
@@ -179,18 +179,18 @@ class Exchange:
             raise Cancelled
         return self._session.get(uri, stream=True, timeout=(self.connect_timeout, _READ_TIMEOUT))
 
-    def _retried(self, send: Callable[[], requests.Response]) -> tuple[bytes, bool]:
+    def _retry(self, send: Callable[[], requests.Response]) -> tuple[bytes, bool]:
         """Return an answer's first `most` bytes and whether there are more; asked for again as the protocol says."""
         for attempt in range(1, ATTEMPTS + 1):
             if self._cancelled.is_set():
                 raise Cancelled
-            read = self._tried(send, last=attempt == ATTEMPTS)
+            read = self._try(send, last=attempt == ATTEMPTS)
             if isinstance(read, tuple):
                 return read
             self._cancelled.wait(read if read is not None else 0.05 * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
 
-    def _tried(self, send: Callable[[], requests.Response], *, last: bool) -> tuple[bytes, bool] | float | None:
+    def _try(self, send: Callable[[], requests.Response], *, last: bool) -> tuple[bytes, bool] | float | None:
         """One attempt: an answer; else the seconds to wait before the next one, if the server says how many."""
         import requests
 

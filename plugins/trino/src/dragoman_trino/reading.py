@@ -31,7 +31,7 @@ class Reader:
 
     async def start(self) -> None:
         """Wait for the columns, with which the first rows may come."""
-        self._read = await self._running.page(self._taken)
+        self._read = await self._running.page(self._take)
 
     async def batches(self) -> AsyncGenerator[Encoded]:
         """Yield the rows. Raises `ResultTooLarge` when no more can be read although the limits are not reached."""
@@ -45,9 +45,9 @@ class Reader:
                     "The rows take more bytes than may be read at once; only a part of them was.",
                     suggestion="Select fewer or shorter columns, for instance with substr(), or aggregate.",
                 )
-            self._read = await self._running.page(self._taken)
+            self._read = await self._running.page(self._take)
 
-    def _taken(self, page: Page) -> list[Encoded]:
+    def _take(self, page: Page) -> list[Encoded]:
         """A page's rows as batches, as far as anybody may want them; in a thread."""
         if page.columns and not self.columns:
             self.columns = columns_of(page.columns)

@@ -64,19 +64,19 @@ class RefusedColumns(Validator):
                 f"The catalog does not list {relation}: whether it shows columns that must not be queried is unknown.",
                 suggestion="Query what list_tables shows; search_catalog finds tables by name.",
             )
-        for relation, column in self._refused(touched.columns):
+        for relation, column in self._find_refused(touched.columns):
             raise UnsafeSql(
                 f"The column {relation.name}.{column} must not be queried.",
                 suggestion="Leave it out; instead of *, name the columns you need.",
             )
         for view, columns in self._behind(touched):
-            for relation, column in self._refused(columns):
+            for relation, column in self._find_refused(columns):
                 raise UnsafeSql(
                     f"The view {view.name} reads {relation.name}.{column}, which must not be queried.",
                     suggestion="Query another relation.",
                 )
 
-    def _refused(self, columns: Iterable[Column]) -> Iterator[Column]:
+    def _find_refused(self, columns: Iterable[Column]) -> Iterator[Column]:
         for relation, column in columns:
             names = (relation.catalog, relation.schema, relation.name, None if column == "*" else column)
             if any(matches(names, pattern) for pattern in self.options.refuse):

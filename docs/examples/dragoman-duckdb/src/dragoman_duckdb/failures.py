@@ -32,10 +32,10 @@ def translated(database: str) -> Generator[None]:
             "Files, the network and extensions are closed to queries.", suggestion="Query the tables of list_tables."
         ) from None
     except (duckdb.Error, UnicodeError) as error:
-        raise _translated(str(error).partition("\n")[0], database) from None
+        raise _translate(str(error).partition("\n")[0], database) from None
 
 
-def _translated(message: str, database: str) -> dragoman.DragomanError:
+def _translate(message: str, database: str) -> dragoman.DragomanError:
     for pattern, kind, suggestion in FAILURES:
         if found := re.search(pattern, message):
             if kind is dragoman.ConnectionFailed:

@@ -43,13 +43,13 @@ class Engine:
         async with self._slots:
             session = Session(self._threads, self.database.name, timeout)
             try:
-                await session.begin(await self._opened(session))
+                await session.begin(await self._open_once(session))
                 yield session
             finally:
                 # Whoever waits may be cancelled again meanwhile.
                 await finish(session.close())
 
-    async def _opened(self, session: "Session") -> duckdb.DuckDBPyConnection:
+    async def _open_once(self, session: "Session") -> duckdb.DuckDBPyConnection:
         async with self._opening:
             if self._root is None:
                 self._root = await session.run(self._open)

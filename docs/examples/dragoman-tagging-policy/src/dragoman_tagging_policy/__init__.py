@@ -63,21 +63,21 @@ class TaggingExecutor(WrappedExecutor):
 
     def open(self, request: Request) -> AbstractAsyncContextManager[RowStream]:
         """As `Executor.open`."""
-        return self.inner.open(self._tagged(request))
+        return self.inner.open(self._tag(request))
 
     async def describe(self, request: Request) -> Sequence[Column]:
         """As `Executor.describe`."""
-        return await self.inner.describe(self._tagged(request))
+        return await self.inner.describe(self._tag(request))
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
         """As `Executor.explain`."""
-        return await self.inner.explain(self._tagged(request), options)
+        return await self.inner.explain(self._tag(request), options)
 
     async def prepare(self, request: Request) -> None:
         """As `Executor.prepare`."""
-        await self.inner.prepare(self._tagged(request))
+        await self.inner.prepare(self._tag(request))
 
-    def _tagged(self, request: Request) -> Request:
+    def _tag(self, request: Request) -> Request:
         tags = {**request.tags, "principal": request.principal.name, **self._tags}
         return replace(request, tags=MappingProxyType(tags))
 
@@ -110,16 +110,16 @@ class HidingInspector(WrappedInspector):
     async def tables(self, scope: Scope) -> Inspection:
         """As `Inspector.tables`."""
         seen = await self.inner.tables(scope)
-        return replace(seen, tables=tuple(map(self._shown, self._visible(seen.tables))))
+        return replace(seen, tables=tuple(map(self._show, self._visible(seen.tables))))
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """As `Inspector.details`."""
-        return [self._shown(table) for table in await self.inner.details(tables)]
+        return [self._show(table) for table in await self.inner.details(tables)]
 
     def _visible(self, tables: Iterable[Table]) -> Iterable[Table]:
         return (table for table in tables if table.relation not in self._hidden)
 
-    def _shown(self, table: Table) -> Table:
+    def _show(self, table: Table) -> Table:
         keys = tuple(key for key in table.foreign_keys if key.references not in self._hidden)
         return replace(table, foreign_keys=keys, definition=None)
 

@@ -46,12 +46,12 @@ async def examine(database: Database) -> list[Finding]:
             roles = await read_roles(connection)
             examined = Examined(connection, database, roles, pooled=bool(connections.connector.pooled))
             checks = OF_ANY_ROLE if roles.me.superuser else (*OF_ANY_ROLE, *OF_LESSER_ROLES)
-            return [finding for check in checks for finding in await _checked(check, examined)]
+            return [finding for check in checks for finding in await _run_check(check, examined)]
     finally:
         await connections.aclose()
 
 
-async def _checked(check: Check, examined: Examined) -> list[Finding]:
+async def _run_check(check: Check, examined: Examined) -> list[Finding]:
     """What one check finds; one that the role may not make, or that this server does not know, spoils no other."""
     await examined.connection.execute("SAVEPOINT examined")
     try:

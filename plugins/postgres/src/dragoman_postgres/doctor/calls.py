@@ -138,7 +138,7 @@ def _closing(examined: Examined, functions: Iterable[asyncpg.Record]) -> str:
 async def functions_with_others_rights(examined: Examined) -> list[Finding]:
     """Functions of users that run with more rights than the role has, and allowed ones that may act."""
     rows = await examined.connection.fetch(_CALLABLE, examined.roles.grantees, False)
-    return [*_borrowing(examined, [row for row in rows if not row["own"]]), *_trusted_by_us(examined, rows)]
+    return [*_borrowing(examined, [row for row in rows if not row["own"]]), *_report_trusted(examined, rows)]
 
 
 def _borrowing(examined: Examined, rows: list[asyncpg.Record]) -> Iterator[Finding]:
@@ -157,29 +157,29 @@ def _borrowing(examined: Examined, rows: list[asyncpg.Record]) -> Iterator[Findi
                 yield Finding(
                     severity="warning" if named else "danger",
                     subject=subject,
-                    message=f"The role {me} may call functions that {does}: {some(map(_dotted, chosen))}.",
+                    message=f"The role {me} may call functions that {does}: {some(map(_qualify, chosen))}.",
                     remedy=_closing(examined, chosen),
                 )
 
 
-def _trusted_by_us(examined: Examined, rows: list[asyncpg.Record]) -> Iterator[Finding]:
+def _report_trusted(examined: Examined, rows: list[asyncpg.Record]) -> Iterator[Finding]:
     acting = [row for row in rows if row["volatile"] and not row["definer"] and _is_allowed(examined, row)]
     if acting:
         yield Finding(
             severity="warning",
             subject="allowed_functions",
-            message=f"The configuration allows functions that are declared to act: {some(map(_dotted, acting))}.",
+            message=f"The configuration allows functions that are declared to act: {some(map(_qualify, acting))}.",
             remedy="Declare those STABLE or IMMUTABLE that only read, and take the others out of"
             f" databases.{examined.database.name}.allow_functions.",
         )
 
 
-def _dotted(row: asyncpg.Record) -> str:
+def _qualify(row: asyncpg.Record) -> str:
     return f"{row['schema']}.{row['name']}"
 
 
 def _is_allowed(examined: Examined, row: asyncpg.Record) -> bool:
-    return bool(examined.database.allow_functions & {row["name"], _dotted(row)})
+    return bool(examined.database.allow_functions & {row["name"], _qualify(row)})
 
 
 async def lists_that_differ(examined: Examined) -> list[Finding]:

@@ -102,10 +102,10 @@ class Roles:
             grantee == PUBLIC for _, grantee in given
         )
         return lines(
-            [*everybody, *(statement for right, grantee in given for statement in self._revoked(right, grantee))]
+            [*everybody, *(statement for right, grantee in given for statement in self._revoke(right, grantee))]
         )
 
-    def _revoked(self, right: str, grantee: int) -> list[str]:
+    def _revoke(self, right: str, grantee: int) -> list[str]:
         if grantee == PUBLIC:
             return [f"REVOKE {right} FROM PUBLIC;"]
         role = next(role for role in self.all if role.oid == grantee)

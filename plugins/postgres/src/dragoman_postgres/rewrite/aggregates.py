@@ -65,7 +65,7 @@ def _by_extreme(node: Any, notes: Notes) -> Any:
     return _first_of(node.this, node.expression.copy(), order)
 
 
-def _joined(node: Any, notes: Notes) -> Any:
+def _join(node: Any, notes: Notes) -> Any:
     if node.args.get("on_overflow"):
         raise unsupported("LISTAGG ... ON OVERFLOW", "Leave it out.")
     separator = node.args.get("separator") or text("," if notes.sqlite else "")
@@ -89,13 +89,13 @@ def _total(node: Any, notes: Notes) -> Any:
     return ours(exp.Coalesce(this=summed, expressions=[number(0)]), "real")
 
 
-def _summed(node: Any, notes: Notes) -> Any:
+def _sum(node: Any, notes: Notes) -> Any:
     if notes.sqlite and kind_of(node.this) == "text":
         raise unsupported("A sum of texts", "Cast them to a number.")
     return node
 
 
-def _paired(node: Any, notes: Notes) -> Any:
+def _pair(node: Any, notes: Notes) -> Any:
     if notes.trino and "real" not in (kind_of(node.this), kind_of(node.expression)):
         raise unsupported(
             "corr() and covar() of what may be whole numbers, which Trino computes as reals,", "Cast both to double."
@@ -140,7 +140,7 @@ def _sequence(node: Any, notes: Notes) -> Any:
     return call("ARRAY", exp.select(numbers), kind="array")
 
 
-def _unnested(node: Any, notes: Notes) -> Any:
+def _unnest(node: Any, notes: Notes) -> Any:
     notes.add("Arrays of arrays are unnested wholly in Postgres.")
     return node
 
@@ -183,15 +183,15 @@ AGGREGATES: dict[type[Any], Rewriter] = {
     exp.AnyValue: _any_value,
     exp.ArgMax: _by_extreme,
     exp.ArgMin: _by_extreme,
-    exp.GroupConcat: _joined,
-    exp.Sum: _summed,
-    **dict.fromkeys((exp.Corr, exp.CovarSamp, exp.CovarPop), _paired),
+    exp.GroupConcat: _join,
+    exp.Sum: _sum,
+    **dict.fromkeys((exp.Corr, exp.CovarSamp, exp.CovarPop), _pair),
     exp.Array: _array,
     exp.Bracket: _element,
     exp.ArrayContains: _contains,
     exp.ArraySize: _size,
     exp.GenerateSeries: _sequence,
-    exp.Unnest: _unnested,
+    exp.Unnest: _unnest,
     exp.JSONExtractScalar: _json_text,
 }
 

@@ -68,7 +68,7 @@ def _sum(node: Any, notes: Notes) -> Any:
     left, right = node.this, node.expression
     kinds = kind_of(left), kind_of(right)
     if "interval" in kinds:
-        return _moved(node, notes)
+        return _move(node, notes)
     if not notes.trino or isinstance(node, exp.Add):
         node = product(node, notes)
         if MOMENTS & set(kinds):
@@ -83,7 +83,7 @@ def _sum(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _moved(node: Any, notes: Notes) -> Any:
+def _move(node: Any, notes: Notes) -> Any:
     if not notes.trino:
         return node
     moment, interval = node.this, node.expression
@@ -118,7 +118,7 @@ def _interval(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _added(node: Any, notes: Notes) -> Any:
+def _add(node: Any, notes: Notes) -> Any:
     """date_add(unit, amount, moment)."""
     amount, unit = node.expression, _unit(node)
     if unit not in _UNITS:
@@ -145,7 +145,7 @@ def _difference_in(node: Any, notes: Notes) -> Any:
     if "zoned" in (kind_of(node.this), kind_of(node.expression)):
         raise unsupported("date_diff of timestamps with time zone", "Cast both to timestamp.")
     later, earlier = (cast(side, "timestamp") for side in (node.this, node.expression))
-    seconds = _extracted("EPOCH", exp.paren(exp.Sub(this=later, expression=earlier)))
+    seconds = _extract_field("EPOCH", exp.paren(exp.Sub(this=later, expression=earlier)))
     units = exp.Div(this=seconds, expression=number(_SECONDS[unit]))
     return ours(cast(call("trunc", units), "bigint"), "integer")
 
@@ -153,13 +153,13 @@ def _difference_in(node: Any, notes: Notes) -> Any:
 # Fields
 
 
-def _extracted(field: str, moment: Any) -> Any:
+def _extract_field(field: str, moment: Any) -> Any:
     return ours(exp.Extract(this=exp.var(field), expression=moment), "number")
 
 
 def _field(field: str, moment: Any) -> Any:
     """A field as the whole number it is elsewhere; Postgres' extract gives a numeric."""
-    value = _extracted(field, moment)
+    value = _extract_field(field, moment)
     return cast(call("trunc", value) if field == "SECOND" else value, "integer")
 
 
@@ -172,11 +172,11 @@ def _extract(node: Any, notes: Notes) -> Any:
     return _field(field, node.expression)
 
 
-def _named_field(node: Any, notes: Notes) -> Any:
+def _extract_named_field(node: Any, notes: Notes) -> Any:
     return _field(_FUNCTIONS[node.__class__], node.this)
 
 
-def _truncated(node: Any, notes: Notes) -> Any:
+def _truncate(node: Any, notes: Notes) -> Any:
     unit = _unit(node)
     if node.args.get("zone") or unit not in _TRUNCATED:
         raise unsupported(f"date_trunc to {unit}", f"Use one of {', '.join(sorted(_TRUNCATED))}.")
@@ -209,7 +209,7 @@ def _as_date(node: Any, notes: Notes) -> Any:
 def _epoch(node: Any, notes: Notes) -> Any:
     if kind_of(node.this) == "zoned":
         raise unsupported("The seconds of a timestamp with time zone", "Cast to timestamp.")
-    return cast(_extracted("EPOCH", node.this), "double precision")
+    return cast(_extract_field("EPOCH", node.this), "double precision")
 
 
 def _today(node: Any, notes: Notes) -> Any:
@@ -235,7 +235,7 @@ def formatted(form: Any, moment: Any, kind: str = "text") -> Any:
     return made
 
 
-def _formatted(node: Any, notes: Notes) -> Any:
+def _format(node: Any, notes: Notes) -> Any:
     if kind_of(node.this) == "text":
         raise unsupported("A text as a date", "Cast it to date or timestamp.")
     return formatted(node.args["format"], node.this)
@@ -245,16 +245,16 @@ DATES: dict[type[Any], Rewriter] = {
     exp.Add: _sum,
     exp.Sub: _sum,
     exp.Interval: _interval,
-    exp.DateAdd: _added,
+    exp.DateAdd: _add,
     exp.DateDiff: _difference_in,
     exp.Extract: _extract,
-    **dict.fromkeys(_FUNCTIONS, _named_field),
-    exp.TimestampTrunc: _truncated,
-    exp.DateTrunc: _truncated,
+    **dict.fromkeys(_FUNCTIONS, _extract_named_field),
+    exp.TimestampTrunc: _truncate,
+    exp.DateTrunc: _truncate,
     exp.LastDay: _last_day,
     exp.Date: _as_date,
     exp.TimeToUnix: _epoch,
-    exp.TimeToStr: _formatted,
+    exp.TimeToStr: _format,
     exp.CurrentDate: _today,
     exp.CurrentTimestamp: _today,
     exp.Localtimestamp: _today,

@@ -33,15 +33,15 @@ _FIELDS = {"%w": "DOW", "%u": "ISODOW", "%s": "EPOCH"}
 
 def _moment(arguments: list[Any], notes: Notes) -> Any:
     """The timestamp that a time value and its modifiers mean."""
-    moment = _started(arguments[0], notes) if arguments else _now()
+    moment = _start(arguments[0], notes) if arguments else _now()
     for modifier in arguments[1:]:
         if not is_text(modifier):
             raise unsupported("A modifier of dates that is computed", "Write it as a literal.")
-        moment = _modified(moment, modifier.name.strip().lower())
+        moment = _modify(moment, modifier.name.strip().lower())
     return moment
 
 
-def _started(value: Any, notes: Notes) -> Any:
+def _start(value: Any, notes: Notes) -> Any:
     while isinstance(value, (exp.TsOrDsToTimestamp, exp.TsOrDsToDate)):
         value = value.this
     if value.meta.get("moment") is not None:
@@ -70,7 +70,7 @@ def _now() -> Any:
     return call("date_trunc", "second", ours(zoned, "timestamp"), kind="timestamp")
 
 
-def _modified(moment: Any, modifier: str) -> Any:
+def _modify(moment: Any, modifier: str) -> Any:
     start = _STARTS.get(modifier)
     if start:
         return call("date_trunc", start, moment, kind="timestamp")

@@ -149,7 +149,7 @@ def _average(node: Any, notes: Notes) -> Any:
 # Rounding
 
 
-def _rounded(node: Any, notes: Notes) -> Any:
+def _round(node: Any, notes: Notes) -> Any:
     value, digits = node.this, node.args.get("decimals")
     if notes.sqlite:
         value = _numeric(value, notes)
@@ -197,7 +197,7 @@ def _random(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _shifted(node: Any, notes: Notes) -> Any:
+def _shift(node: Any, notes: Notes) -> Any:
     if not notes.sqlite:
         raise unsupported("A shift of bits", "Multiply or divide by a power of two.")
     if not is_integer(node.expression) or int(node.expression.name) > 62:
@@ -211,14 +211,14 @@ def _extreme(node: Any, notes: Notes) -> Any:
     values = [node.this, *node.expressions]
     if notes.sqlite and len({kind_of(value) == "text" for value in values if kind_of(value)}) > 1:
         raise unsupported("The largest of a text and a number", "Give values of one type.")
-    if not (notes.trino or notes.sqlite) or node.args.get("ignore_nulls") or all(_given(value) for value in values):
+    if not (notes.trino or notes.sqlite) or node.args.get("ignore_nulls") or all(_is_given(value) for value in values):
         return node
     nulls = call("num_nulls", *(value.copy() for value in values))
     whole = exp.EQ(this=nulls, expression=number(0))
     return ours(exp.Case(ifs=[exp.If(this=whole, true=node)]), kind_of(node))
 
 
-def _given(value: Any) -> bool:
+def _is_given(value: Any) -> bool:
     return exact(value) is not None or is_text(value)
 
 
@@ -228,11 +228,11 @@ _INTEGERS = frozenset({"INT", "BIGINT", "SMALLINT", "TINYINT", "MEDIUMINT"})
 _TEXTS = frozenset({"TEXT", "VARCHAR"})
 
 
-def _casted(node: Any, notes: Notes) -> Any:
+def _cast(node: Any, notes: Notes) -> Any:
     if notes.sqlite:
-        return _casted_by_sqlite(node, notes)
+        return _cast_from_sqlite(node, notes)
     if notes.trino:
-        return _casted_by_trino(node, notes)
+        return _cast_from_trino(node, notes)
     if node.args["to"].this.name in _INTEGERS | _TEXTS | {"DOUBLE", "FLOAT", "DECIMAL", "DATE", "TIMESTAMP", "BOOLEAN"}:
         return node
     raise _type_refusal(node)
@@ -244,7 +244,7 @@ def _type_refusal(node: Any) -> Exception:
     )
 
 
-def _casted_by_sqlite(node: Any, notes: Notes) -> Any:
+def _cast_from_sqlite(node: Any, notes: Notes) -> Any:
     value, name = node.this, node.args["to"].this.name
     if name in _INTEGERS:
         return _whole_of_sqlite(value, notes)
@@ -281,19 +281,19 @@ def text_of_sqlite(value: Any, notes: Notes) -> Any:
     """`value` as the text that SQLite makes of it."""
     if kind_of(value) == "boolean":
         value = cast(value, "integer")
-    if kind_of(value) == "real" or (exact(value) is not None and not is_integer(value) and _padded(value)):
+    if kind_of(value) == "real" or (exact(value) is not None and not is_integer(value) and _is_padded(value)):
         raise unsupported("A number with decimals as text", "Write the text itself.")
     if kind_of(value) not in {"text", "integer", "date"} and exact(value) is None:
         notes.add("Numbers with decimals are spelled otherwise as texts: 1.50 where SQLite writes 1.5.")
     return cast(value, "text")
 
 
-def _padded(value: Any) -> bool:
+def _is_padded(value: Any) -> bool:
     written: str = bare(value).name
     return written.startswith(".") or written.endswith((".", "0"))
 
 
-def _casted_by_trino(node: Any, notes: Notes) -> Any:
+def _cast_from_trino(node: Any, notes: Notes) -> Any:
     value, to = node.this, node.args["to"]
     name, sizes = to.this.name, to.expressions
     if name in _INTEGERS:
@@ -351,14 +351,14 @@ NUMBERS: dict[type[Any], Rewriter] = {
     exp.Div: _quotient,
     exp.Mod: _quotient,
     exp.Avg: _average,
-    exp.Round: _rounded,
+    exp.Round: _round,
     exp.Trunc: _cut,
     exp.Log: _logarithm,
     exp.Rand: _random,
     **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot), _bits),
-    exp.BitwiseLeftShift: _shifted,
-    exp.BitwiseRightShift: _shifted,
+    exp.BitwiseLeftShift: _shift,
+    exp.BitwiseRightShift: _shift,
     exp.Greatest: _extreme,
     exp.Least: _extreme,
-    exp.Cast: _casted,
+    exp.Cast: _cast,
 }

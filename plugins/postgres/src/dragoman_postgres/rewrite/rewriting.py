@@ -218,15 +218,15 @@ def _kind_of_choice(node: Any) -> str:
         kind = kind_of(node.this)
         return kind if kind in NUMBERS else "number"
     if isinstance(node, (exp.Coalesce, exp.Greatest, exp.Least)):
-        return _shared([node.this, *node.expressions])
+        return _find_shared([node.this, *node.expressions])
     if isinstance(node, exp.If):
-        return _shared([node.args.get("true"), node.args.get("false")])
+        return _find_shared([node.args.get("true"), node.args.get("false")])
     if isinstance(node, exp.Case):
-        return _shared([*(branch.args["true"] for branch in node.args["ifs"]), node.args.get("default")])
+        return _find_shared([*(branch.args["true"] for branch in node.args["ifs"]), node.args.get("default")])
     return ""
 
 
-def _shared(nodes: list[Any]) -> str:
+def _find_shared(nodes: list[Any]) -> str:
     kinds = {kind_of(node) for node in nodes if node is not None and not isinstance(bare(node), exp.Null)}
     if len(kinds) == 1:
         return kinds.pop()

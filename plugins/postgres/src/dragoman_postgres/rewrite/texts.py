@@ -48,7 +48,7 @@ def _on_texts(*names: str) -> Rewriter:
     return mended
 
 
-def _joined(node: Any, notes: Notes) -> Any:
+def _join(node: Any, notes: Notes) -> Any:
     if notes.sqlite:
         for side in ("this", "expression"):
             node.set(side, _as_text(node.args[side], notes))
@@ -64,7 +64,7 @@ def _concat(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _cased(node: Any, notes: Notes) -> Any:
+def _change_case(node: Any, notes: Notes) -> Any:
     if notes.sqlite:
         node.set("this", binary_order(_as_text(node.this, notes)))
     elif is_text(node.this) and not node.this.name.isascii():
@@ -127,7 +127,7 @@ def _split(node: Any, notes: Notes) -> Any:
     return ours(case, "array")
 
 
-def _trimmed(node: Any, notes: Notes) -> Any:
+def _trim(node: Any, notes: Notes) -> Any:
     node.set("this", _as_text(node.this, notes))
     if notes.trino and node.expression is None:
         pattern = _TRIMMING.get(str(node.args.get("position") or "").upper(), "|".join(_TRIMMING.values()))
@@ -145,7 +145,7 @@ def _code(node: Any, notes: Notes) -> Any:
     return exp.Nullif(this=call("ascii", _as_text(node.this, notes), kind="integer"), expression=number(0))
 
 
-def _replaced(node: Any, notes: Notes) -> Any:
+def _replace(node: Any, notes: Notes) -> Any:
     if notes.trino and is_text(node.expression) and not node.expression.name:
         raise unsupported("replace() of an empty text", "Replace something.")
     return _on_texts("this", "expression", "replacement")(node, notes)
@@ -155,7 +155,7 @@ def _starts(node: Any, notes: Notes) -> Any:
     return call("starts_with", node.this, node.expression, kind="boolean")
 
 
-def _repeated(node: Any, notes: Notes) -> Any:
+def _repeat(node: Any, notes: Notes) -> Any:
     if notes.trino:
         raise unsupported("repeat(), which gives an array in Trino,", "Write the array.")
     return node
@@ -167,7 +167,7 @@ def _repeated(node: Any, notes: Notes) -> Any:
 def _like(node: Any, notes: Notes) -> Any:
     if isinstance(node.parent, exp.Escape):
         return node
-    return _matched(node, "", notes) if notes.trino or notes.sqlite else node
+    return _match(node, "", notes) if notes.trino or notes.sqlite else node
 
 
 def _escape(node: Any, notes: Notes) -> Any:
@@ -175,10 +175,10 @@ def _escape(node: Any, notes: Notes) -> Any:
         raise unsupported("This ESCAPE", "Write one character.")
     if not isinstance(node.this, (exp.Like, exp.ILike)):
         raise unsupported("ESCAPE", "Use it with LIKE.")
-    return _matched(node.this, node.expression.name, notes) if notes.trino or notes.sqlite else node
+    return _match(node.this, node.expression.name, notes) if notes.trino or notes.sqlite else node
 
 
-def _matched(node: Any, escape: str, notes: Notes) -> Any:
+def _match(node: Any, escape: str, notes: Notes) -> Any:
     """LIKE with its escape said: without ESCAPE, Trino and SQLite have none, Postgres a backslash."""
     value, pattern = node.this, node.expression
     if isinstance(pattern, (exp.Any, exp.All)):
@@ -259,21 +259,21 @@ def _regexp_replace(node: Any, notes: Notes) -> Any:
 
 
 TEXTS: dict[type[Any], Rewriter] = {
-    exp.DPipe: _joined,
+    exp.DPipe: _join,
     exp.Concat: _concat,
-    exp.Lower: _cased,
-    exp.Upper: _cased,
+    exp.Lower: _change_case,
+    exp.Upper: _change_case,
     exp.Substring: _substring,
     exp.StrPosition: _position,
     exp.SplitPart: _part,
     exp.Split: _split,
-    exp.Trim: _trimmed,
+    exp.Trim: _trim,
     exp.Chr: _character,
     exp.Unicode: _code,
-    exp.Replace: _replaced,
+    exp.Replace: _replace,
     exp.Length: _on_texts("this"),
     exp.StartsWith: _starts,
-    exp.Repeat: _repeated,
+    exp.Repeat: _repeat,
     exp.Like: _like,
     exp.Escape: _escape,
     exp.Glob: _glob,

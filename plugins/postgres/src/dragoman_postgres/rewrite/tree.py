@@ -77,9 +77,9 @@ def _no_bare_columns(node: Any) -> None:
     shown = [column.unalias() for column in node.expressions]
     if not group and not any(_aggregates(column) for column in shown):
         return
-    grouped = {_written(key) for key in (group.expressions if group else ())}
+    grouped = {_spell(key) for key in (group.expressions if group else ())}
     for place, column in enumerate(node.expressions, 1):
-        if not {str(place), column.alias_or_name.lower(), _written(column.unalias())} & grouped:
+        if not {str(place), column.alias_or_name.lower(), _spell(column.unalias())} & grouped:
             _heed_group(column.unalias(), grouped)
 
 
@@ -87,13 +87,13 @@ def _no_names_of_results(node: Any) -> None:
     """SQLite's HAVING may name a column of the result."""
     having = node.args.get("having")
     named = {column.alias.lower() for column in node.expressions if isinstance(column, exp.Alias)}
-    grouped = {_written(key) for key in (node.args["group"].expressions if node.args.get("group") else ())}
+    grouped = {_spell(key) for key in (node.args["group"].expressions if node.args.get("group") else ())}
     for column in having.find_all(exp.Column) if having else ():
         if not column.table and column.name.lower() in named - grouped and not column.find_ancestor(exp.AggFunc):
             raise unsupported(f"The name of a result, {column.name}, in HAVING", "Repeat what it stands for.")
 
 
-def _united(node: Any, notes: Notes) -> Any:
+def _unite(node: Any, notes: Notes) -> Any:
     if notes.sqlite:
         sides = [side.unnest() for side in (node.this, node.expression)]
         for pair in zip(*(side.selects for side in sides), strict=False):
@@ -101,7 +101,7 @@ def _united(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _written(node: Any) -> str:
+def _spell(node: Any) -> str:
     return str(node.name if isinstance(node, exp.Column) else node.sql()).lower()
 
 
@@ -112,7 +112,7 @@ def _aggregates(node: Any) -> bool:
 
 
 def _heed_group(node: Any, grouped: set[str]) -> None:
-    if _written(node) in grouped or isinstance(node, (exp.AggFunc, exp.Query, exp.Window, exp.Filter)):
+    if _spell(node) in grouped or isinstance(node, (exp.AggFunc, exp.Query, exp.Window, exp.Filter)):
         return
     if isinstance(node, exp.Anonymous) and node.name.lower() in {"total", "to_char"}:
         return
@@ -160,7 +160,7 @@ def _limit(node: Any, notes: Notes) -> Any:
     return exp.Limit(expression=exp.Null()) if notes.sqlite and isinstance(node.expression, exp.Neg) else node
 
 
-def _called(node: Any, notes: Notes) -> Any:
+def _call(node: Any, notes: Notes) -> Any:
     return aggregates.called(moments.called(node, notes), notes)
 
 
@@ -171,12 +171,12 @@ def _bytes(node: Any, notes: Notes) -> Any:
 REWRITES: dict[type[Any], Rewriter] = {
     exp.Select: _select,
     exp.Table: _table,
-    **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), _united),
+    **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), _unite),
     exp.Star: _star,
     exp.Column: _column,
     exp.Identifier: _name,
     exp.Limit: _limit,
-    exp.Anonymous: _called,
+    exp.Anonymous: _call,
     exp.HexString: _bytes,
     **NUMBERS,
     **TRUTH,

@@ -31,7 +31,7 @@ _ORDERED = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
 _COLLATION = "Texts compare and sort as the database's collation says, not by the codes of their letters."
 
 
-def _compared(node: Any, notes: Notes) -> Any:
+def _compare(node: Any, notes: Notes) -> Any:
     if isinstance(node, _ORDERED):
         _heed_collation([node.this, node.expression], notes)
     if not notes.sqlite or isinstance(node.expression, (exp.Any, exp.All)):
@@ -74,7 +74,7 @@ def ignoring_case(value: Any) -> Any:
     return ours(call("lower", binary_order(value)), "text")
 
 
-def _collated(node: Any, notes: Notes) -> Any:
+def _collate(node: Any, notes: Notes) -> Any:
     if is_ours(node):
         return node
     name = node.expression.name.upper()
@@ -118,13 +118,13 @@ def _among(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _sorted(node: Any, notes: Notes) -> Any:
+def _sort(node: Any, notes: Notes) -> Any:
     if (notes.trino or notes.sqlite) and not kind_of(node.this) and exact(node.this) is None:
         notes.add(_COLLATION)
     return node
 
 
-def _chosen(node: Any, notes: Notes) -> Any:
+def _choose(node: Any, notes: Notes) -> Any:
     """CASE and IF: SQLite lets every branch give another type."""
     if notes.sqlite and not isinstance(node.parent, exp.Case):
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
@@ -142,7 +142,7 @@ def of_one_type(values: list[Any]) -> None:
         raise unsupported("A value that may be a text or a number", "Give every branch the same type.")
 
 
-def _coalesced(node: Any, notes: Notes) -> Any:
+def _coalesce(node: Any, notes: Notes) -> Any:
     if notes.sqlite:
         of_one_type([node.this, *node.expressions])
     return node
@@ -190,13 +190,13 @@ def _is_test(node: Any, parent: Any) -> bool:
 
 
 TRUTH: dict[type[Any], Rewriter] = {
-    **dict.fromkeys(COMPARISONS, _compared),
+    **dict.fromkeys(COMPARISONS, _compare),
     exp.Between: _between,
     exp.In: _among,
-    exp.Collate: _collated,
-    exp.Ordered: _sorted,
-    exp.Case: _chosen,
-    exp.If: _chosen,
-    exp.Coalesce: _coalesced,
+    exp.Collate: _collate,
+    exp.Ordered: _sort,
+    exp.Case: _choose,
+    exp.If: _choose,
+    exp.Coalesce: _coalesce,
     **dict.fromkeys((exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join), _clause),
 }

@@ -67,18 +67,18 @@ def allowed() -> Allowed:
     policy = read_policy()
     servers = [_read(f"{major}.toml") for major in MAJORS]
     extensions = _read("extensions.toml")
-    functions = _joined(server["functions"] for server in servers) | _joined(server["types"] for server in servers)
+    functions = _join(server["functions"] for server in servers) | _join(server["types"] for server in servers)
     postgis = policy["postgis"]
     extension_functions = extensions["functions"] | set(postgis["names"].split())
-    refused = _joined([*(server["refused"] for server in servers), extensions["refused"]])
+    refused = _join([*(server["refused"] for server in servers), extensions["refused"]])
     return Allowed(
         functions=functions,
         qualified=frozenset(policy["qualified"]["names"].split()),
         extension_functions=frozenset(extension_functions),
-        operators=_joined(server["operators"] for server in servers),
+        operators=_join(server["operators"] for server in servers),
         extension_operators=frozenset(extensions["operators"] | set(postgis["operators"].split())),
         refused=(refused | set(patterns(policy["extension-known"]))) - functions - extension_functions,
-        relations=_joined(server["relations"] for server in servers),
+        relations=_join(server["relations"] for server in servers),
         secret=re.compile("|".join(map(translate, patterns(policy["secret"])))),
         sampling=frozenset(policy["sampling"]["relations"].split()),
         sampled=frozenset(policy["sampling"]["columns"].split()),
@@ -153,7 +153,7 @@ def _anywhere(own: frozenset[str], extensions: frozenset[str]) -> frozenset[str]
     )
 
 
-def _joined(lists: Iterable[Iterable[str]]) -> frozenset[str]:
+def _join(lists: Iterable[Iterable[str]]) -> frozenset[str]:
     return frozenset(word for words in lists for word in words)
 
 

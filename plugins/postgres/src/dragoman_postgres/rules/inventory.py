@@ -47,7 +47,7 @@ WHERE typnamespace = 'pg_catalog'::regnamespace AND typtype IN ('b', 'r', 'm') A
 
 async def own(connection: asyncpg.Connection[asyncpg.Record], policy: Policy) -> Lists:
     """Return what a query may use of PostgreSQL itself, on this server."""
-    allowed, refused = _sorted_out(
+    allowed, refused = _sort_out(
         await connection.fetch(_FUNCTIONS, []), patterns(policy["refused"]), patterns(policy["volatile"])
     )
     secret = patterns(policy["secret"])
@@ -65,12 +65,12 @@ async def extensions(connection: asyncpg.Connection[asyncpg.Record], policy: Pol
     """Return what a query may use of the well-known extensions this server has."""
     names = policy["extensions"]["names"].split()
     rows = [row for row in await connection.fetch(_FUNCTIONS, names) if row["extension"]]
-    allowed, refused = _sorted_out(rows, patterns(policy["extension-refused"]), patterns(policy["extension-volatile"]))
+    allowed, refused = _sort_out(rows, patterns(policy["extension-refused"]), patterns(policy["extension-volatile"]))
     operators = {row["name"] for row in await connection.fetch(_OPERATORS, names) if row["extension"]}
     return {"functions": allowed, "refused": refused, "operators": operators}
 
 
-def _sorted_out(
+def _sort_out(
     rows: Iterable[asyncpg.Record], refused: tuple[str, ...], volatile: tuple[str, ...]
 ) -> tuple[set[str], set[str]]:
     allowed, others = set[str](), set[str]()

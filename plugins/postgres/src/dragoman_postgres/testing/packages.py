@@ -33,7 +33,7 @@ def fetched(major: int) -> Path:
     if not kept.is_dir():
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
-            package = _installed(Path(folder), VERSIONS[major])
+            package = _install(Path(folder), VERSIONS[major])
             try:
                 package.rename(kept)
             except OSError:
@@ -43,7 +43,7 @@ def fetched(major: int) -> Path:
     return kept / "native" / "bin"
 
 
-def _installed(folder: Path, version: str) -> Path:
+def _install(folder: Path, version: str) -> Path:
     npm = shutil.which("npm")
     if npm is None:
         raise RuntimeError("npm is missing, which would bring this PostgreSQL server.")

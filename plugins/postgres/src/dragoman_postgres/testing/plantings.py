@@ -116,7 +116,7 @@ _TWO = """CREATE FUNCTION planted.two(integer, integer) RETURNS integer LANGUAGE
 $$ BEGIN PERFORM planted.act(); RETURN $1; END $$;"""
 
 
-def _modified(language: str, body: str) -> str:
+def _plant_modified(language: str, body: str) -> str:
     """Make a type whose modifiers a function of the users' reads; as the type must be there first, it is replaced."""
     head = "CREATE OR REPLACE FUNCTION planted.modified(cstring[]) RETURNS integer IMMUTABLE STRICT"
     return f"""CREATE TYPE planted.marked;
@@ -133,7 +133,7 @@ def plantings() -> Iterator[Planting]:
     for vehicle, (script, expression) in _VEHICLES.items():
         made = _TWO + script if "aggregate" in vehicle else script
         yield from _everywhere(vehicle, made, expression)
-    yield from _folded()
+    yield from _plant_folded()
     yield from _values()
     yield from _by_name()
     yield from _of_the_system()
@@ -189,7 +189,7 @@ _FOLDED = {
 }
 
 
-def _folded() -> Iterator[Planting]:
+def _plant_folded() -> Iterator[Planting]:
     for vehicle in ("function", "SQL function", "operator", "cast"):
         script, expression = _VEHICLES[vehicle]
         for place, made in _FOLDED.items():
@@ -503,7 +503,7 @@ def _of_the_system() -> Iterator[Planting]:
         yield Planting(
             f"{language} function of a type's modifiers",
             "a text that names the type",
-            _modified(language, body),
+            _plant_modified(language, body),
             (
                 "SELECT 'planted.marked(5)'::regtype",
                 "SELECT to_regtype('planted.' || 'marked(5)')",

@@ -55,13 +55,13 @@ _numbers = itertools.count(1)
 def installations() -> Mapping[int, Path]:
     """The PostgreSQL servers that can be started here: by major version, the folder of the binaries; newest first."""
     found: dict[int, Path] = {}
-    for folder in (*_embedded(), *sorted(_DEBIAN.glob("*/bin"))):
+    for folder in (*_find_embedded(), *sorted(_DEBIAN.glob("*/bin"))):
         if (folder / "initdb").is_file():
             found.setdefault(_major(folder), folder)
     return dict(sorted(found.items(), reverse=True))
 
 
-def _embedded() -> Sequence[Path]:
+def _find_embedded() -> Sequence[Path]:
     """The folders of the wheel, which is not imported: its own starter changes the machine's users and permissions."""
     folders: list[Path] = []
     for module, installs in _FOLDERS.items():
@@ -102,7 +102,7 @@ class Server:
         A version that is not installed is fetched when npm has it. The server stops when this process ends, and its
         folder goes, unless it is `lasting`. Raises `RuntimeError` when there is none or it does not start.
         """
-        binaries = _installed(major)
+        binaries = _find_installed(major)
         folder = Path(tempfile.mkdtemp(prefix="dragoman-pg-"))
         owner = unprivileged()
         if owner:
@@ -120,7 +120,7 @@ class Server:
     @classmethod
     def reopen(cls, folder: Path) -> Self:
         """Start a `lasting` server again. Raises `RuntimeError` when it does not start."""
-        binaries = _installed(int((folder / "data" / "PG_VERSION").read_text()))
+        binaries = _find_installed(int((folder / "data" / "PG_VERSION").read_text()))
         return cls(f"postgresql://{SUPERUSER}@{quote(str(folder), safe='')}", _keep(binaries, folder), binaries, folder)
 
     def stop(self) -> None:
@@ -199,7 +199,7 @@ class Server:
         await self.run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
-def _installed(major: int | None) -> Path:
+def _find_installed(major: int | None) -> Path:
     known = installations()
     if major is not None and major not in known and major in packages.VERSIONS:
         return packages.fetched(major)

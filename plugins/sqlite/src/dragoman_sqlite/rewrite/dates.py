@@ -99,10 +99,10 @@ def _is_compared(node: Any) -> bool:
     return isinstance(parent, _COMPARED)
 
 
-def _moved(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
+def _move(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
     kind = kind_of(moment)
     if not kind and notes.source in TRINO and isinstance(moment, exp.Column):
-        return _of_its_length(_moved(_as_timestamp(moment), interval, sign, notes), moment)
+        return _of_its_length(_move(_as_timestamp(moment), interval, sign, notes), moment)
     if not kind:
         raise unsupported(
             "An interval beside what may be a date, a time or a timestamp",
@@ -137,12 +137,12 @@ def _sum(node: Any, notes: Notes) -> Any:
     if constant is not None:
         return constant
     if sign == 1 and notes.source in TSQL and (is_text(left) or is_text(right)):
-        return _joined(left, right)
+        return _join(left, right)
     if kind_of(left) == "interval" and sign == 1:
         left, right = right, left
     kinds = kind_of(left), kind_of(right)
     if kinds[1] == "interval":
-        return _moved(left, right, sign, notes)
+        return _move(left, right, sign, notes)
     if sign == -1 and notes.source in TRINO and {"date", "timestamp"} & set(kinds):
         raise unsupported("A difference of dates, an interval in Trino,", "Use date_diff('day', a, b).")
     if kinds == ("date", "date") and sign == -1:
@@ -200,14 +200,14 @@ def same_kind(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _added(node: Any, notes: Notes) -> Any:
+def _add(node: Any, notes: Notes) -> Any:
     """date_add(unit, amount, moment) of Trino."""
     amount, unit = exact(node.expression), node.args.get("unit")
     if notes.source not in TRINO or amount is None or unit is None:
         raise unsupported("date_add", "Add an interval written as a literal.")
     size, name = (3, "month") if unit.name.upper() == "QUARTER" else (1, unit.name.lower())
     interval = exp.Interval(this=text(f"{int(amount) * size} {name}"))
-    return _moved(node.this, interval, 1, notes)
+    return _move(node.this, interval, 1, notes)
 
 
 def _difference_in(node: Any, notes: Notes) -> Any:
@@ -239,7 +239,7 @@ def _field(node: Any, notes: Notes) -> Any:
     return _part(_FIELDS_BY_FUNCTION[node.__class__], moment, notes)
 
 
-def _joined(left: Any, right: Any) -> Any:
+def _join(left: Any, right: Any) -> Any:
     """T-SQL joins texts with +, unless one side is a number."""
     if any(isinstance(side, exp.Literal) and not re.search(r"[^\d.\s]", side.name) for side in (left, right)):
         raise unsupported("+ between a number and what may be one", "Use concat(), or cast both sides.")
@@ -266,7 +266,7 @@ def _part(field: str, moment: Any, notes: Notes) -> Any:
     raise unsupported(f"EXTRACT({field})", f"Use one of {', '.join(_FIELDS)}, QUARTER, SECOND, EPOCH.")
 
 
-def _truncated(node: Any, notes: Notes) -> Any:
+def _truncate(node: Any, notes: Notes) -> Any:
     unit, moment = node.args["unit"].name.upper(), node.this
     if node.args.get("zone"):
         raise unsupported("date_trunc with a time zone", "Use UTC.")
@@ -285,7 +285,7 @@ def _truncated(node: Any, notes: Notes) -> Any:
     raise unsupported(f"date_trunc to {unit}", f"Use one of {', '.join(_TRUNCATED)}, WEEK.")
 
 
-def _formatted(node: Any, notes: Notes) -> Any:
+def _format(node: Any, notes: Notes) -> Any:
     form = node.args["format"]
     if not isinstance(form, exp.Literal) or not _FORMAT.fullmatch(form.name):
         raise unsupported("This format of a date or number", "Use digits of years, months, days and times only.")
@@ -327,13 +327,13 @@ DATES: dict[type[Any], Rewriter] = {
     exp.Extract: _extract,
     **dict.fromkeys(_FIELDS_BY_FUNCTION, _field),
     **dict.fromkeys((exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ), same_kind),
-    exp.DateAdd: _added,
+    exp.DateAdd: _add,
     exp.DateDiff: _difference_in,
     exp.LastDay: _last_day,
     exp.TimeToUnix: _epoch,
-    exp.TimestampTrunc: _truncated,
-    exp.DateTrunc: _truncated,
-    exp.TimeToStr: _formatted,
+    exp.TimestampTrunc: _truncate,
+    exp.DateTrunc: _truncate,
+    exp.TimeToStr: _format,
     exp.Date: _date,
     exp.CurrentDate: _now,
     exp.CurrentTime: _now,

@@ -97,7 +97,7 @@ def _is_real(node: Any) -> bool:
     return isinstance(node, exp.Cast) and node.args["to"].this.name in {"DOUBLE", "FLOAT"} and not is_ours(node)
 
 
-def _rounded(node: Any, notes: Notes) -> Any:
+def _round(node: Any, notes: Notes) -> Any:
     constant, digits = exact(node.this), node.args.get("decimals")
     if isinstance(node, exp.Round) and constant is not None and is_integer(digits):
         # A number with decimals is exact elsewhere; SQLite would round the binary float next to it.
@@ -234,7 +234,7 @@ def _bits(node: Any, notes: Notes) -> Any:
     return exp.paren(node) if notes.source in TRINO else node
 
 
-def _shifted(node: Any, notes: Notes) -> Any:
+def _shift(node: Any, notes: Notes) -> Any:
     """Postgres' integers have 32 bits where SQLite's have 64, and drop what is shifted out."""
     value, places = exact(node.this), exact(node.expression)
     if notes.source not in POSTGRES:
@@ -246,12 +246,12 @@ def _shifted(node: Any, notes: Notes) -> Any:
 
 NUMBERS: dict[type[Any], Rewriter] = {
     **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseNot), _bits),
-    exp.BitwiseLeftShift: _shifted,
+    exp.BitwiseLeftShift: _shift,
     exp.Mul: _product,
     exp.Div: _quotient,
     exp.Mod: _quotient,
-    exp.Round: _rounded,
-    exp.Trunc: _rounded,
+    exp.Round: _round,
+    exp.Trunc: _round,
     exp.Rand: _random,
     exp.Greatest: _extreme,
     exp.Least: _extreme,

@@ -29,7 +29,7 @@ def _glob(pattern: str, escape: str) -> str:
     return "".join(parts)
 
 
-def _globbed(pattern: Any, escape: str, notes: Notes) -> Any:
+def _translate_glob(pattern: Any, escape: str, notes: Notes) -> Any:
     if is_text(pattern):
         return text(_glob(pattern.name, escape))
     if escape not in {"", "\\"}:
@@ -41,7 +41,7 @@ def _globbed(pattern: Any, escape: str, notes: Notes) -> Any:
     return pattern
 
 
-def _matched(node: Any, escape: str, notes: Notes) -> Any:
+def _match(node: Any, escape: str, notes: Notes) -> Any:
     value, pattern = node.this, node.expression
     if isinstance(pattern, (exp.Any, exp.All)):
         raise unsupported("LIKE ANY", "Write several LIKEs with OR.")
@@ -53,7 +53,7 @@ def _matched(node: Any, escape: str, notes: Notes) -> Any:
         matched = _ignoring_case(value, pattern, escape, notes)
     else:
         notes.add("LIKE became GLOB, which heeds case.")
-        matched = exp.Glob(this=value, expression=_globbed(pattern, escape, notes))
+        matched = exp.Glob(this=value, expression=_translate_glob(pattern, escape, notes))
     return exp.not_(exp.paren(matched)) if node.args.get("negate") else matched
 
 
@@ -71,13 +71,13 @@ def _ignoring_case(value: Any, pattern: Any, escape: str, notes: Notes) -> Any:
 
 def _like(node: Any, notes: Notes) -> Any:
     escape = "\\" if notes.source in _LIKE_BACKSLASH else ""
-    return node if isinstance(node.parent, exp.Escape) else _matched(node, escape, notes)
+    return node if isinstance(node.parent, exp.Escape) else _match(node, escape, notes)
 
 
 def _escape(node: Any, notes: Notes) -> Any:
     if not is_text(node.expression) or len(node.expression.name) > 1:
         raise unsupported("This ESCAPE", "Write one character.")
-    return _matched(node.this, node.expression.name, notes)
+    return _match(node.this, node.expression.name, notes)
 
 
 PATTERNS: dict[type[Any], Rewriter] = {exp.Like: _like, exp.ILike: _like, exp.Escape: _escape}

@@ -28,7 +28,7 @@ from dragoman_sqlite.rewrite.rewriting import (
 # Texts
 
 
-def _left(node: Any, notes: Notes) -> Any:
+def _take_left(node: Any, notes: Notes) -> Any:
     if not is_integer(node.expression):
         raise unsupported(f"{node.key}() with a computed length", "Use substr().")
     if isinstance(node, exp.Left):
@@ -80,7 +80,7 @@ def _length(node: Any, notes: Notes) -> Any:
     return exp.Length(this=call("rtrim", node.this, " ")) if notes.source in TSQL else node
 
 
-def _joined(node: Any, notes: Notes) -> Any:
+def _join(node: Any, notes: Notes) -> Any:
     if any(is_predicate(side) for side in (node.this, node.expression)):
         raise unsupported("A truth value as text", "Use CASE WHEN ... THEN 'true' ELSE 'false' END.")
     return node
@@ -107,7 +107,7 @@ def _trim(node: Any, notes: Notes) -> Any:
     return call(name, *(part for part in (node.this, node.expression) if part))
 
 
-def _cased(node: Any, notes: Notes) -> Any:
+def _change_case(node: Any, notes: Notes) -> Any:
     if is_text(node.this) and not node.this.name.isascii():
         raise unsupported("upper() or lower() of letters beyond ASCII", "Write the text itself.")
     notes.add("upper() and lower() change ASCII letters only.")
@@ -122,7 +122,7 @@ def _ascii(node: Any, notes: Notes) -> Any:
 _ESCAPE_STRINGS = frozenset({"postgres", "redshift", "materialize", "risingwave", "duckdb"})
 
 
-def _written(node: Any, notes: Notes) -> Any:
+def _rewrite_literal(node: Any, notes: Notes) -> Any:
     """E'...' and $$...$$ are texts written in another way; elsewhere b'...' is a value of bytes."""
     if isinstance(node, exp.ByteString) and notes.source not in _ESCAPE_STRINGS:
         raise unsupported("A literal of bytes", "Pass it as a parameter.")
@@ -214,7 +214,7 @@ def _count_if(node: Any, notes: Notes) -> Any:
     return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=number(1))]))
 
 
-def _gathered(node: Any, notes: Notes) -> Any:
+def _gather(node: Any, notes: Notes) -> Any:
     if node.args.get("on_overflow"):
         raise unsupported("LISTAGG ... ON OVERFLOW", "Leave it out.")
     if notes.source in TRINO and node.args.get("separator") is None:
@@ -222,7 +222,7 @@ def _gathered(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _replaced(node: Any, notes: Notes) -> Any:
+def _replace(node: Any, notes: Notes) -> Any:
     if notes.source in TRINO and is_text(node.expression) and not node.expression.name:
         raise unsupported("replace() of an empty text", "Replace something.")
     return node
@@ -256,7 +256,7 @@ _RENAMED = {
 }
 
 
-def _named(node: Any, notes: Notes) -> Any:
+def _name_columns(node: Any, notes: Notes) -> Any:
     name = _RENAMED.get(node.name.lower())
     if node.name.lower() == "every" and len(node.expressions) == 1:
         return exp.LogicalAnd(this=node.expressions[0])
@@ -268,7 +268,7 @@ def _named(node: Any, notes: Notes) -> Any:
 _OWN = ("order", "limit", "offset", "with_")
 
 
-def _unwrapped(node: Any, notes: Notes) -> Any:
+def _unwrap(node: Any, notes: Notes) -> Any:
     """SQLite takes no parentheses around the sides of UNION, INTERSECT and EXCEPT."""
     for side in ("this", "expression"):
         inner = node.args[side]
@@ -287,18 +287,18 @@ def _unwrapped(node: Any, notes: Notes) -> Any:
 
 
 VALUES: dict[type[Any], Rewriter] = {
-    exp.Left: _left,
-    exp.Right: _left,
+    exp.Left: _take_left,
+    exp.Right: _take_left,
     exp.Substring: _substring,
     exp.StrPosition: _position,
     exp.Concat: _concat,
     exp.Trim: _trim,
-    exp.Lower: _cased,
-    exp.Upper: _cased,
+    exp.Lower: _change_case,
+    exp.Upper: _change_case,
     exp.Ascii: _ascii,
-    exp.DPipe: _joined,
-    exp.ByteString: _written,
-    exp.RawString: _written,
+    exp.DPipe: _join,
+    exp.ByteString: _rewrite_literal,
+    exp.RawString: _rewrite_literal,
     exp.JSONExtract: _json,
     exp.JSONExtractScalar: _json_text,
     exp.EQ: _any,
@@ -306,15 +306,15 @@ VALUES: dict[type[Any], Rewriter] = {
     exp.In: _in,
     exp.Count: _count,
     exp.CountIf: _count_if,
-    exp.GroupConcat: _gathered,
-    exp.Replace: _replaced,
+    exp.GroupConcat: _gather,
+    exp.Replace: _replace,
     exp.ApproxDistinct: _about_distinct,
     exp.AnyValue: _any_value,
     exp.StartsWith: _starts,
     exp.Length: _length,
     exp.WithinGroup: _ordered_set,
-    exp.Anonymous: _named,
-    exp.Union: _unwrapped,
-    exp.Intersect: _unwrapped,
-    exp.Except: _unwrapped,
+    exp.Anonymous: _name_columns,
+    exp.Union: _unwrap,
+    exp.Intersect: _unwrap,
+    exp.Except: _unwrap,
 }

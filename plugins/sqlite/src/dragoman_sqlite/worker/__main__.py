@@ -55,7 +55,7 @@ def main() -> None:
     setup = _read(sys.stdin.buffer)
     if not isinstance(setup, Setup):
         sys.exit(2)
-    _bound(setup.memory)
+    _limit_resources(setup.memory)
     session = Session(setup)
     orders: queue.SimpleQueue[Run] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(session, orders.put), daemon=True).start()
@@ -86,7 +86,7 @@ def _read(stream: BinaryIO) -> Order | None:
     return _decoder.decode(stream.read(int.from_bytes(header, "big")))
 
 
-def _bound(memory: int) -> None:
+def _limit_resources(memory: int) -> None:
     """Limits that hold where SQLite's own do not: address space, size of spilled files, no core with data in it."""
     base = _address_space()
     for kind, limit in (

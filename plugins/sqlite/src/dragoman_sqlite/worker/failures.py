@@ -63,7 +63,7 @@ def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool,
                 "A value is larger than a query may make or read.",
                 "Read less of it; the administrator can raise the option max_value_kb.",
             )
-        case _ if isinstance(error, _TOO_LARGE) or _spilled_too_much(error):
+        case _ if isinstance(error, _TOO_LARGE) or _has_spilled_too_much(error):
             return Failed(
                 "ResultTooLarge",
                 "The query needs more memory than a query may take.",
@@ -77,7 +77,7 @@ def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool,
             return Failed("InternalError", f"The SQLite worker failed with {type(error).__name__}.")
 
 
-def _spilled_too_much(error: Exception) -> bool:
+def _has_spilled_too_much(error: Exception) -> bool:
     """Whether a write failed: all that is written for a query are its own temporary files, whose size is limited."""
     return isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE
 

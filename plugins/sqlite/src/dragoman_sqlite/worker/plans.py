@@ -33,12 +33,12 @@ def tell_plan(connection: apsw.Connection, order: Run, start: Start) -> Told:
     """Return the plan; with `analyze` the statement runs to its end and its rows are thrown away."""
     steps: list[Step] = [(step, parent, detail) for step, parent, _, detail in start(2)]
     bytecode = [list(row) for row in start(1)]
-    elapsed = _elapsed(start) if order.analyze else None
+    elapsed = _measure(start) if order.analyze else None
     warnings = dict.fromkeys(_warnings(connection, sorted(steps), bytecode))
     return Told(steps, bytecode if order.verbose else [], list(warnings), elapsed)
 
 
-def _elapsed(start: Start) -> float:
+def _measure(start: Start) -> float:
     began = time.perf_counter()
     for _ in start(0):
         pass
@@ -51,12 +51,12 @@ def _warnings(connection: apsw.Connection, steps: Sequence[Step], bytecode: Sequ
             yield f"An index is built for this query alone ({detail}): a lasting one would help."
     pairs: Any = connection.execute(TABLES)
     tables: dict[int, str] = dict(pairs)
-    for root in _scanned(steps, bytecode):
+    for root in _list_scanned(steps, bytecode):
         if root in tables and (rows := _rows(connection, tables[root])) >= BIG:
             yield f"Full scan of {tables[root]} (about {rows} rows): an index on what it is filtered by would help."
 
 
-def _scanned(steps: Sequence[Step], bytecode: Sequence[Any]) -> Iterator[int]:
+def _list_scanned(steps: Sequence[Step], bytecode: Sequence[Any]) -> Iterator[int]:
     """The root pages of tables and indexes that are read from one end to the other.
 
     The plan names aliases, the program says what they are: a step that scans is followed by going to the first or last

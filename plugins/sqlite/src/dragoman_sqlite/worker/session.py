@@ -66,7 +66,7 @@ class Session:
         """Run one statement and send what it yields; whatever goes wrong is sent as `Failed`."""
         statement = Statement(order)
         try:
-            self._answer(self._connected(), statement, send)
+            self._answer(self._connect(), statement, send)
         except Exception as error:  # whatever it is, the executor is told and the worker lives on
             send(self._failure(error, statement))
         finally:
@@ -116,7 +116,7 @@ class Session:
             self._connection.close(True)
             self._connection = None
 
-    def _connected(self) -> apsw.Connection:
+    def _connect(self) -> apsw.Connection:
         identity = _identity(self._setup.path)
         if identity != self._identity:
             self._close()

@@ -55,7 +55,7 @@ class Expressions(Calls, abc.ABC):
             symbol = self.symbol
             if symbol in _BINARY:
                 self.advance()
-                if not (symbol in _COMPARISONS and self._quantified()):
+                if not (symbol in _COMPARISONS and self._read_quantified()):
                     return True
             elif symbol == "NOT" and self.ahead().symbol in _NEGATED:
                 self.advance()
@@ -73,7 +73,7 @@ class Expressions(Calls, abc.ABC):
             else:
                 return self.accept("AT", "TIME", "ZONE")
 
-    def _quantified(self) -> bool:
+    def _read_quantified(self) -> bool:
         found = self.symbol in _QUANTIFIERS and self.ahead().symbol == "(" and self.opens_query(1)
         if found:
             self.advance()
@@ -105,7 +105,7 @@ class Expressions(Calls, abc.ABC):
             if self.symbol in FIELDS:
                 self.read_interval_fields()
         else:
-            self._named()
+            self._read_named()
 
     def _elements(self) -> None:
         self.accept("ARRAY")
@@ -156,7 +156,7 @@ class Expressions(Calls, abc.ABC):
             self.read_expression()
         self.expect("END")
 
-    def _named(self) -> None:
+    def _read_named(self) -> None:
         """A column, a call, a lambda, or a value of a named type."""
         following = self.ahead()
         if self.symbol in {"RUNNING", "FINAL"} and following.name and self.ahead(2).symbol in {"(", "."}:

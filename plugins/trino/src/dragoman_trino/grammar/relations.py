@@ -69,13 +69,13 @@ class Relations(Windows, abc.ABC):
     def _relation(self) -> None:
         """Relations that are joined; the condition of a join may stand behind further ones."""
         self.enter()
-        self._sampled()
+        self._read_sample()
         while True:
             if self.symbol in _JOINS:
                 while self.accept_any(_JOIN_WORDS):
                     pass
                 self.expect("JOIN")
-                self._sampled()
+                self._read_sample()
             elif self.accept("ON"):
                 self.read_expression()
             elif self.accept("USING"):
@@ -86,7 +86,7 @@ class Relations(Windows, abc.ABC):
                 break
         self.leave()
 
-    def _sampled(self) -> None:
+    def _read_sample(self) -> None:
         self._primary()
         self.read_alias(columns=True)
         if self.accept("MATCH_RECOGNIZE", "("):

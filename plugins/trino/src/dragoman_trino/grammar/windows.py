@@ -29,9 +29,9 @@ class Windows(Expressions, abc.ABC):
         self._measures()
         if self.accept_any(_FRAMES):
             if self.accept("BETWEEN"):
-                self._bound()
+                self._read_bound()
                 self.expect("AND")
-            self._bound()
+            self._read_bound()
         self.read_pattern()
 
     def read_partition(self) -> None:
@@ -64,7 +64,7 @@ class Windows(Expressions, abc.ABC):
             while self.accept(","):
                 self._definition()
 
-    def _bound(self) -> None:
+    def _read_bound(self) -> None:
         if self.accept("CURRENT", "ROW"):
             return
         if not (self.symbol == "UNBOUNDED" and self.ahead().symbol in _DIRECTIONS):

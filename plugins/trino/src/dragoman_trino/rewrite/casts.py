@@ -160,7 +160,7 @@ def _is_nocase(node: Any) -> bool:
     return isinstance(node, exp.Collate) and node.expression.name.lower() == "nocase"
 
 
-def _ordered(node: Any, notes: Notes) -> Any:
+def _order(node: Any, notes: Notes) -> Any:
     if _is_nocase(node.this):
         node.set("this", call("lower", node.this.this))
         notes.add(LETTERS)
@@ -177,7 +177,7 @@ def is_textual_but_literal(node: Any) -> bool:
     return is_textual(node) and not is_text(bare(node))
 
 
-def _compared_numbers(node: Any, notes: Notes) -> Any:
+def _compare_numbers(node: Any, notes: Notes) -> Any:
     """SQLite compares a number with a text as what they are; Trino refuses."""
     if any(_is_nocase(side) for side in (node.this, node.expression)):
         for place in ("this", "expression"):
@@ -188,7 +188,7 @@ def _compared_numbers(node: Any, notes: Notes) -> Any:
     numbers = [kind_of_number(side) or is_integer(side) for side in (node.this, node.expression)]
     if notes.sqlite and any(kinds) and any(numbers):
         raise unsupported("A comparison of a text and a number", "Compare numbers with numbers.")
-    return compared(_guarded(node), notes)
+    return compared(_guard(node), notes)
 
 
 def _equals(node: Any, notes: Notes) -> Any:
@@ -200,7 +200,7 @@ def _equals(node: Any, notes: Notes) -> Any:
     elif isinstance(several, exp.All if negated else exp.Any):
         listed = bare(several.this)
     else:
-        return _compared_numbers(node, notes)
+        return _compare_numbers(node, notes)
     if isinstance(listed, (exp.Query, exp.Subquery)):
         return node
     found = (
@@ -216,7 +216,7 @@ def _in(node: Any, notes: Notes) -> Any:
         raise unsupported("IN of an array", "Write IN with the values one by one.")
     if not node.expressions and not node.args.get("query"):
         raise unsupported("IN of nothing", "Write false.")
-    return compared(_guarded(node), notes)
+    return compared(_guard(node), notes)
 
 
 def _is(node: Any, notes: Notes) -> Any:
@@ -225,10 +225,10 @@ def _is(node: Any, notes: Notes) -> Any:
         return exp.paren(exp.NullSafeEQ(this=exp.paren(node.this), expression=node.expression))
     if not isinstance(node.expression, exp.Null):
         raise unsupported("This IS", "Use IS NULL, IS TRUE or IS NOT DISTINCT FROM.")
-    return _guarded(node)
+    return _guard(node)
 
 
-def _guarded(node: Any) -> Any:
+def _guard(node: Any) -> Any:
     """Trino compares no comparison, unless it stands in parentheses."""
     for place in ("this", "expression"):
         side = node.args.get(place)
@@ -241,20 +241,20 @@ def _guarded(node: Any) -> Any:
 def _between(node: Any, notes: Notes) -> Any:
     if node.args.get("symmetric"):
         raise unsupported("BETWEEN SYMMETRIC", "Write the lower bound first.")
-    return compared(_guarded(node), notes)
+    return compared(_guard(node), notes)
 
 
 CASTS: dict[type[Any], Rewriter] = {
     exp.Cast: _cast,
     exp.EQ: _equals,
     exp.NEQ: _equals,
-    exp.GT: _compared_numbers,
-    exp.GTE: _compared_numbers,
-    exp.LT: _compared_numbers,
-    exp.LTE: _compared_numbers,
-    exp.NullSafeEQ: _compared_numbers,
-    exp.NullSafeNEQ: _compared_numbers,
-    exp.Ordered: _ordered,
+    exp.GT: _compare_numbers,
+    exp.GTE: _compare_numbers,
+    exp.LT: _compare_numbers,
+    exp.LTE: _compare_numbers,
+    exp.NullSafeEQ: _compare_numbers,
+    exp.NullSafeNEQ: _compare_numbers,
+    exp.Ordered: _order,
     exp.In: _in,
     exp.Between: _between,
     exp.Is: _is,

@@ -70,7 +70,7 @@ def _sum(node: Any, notes: Notes) -> Any:
         left, right = right, left
     kinds = kind_of(left), kind_of(right)
     if kinds[1] == "interval":
-        return _shifted(left, right, sign, notes)
+        return _shift(left, right, sign, notes)
     if not any(kinds):
         check_numbers(node)
         constant = folded(node, notes)
@@ -104,7 +104,7 @@ def _is_number(node: Any) -> bool:
     return bool(kind_of_number(node)) or not isinstance(bare(node), exp.Column)
 
 
-def _shifted(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
+def _shift(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
     kind = kind_of(moment)
     if kind == "interval":
         raise unsupported("Arithmetic on an interval", "Write the whole interval as a literal.")
@@ -132,7 +132,7 @@ def _extract(node: Any, notes: Notes) -> Any:
     return exp.Extract(this=exp.Var(this=field), expression=moment)
 
 
-def _truncated(node: Any, notes: Notes) -> Any:
+def _truncate(node: Any, notes: Notes) -> Any:
     unit, moment = node.args["unit"].name.upper(), node.this
     if node.args.get("zone"):
         raise unsupported("date_trunc with a time zone", "Use UTC.")
@@ -154,7 +154,7 @@ def spelled(form: str) -> str:
     return plain.replace("%M", "%i").replace("%S", "%s")
 
 
-def _formatted(node: Any, notes: Notes) -> Any:
+def _format(node: Any, notes: Notes) -> Any:
     form = node.args["format"]
     if not is_text(form):
         raise unsupported("A format that is computed", "Write the format as a literal.")
@@ -162,14 +162,14 @@ def _formatted(node: Any, notes: Notes) -> Any:
     return cast(found, "varchar")
 
 
-def _parsed(node: Any, notes: Notes) -> Any:
+def _parse(node: Any, notes: Notes) -> Any:
     form = node.args["format"]
     if not is_text(form):
         raise unsupported("A format that is computed", "Write the format as a literal.")
     return cast(call("date_parse", node.this, spelled(form.name)), "date")
 
 
-def _zoned(node: Any, notes: Notes) -> Any:
+def _set_zone(node: Any, notes: Notes) -> Any:
     """AT TIME ZONE gives a timestamp its zone, and takes it from one that has it."""
     kind, zone = kind_of(node.this), node.args["zone"]
     if not is_text(zone) or kind not in {"timestamp", "timestamptz"}:
@@ -196,9 +196,9 @@ DATES: dict[type[Any], Rewriter] = {
     exp.Add: _sum,
     exp.Sub: _sum,
     exp.Extract: _extract,
-    exp.TimestampTrunc: _truncated,
-    exp.DateTrunc: _truncated,
-    exp.TimeToStr: _formatted,
-    exp.StrToDate: _parsed,
-    exp.AtTimeZone: _zoned,
+    exp.TimestampTrunc: _truncate,
+    exp.DateTrunc: _truncate,
+    exp.TimeToStr: _format,
+    exp.StrToDate: _parse,
+    exp.AtTimeZone: _set_zone,
 }

@@ -64,7 +64,7 @@ def _size(node: Any, notes: Notes) -> Any:
     return size if node.expression is None else call("nullif", size, 0)
 
 
-def _array_joined(node: Any, notes: Notes) -> Any:
+def _join_array(node: Any, notes: Notes) -> Any:
     return call("array_join", node.this, node.expression, *filter(None, [node.args.get("null")]))
 
 
@@ -114,7 +114,7 @@ DOCUMENTS: dict[type[Any], Rewriter] = {
     exp.JSONBExtractScalar: _json_text,
     exp.Bracket: _element,
     exp.ArraySize: _size,
-    exp.ArrayToString: _array_joined,
+    exp.ArrayToString: _join_array,
     exp.ArrayPosition: _array_position,
     exp.Array: _array,
     exp.Anonymous: named,

@@ -96,7 +96,7 @@ def _quotient(node: Any, notes: Notes) -> Any:
         return _over(node, kinds)
     if "double" not in kinds and kinds != ("whole", "whole"):
         notes.add(_DIVIDED)
-        left, right = _widened(left), _widened(right)
+        left, right = _widen(left), _widen(right)
     return exp.Div(this=left, expression=right, typed=True)
 
 
@@ -113,7 +113,7 @@ def _nonzero_double(node: Any) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string and float(node.name) != 0
 
 
-def _widened(node: Any) -> Any:
+def _widen(node: Any) -> Any:
     """A literal with so many decimal places that a quotient keeps them too."""
     value = exact(node)
     if value is None or is_integer(node) or (whole(node) is not None and "." not in bare(node).sql()):
@@ -155,7 +155,7 @@ def check_numbers(node: Any) -> None:
         raise unsupported("Arithmetic on a text", "Write a number.")
 
 
-def _averaged(node: Any, notes: Notes) -> Any:
+def _average(node: Any, notes: Notes) -> Any:
     if notes.sqlite:
         inner = node.this
         if isinstance(inner, exp.Distinct):
@@ -166,10 +166,10 @@ def _averaged(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _rounded(node: Any, notes: Notes) -> Any:
+def _round(node: Any, notes: Notes) -> Any:
     value, digits = node.this, node.args.get("decimals")
     if notes.sqlite:
-        return _rounded_double(value, digits, notes) if digits is not None else node
+        return _round_double(value, digits, notes) if digits is not None else node
     if kind_of_number(value) == "double" and not digits:
         raise unsupported("round() of a double, which rounds halves to even,", "Cast to numeric first.")
     if not kind_of_number(value) and not digits:
@@ -177,7 +177,7 @@ def _rounded(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _rounded_double(value: Any, digits: Any, notes: Notes) -> Any:
+def _round_double(value: Any, digits: Any, notes: Notes) -> Any:
     """SQLite rounds the binary float, which is seldom a half; Trino the decimal it is written as."""
     places = whole(digits)
     if places is None:
@@ -206,7 +206,7 @@ def _extreme(node: Any, notes: Notes) -> Any:
     return call(name, *fallen) if fallen[1:] else fallen[0] if fallen else exp.Null()
 
 
-def _shifted(node: Any, notes: Notes) -> Any:
+def _shift(node: Any, notes: Notes) -> Any:
     by = whole(node.expression)
     if by is None or not 0 <= by < (64 if notes.sqlite else 32):
         raise unsupported("A shift by what is computed, or by a number's width or more", "Multiply by a power of two.")
@@ -234,7 +234,7 @@ def _logarithm(node: Any, notes: Notes) -> Any:
     return call("log", node.this, node.expression) if whole(node.this) != 10 else call("log10", node.expression)
 
 
-def _paired(node: Any, notes: Notes) -> Any:
+def _pair(node: Any, notes: Notes) -> Any:
     """Trino computes these of whole numbers in single precision."""
     sides = {place: cast(node.args[place], "double") for place in ("this", "expression")}
     return node.__class__(**sides)
@@ -252,18 +252,18 @@ NUMBERS: dict[type[Any], Rewriter] = {
     exp.IntDiv: _whole_quotient,
     exp.Mod: _remainder,
     exp.Mul: _product,
-    exp.Avg: _averaged,
-    exp.Round: _rounded,
+    exp.Avg: _average,
+    exp.Round: _round,
     exp.Greatest: _extreme,
     exp.Least: _extreme,
-    exp.BitwiseLeftShift: _shifted,
-    exp.BitwiseRightShift: _shifted,
+    exp.BitwiseLeftShift: _shift,
+    exp.BitwiseRightShift: _shift,
     exp.Rand: _random,
     exp.Log: _logarithm,
     exp.HexString: _hex_number,
-    exp.Corr: _paired,
-    exp.CovarPop: _paired,
-    exp.CovarSamp: _paired,
-    exp.RegrSlope: _paired,
-    exp.RegrIntercept: _paired,
+    exp.Corr: _pair,
+    exp.CovarPop: _pair,
+    exp.CovarSamp: _pair,
+    exp.RegrSlope: _pair,
+    exp.RegrIntercept: _pair,
 }

@@ -19,21 +19,21 @@ _BACKSLASH = frozenset(
 def _like(node: Any, notes: Notes) -> Any:
     if isinstance(node.parent, exp.Escape):
         return node
-    return _matched(node, "\\" if notes.source in _BACKSLASH else "", notes)
+    return _match(node, "\\" if notes.source in _BACKSLASH else "", notes)
 
 
 def _escape(node: Any, notes: Notes) -> Any:
     if not is_text(node.expression) or len(node.expression.name) > 1:
         raise unsupported("This ESCAPE", "Write one character.")
-    return _matched(node.this, node.expression.name, notes)
+    return _match(node.this, node.expression.name, notes)
 
 
-def _matched(node: Any, escape: str, notes: Notes) -> Any:
+def _match(node: Any, escape: str, notes: Notes) -> Any:
     value, pattern = node.this, node.expression
     if isinstance(pattern, (exp.Any, exp.All)):
         raise unsupported("LIKE ANY", "Write several LIKEs with OR.")
     if is_text(pattern):
-        written, escape = _escaped(pattern.name, escape)
+        written, escape = _normalize(pattern.name, escape)
         pattern = text(written)
     if isinstance(node, exp.ILike) or notes.sqlite:
         if is_text(pattern) and not pattern.name.isascii():
@@ -45,7 +45,7 @@ def _matched(node: Any, escape: str, notes: Notes) -> Any:
     return exp.not_(exp.paren(matched)) if node.args.get("negate") else matched
 
 
-def _escaped(pattern: str, escape: str) -> tuple[str, str]:
+def _normalize(pattern: str, escape: str) -> tuple[str, str]:
     """A pattern whose escapes stand only where Trino takes one, and the character that escapes, if it does."""
     if not escape or escape not in pattern:
         return pattern, ""

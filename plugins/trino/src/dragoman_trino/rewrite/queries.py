@@ -38,13 +38,13 @@ def _select(node: Any, notes: Notes) -> Any:
         raise unsupported("An interval as a result", "Add it to a date or timestamp.")
     _group_by_place(node)
     if notes.sqlite:
-        _having_meant(node)
+        _resolve_having(node)
     _unqualify(node)
     _check_grouped(node)
-    return _exploded(node)
+    return _explode(node)
 
 
-def _exploded(node: Any) -> Any:
+def _explode(node: Any) -> Any:
     """`SELECT unnest(x)` alone is a query of a table."""
     makers = [column for column in node.expressions if _is_maker(column.unalias())]
     if not makers:
@@ -81,7 +81,7 @@ def _group_by_place(node: Any) -> None:
             key.replace(exp.Literal.number(place))
 
 
-def _having_meant(node: Any) -> None:
+def _resolve_having(node: Any) -> None:
     """HAVING may use the new name of an aggregate in SQLite."""
     having = node.args.get("having")
     named = {c.alias.lower(): c.this for c in node.expressions if c.args.get("alias") and _has_aggregate(c)}
@@ -120,13 +120,13 @@ def _check_grouped(node: Any) -> None:
     if parts:
         return
     keys = [*group.expressions] if group else []
-    grouped = {_plain_sql(_meant(key, node)) for key in keys}
+    grouped = {_plain_sql(_resolve_alias(key, node)) for key in keys}
     for column in node.expressions:
         if not _is_grouped(column.unalias(), grouped):
             raise unsupported("A column that is neither grouped nor aggregated", "Add it to GROUP BY, or use max().")
 
 
-def _meant(key: Any, select: Any) -> Any:
+def _resolve_alias(key: Any, select: Any) -> Any:
     place = whole(key)
     return select.expressions[place - 1].unalias() if place and place <= len(select.expressions) else key
 
@@ -168,7 +168,7 @@ def _join(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _limited(node: Any, notes: Notes) -> Any:
+def _limit(node: Any, notes: Notes) -> Any:
     count = node.expression
     if isinstance(count, exp.Var) and count.name.upper() == "ALL":
         return None
@@ -179,7 +179,7 @@ def _limited(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _fetched(node: Any, notes: Notes) -> Any:
+def _fetch(node: Any, notes: Notes) -> Any:
     options = node.args.get("limit_options")
     if options and options.args.get("percent"):
         raise unsupported("FETCH ... PERCENT", "Use a number of rows.")
@@ -225,7 +225,7 @@ def _series(node: Any) -> Any:
     raise unsupported("A series of what is computed", "Write its bounds as numbers, or as timestamps with an interval.")
 
 
-def _unnested(node: Any, notes: Notes) -> Any:
+def _unnest(node: Any, notes: Notes) -> Any:
     """`unnest(x) AS y` names table and column in Postgres."""
     alias = node.args.get("alias")
     if alias and not alias.args.get("columns") and not node.args.get("offset"):
@@ -233,7 +233,7 @@ def _unnested(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _valued(node: Any, notes: Notes) -> Any:
+def _name_values(node: Any, notes: Notes) -> Any:
     """The columns of VALUES are called column1, column2 and so on where nothing else is said."""
     alias, rows = node.args.get("alias"), node.expressions
     if not alias and isinstance(node.parent, (exp.From, exp.Join)):
@@ -245,7 +245,7 @@ def _valued(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _sampled(node: Any, notes: Notes) -> Any:
+def _sample(node: Any, notes: Notes) -> Any:
     method = node.args.get("method")
     if node.args.get("seed") or not method or method.name.upper() not in {"BERNOULLI", "SYSTEM"}:
         raise unsupported("TABLESAMPLE with a seed", "Use TABLESAMPLE BERNOULLI (percent).")
@@ -310,19 +310,19 @@ def _wide(column: Any) -> Any:
     return column
 
 
-def _framed(node: Any, notes: Notes) -> Any:
+def _frame(node: Any, notes: Notes) -> Any:
     if node.args.get("exclude"):
         raise unsupported("A window that excludes rows", "Compute it without the window.")
     return node
 
 
-def _windowed(node: Any, notes: Notes) -> Any:
+def _window(node: Any, notes: Notes) -> Any:
     if isinstance(node.this, exp.Filter):
         raise unsupported("FILTER over a window", "Use CASE WHEN inside the aggregate.")
     return node
 
 
-def _counted(node: Any, notes: Notes) -> Any:
+def _count(node: Any, notes: Notes) -> Any:
     counted = node.this
     if node.expressions or (isinstance(counted, exp.Distinct) and len(counted.expressions) > 1):
         raise unsupported("count() of several columns", "Count the rows of a SELECT DISTINCT instead.")
@@ -332,18 +332,18 @@ def _counted(node: Any, notes: Notes) -> Any:
 QUERIES: dict[type[Any], Rewriter] = {
     exp.Select: _select,
     exp.Join: _join,
-    exp.Limit: _limited,
-    exp.Offset: _limited,
-    exp.Fetch: _fetched,
+    exp.Limit: _limit,
+    exp.Offset: _limit,
+    exp.Fetch: _fetch,
     exp.Table: _table,
-    exp.Unnest: _unnested,
-    exp.Values: _valued,
-    exp.TableSample: _sampled,
+    exp.Unnest: _unnest,
+    exp.Values: _name_values,
+    exp.TableSample: _sample,
     exp.Column: _column,
     exp.Star: _star,
     exp.Identifier: _name,
     exp.With: _with,
-    exp.Window: _windowed,
-    exp.WindowSpec: _framed,
-    exp.Count: _counted,
+    exp.Window: _window,
+    exp.WindowSpec: _frame,
+    exp.Count: _count,
 }

@@ -42,11 +42,11 @@ def _moment(arguments: list[Any], kind: str) -> Any:
     clocked = kind != "date" or any(re.search("hour|minute|second", move) for move in moves)
     moment = cast(value, "timestamp(0)" if clocked else "date")
     for move in moves:
-        moment = _modified(moment, move, clocked)
+        moment = _modify(moment, move, clocked)
     return cast(moment, "date") if kind == "date" and clocked else moment
 
 
-def _modified(moment: Any, modifier: str, clocked: bool) -> Any:
+def _modify(moment: Any, modifier: str, clocked: bool) -> Any:
     if modifier in _STARTS:
         return call("date_trunc", _STARTS[modifier], moment)
     found = _MODIFIER.fullmatch(modifier)
@@ -63,27 +63,27 @@ def _modified(moment: Any, modifier: str, clocked: bool) -> Any:
     return call("date_add", "second", time, day) if clocked else day
 
 
-def _called(node: Any, notes: Notes) -> Any:
+def _call(node: Any, notes: Notes) -> Any:
     name, arguments = node.name.lower(), list(node.expressions)
     found = _FUNCTIONS.get(name)
     return found(arguments, notes) if found else named(node, notes)
 
 
 def _date(arguments: list[Any], notes: Notes) -> Any:
-    return _fixed("date", arguments) or _marked(_moment(arguments, "date"), "date")
+    return _fix("date", arguments) or _mark(_moment(arguments, "date"), "date")
 
 
 def _datetime(arguments: list[Any], notes: Notes) -> Any:
-    return _fixed("datetime", arguments) or _marked(_moment(arguments, "timestamp"), "timestamp")
+    return _fix("datetime", arguments) or _mark(_moment(arguments, "timestamp"), "timestamp")
 
 
-def _marked(node: Any, kind: str) -> Any:
+def _mark(node: Any, kind: str) -> Any:
     node = in_parens(node)
     node.meta["kind"] = kind
     return node
 
 
-def _fixed(name: str, arguments: list[Any]) -> Any:
+def _fix(name: str, arguments: list[Any]) -> Any:
     if not _is_fixed(arguments):
         return None
     value = _value(name, arguments)
@@ -146,7 +146,7 @@ def _date_of(node: Any, notes: Notes) -> Any:
     return _date([node.this] if node.this else [], notes)
 
 
-def _formatted(node: Any, notes: Notes) -> Any:
+def _format(node: Any, notes: Notes) -> Any:
     moment = node.this
     while isinstance(moment, (exp.TsOrDsToTimestamp, exp.TsOrDsToDate)):
         moment = moment.this
@@ -155,13 +155,13 @@ def _formatted(node: Any, notes: Notes) -> Any:
 
 def _now(node: Any, notes: Notes) -> Any:
     kind = "date" if isinstance(node, exp.CurrentDate) else "timestamp"
-    return _marked(_moment([], kind), kind)
+    return _mark(_moment([], kind), kind)
 
 
 SQLITE_DATES: dict[type[Any], Rewriter] = {
-    exp.Anonymous: _called,
+    exp.Anonymous: _call,
     exp.Date: _date_of,
-    exp.TimeToStr: _formatted,
+    exp.TimeToStr: _format,
     exp.CurrentDate: _now,
     exp.CurrentTimestamp: _now,
 }

@@ -85,7 +85,7 @@ def _position(node: Any, notes: Notes) -> Any:
     return node
 
 
-def _repeated(node: Any, notes: Notes) -> Any:
+def _repeat(node: Any, notes: Notes) -> Any:
     """Trino's repeat() makes an array: blanks are made and replaced instead, which keeps NULL and the empty text."""
     times = whole(node.args["times"])
     if times is None:
@@ -93,7 +93,7 @@ def _repeated(node: Any, notes: Notes) -> Any:
     return call("replace", call("rpad", "", max(times, 0), " "), " ", node.this)
 
 
-def _padded(node: Any, notes: Notes) -> Any:
+def _pad(node: Any, notes: Notes) -> Any:
     fill = node.args.get("fill_pattern")
     size = whole(node.expression)
     if size is None or size < 0 or (fill is not None and not (is_text(fill) and fill.name)):
@@ -110,7 +110,7 @@ def _part(node: Any, notes: Notes) -> Any:
     return call("coalesce", call("split_part", node.this, delimiter, index), missing)
 
 
-def _replaced(node: Any, notes: Notes) -> Any:
+def _replace(node: Any, notes: Notes) -> Any:
     """Trino puts the new text between all characters when the old one is empty."""
     old = node.expression
     node.set("replacement", node.args.get("replacement") or text(""))
@@ -120,7 +120,7 @@ def _replaced(node: Any, notes: Notes) -> Any:
     return exp.Case(ifs=[exp.If(this=empty, true=node.this.copy())], default=node)
 
 
-def _trimmed(node: Any, notes: Notes) -> Any:
+def _trim(node: Any, notes: Notes) -> Any:
     """Trino's trim() without characters takes tabs and newlines too."""
     characters = node.expression or text(" ")
     if not is_text(characters):
@@ -131,7 +131,7 @@ def _trimmed(node: Any, notes: Notes) -> Any:
     return call(name, node.this, characters)
 
 
-def _joined(node: Any, notes: Notes) -> Any:
+def _join(node: Any, notes: Notes) -> Any:
     """`||` joins texts only; a number beside it is cast where it is known to be one."""
     sides = [node.this, node.expression]
     if any(isinstance(side, exp.Array) for side in sides):
@@ -150,7 +150,7 @@ def _as_text(node: Any) -> Any:
 
 def _concat(node: Any, notes: Notes) -> Any:
     """concat() passes over NULL, or is NULL with it, as the source has it; what is no text is cast."""
-    parts = [part if is_textual(part) else _spelled(part, notes) for part in node.expressions]
+    parts = [part if is_textual(part) else _spell(part, notes) for part in node.expressions]
     if node.args.get("coalesce"):
         parts = [part if is_text(part) else call("coalesce", part, "") for part in parts]
     return call("concat", *parts) if len(parts) > 1 else parts[0]
@@ -158,10 +158,10 @@ def _concat(node: Any, notes: Notes) -> Any:
 
 def _concat_ws(node: Any, notes: Notes) -> Any:
     separator, *parts = node.expressions
-    return call("concat_ws", separator, *(part if is_textual(part) else _spelled(part, notes) for part in parts))
+    return call("concat_ws", separator, *(part if is_textual(part) else _spell(part, notes) for part in parts))
 
 
-def _spelled(node: Any, notes: Notes) -> Any:
+def _spell(node: Any, notes: Notes) -> Any:
     if kind_of_number(node) not in {"", "whole"}:
         raise unsupported("A number with decimals as text", "Round it to a text in the database's own SQL.")
     if not kind_of_number(node) and not isinstance(node, exp.Null):
@@ -169,7 +169,7 @@ def _spelled(node: Any, notes: Notes) -> Any:
     return cast(node, "varchar")
 
 
-def _cased(node: Any, notes: Notes) -> Any:
+def _change_case(node: Any, notes: Notes) -> Any:
     if is_text(node.this):
         if not node.this.name.isascii():
             raise unsupported("Changing the case of letters beyond ASCII", "Write the text as it should be.")
@@ -191,7 +191,7 @@ def _initials(node: Any, notes: Notes) -> Any:
     return call("regexp_replace", node.this, r"([\p{L}\p{N}])([\p{L}\p{N}]*)", turned)
 
 
-def _hashed(node: Any, notes: Notes) -> Any:
+def _hash(node: Any, notes: Notes) -> Any:
     return call("lower", call("to_hex", call("md5", call("to_utf8", node.this))))
 
 
@@ -235,7 +235,7 @@ def _overlaid(node: Any, notes: Notes) -> Any:
     return exp.paren(exp.DPipe(this=exp.DPipe(this=before, expression=node.expression), expression=after))
 
 
-def _gathered(node: Any, notes: Notes) -> Any:
+def _gather(node: Any, notes: Notes) -> Any:
     """listagg() wants an order: the values' own where the source leaves it open."""
     inner = node.this
     separator = node.args.get("separator") or text(",")
@@ -290,25 +290,25 @@ TEXTS: dict[type[Any], Rewriter] = {
     exp.Left: _end,
     exp.Right: _end,
     exp.StrPosition: _position,
-    exp.Repeat: _repeated,
-    exp.Pad: _padded,
+    exp.Repeat: _repeat,
+    exp.Pad: _pad,
     exp.SplitPart: _part,
-    exp.Replace: _replaced,
-    exp.Trim: _trimmed,
-    exp.DPipe: _joined,
+    exp.Replace: _replace,
+    exp.Trim: _trim,
+    exp.DPipe: _join,
     exp.Concat: _concat,
     exp.ConcatWs: _concat_ws,
-    exp.Lower: _cased,
-    exp.Upper: _cased,
+    exp.Lower: _change_case,
+    exp.Upper: _change_case,
     exp.Initcap: _initials,
-    exp.MD5: _hashed,
+    exp.MD5: _hash,
     exp.Ascii: _code,
     exp.Unicode: _code,
     exp.Chr: _character,
     exp.BitLength: _bits,
     exp.Hex: _hex,
     exp.Overlay: _overlaid,
-    exp.GroupConcat: _gathered,
+    exp.GroupConcat: _gather,
     exp.ByteString: _plain,
     exp.RawString: _plain,
     exp.Length: _length,

@@ -23,9 +23,9 @@ def make_boolean(tree: Any) -> None:
             continue
         predicate, wanted = isinstance(node, _PREDICATES), _is_condition(node)
         if wanted and not predicate:
-            _put(node, _tested)
+            _put(node, _test)
         elif predicate and not wanted and node is not tree:
-            _put(node, _numbered)
+            _put(node, _number)
 
 
 def _is_condition(node: Any) -> bool:
@@ -46,11 +46,11 @@ def _put(node: Any, build: Any) -> None:
     parent.set(place, build(node), index)
 
 
-def _tested(node: Any) -> Any:
+def _test(node: Any) -> Any:
     return exp.NEQ(this=in_parens(node), expression=number(0))
 
 
-def _numbered(node: Any) -> Any:
+def _number(node: Any) -> Any:
     if isinstance(node, exp.Boolean):
         return number(int(node.this))
     yes = exp.If(this=node, true=number(1))

@@ -32,12 +32,12 @@ def installed(part: str) -> Path:
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder.parent) as temporary:
-            unpacked = _unpacked(_fetched(part, Path(temporary) / "maven"), Path(temporary) / "unpacked")
+            unpacked = _unpack(_fetch(part, Path(temporary) / "maven"), Path(temporary) / "unpacked")
             _publish(unpacked, folder)
     return folder
 
 
-def _fetched(part: str, repository: Path) -> Path:
+def _fetch(part: str, repository: Path) -> Path:
     """Fetch an archive in a process of its own: a socket that it leaves open is noticed in nobody's test."""
     command = [sys.executable, "-m", "dragoman_trino.testing.fetching", part, str(repository)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -49,7 +49,7 @@ def _fetched(part: str, repository: Path) -> Path:
     return Path(done.stdout.splitlines()[-1])
 
 
-def _unpacked(archive: Path, folder: Path) -> Path:
+def _unpack(archive: Path, folder: Path) -> Path:
     """Unpack an archive whose one entry is a folder, and return that."""
     if archive.suffix == ".zip":
         with zipfile.ZipFile(archive) as package:
