@@ -95,6 +95,18 @@ class Principal:
     scopes: frozenset[str] = frozenset()
     claims: Claims = NO_CLAIMS
 
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What tells callers apart, whatever else changes from token to token: issuer, subject, static token.
+
+        Where no issuer vouches, the name stands for the subject.
+        """
+        return self.issuer, self.subject or self.name, self.token
+
+
+LOCAL = Principal()
+"""Who calls where nobody signs in: over stdio, on the command line, in a program."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

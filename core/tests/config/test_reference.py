@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 from dragoman.config import Server, load
-from dragoman.config.keys import DATABASE, DECLARED_KEY, SERVER
+from dragoman.config.keys import DATABASE, DECLARED_KEY, SERVER, STATIC_TOKEN
 from dragoman.model import Database
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
-SECTIONS = {"[server]": SERVER, "[databases.NAME]": DATABASE, "[[databases.NAME.keys]]": DECLARED_KEY}
+SECTIONS = {
+    "[server]": SERVER,
+    "[[server.tokens]]": STATIC_TOKEN,
+    "[databases.NAME]": DATABASE,
+    "[[databases.NAME.keys]]": DECLARED_KEY,
+}
 
 
 def rows(section: str) -> Iterator[list[str]]:

@@ -25,6 +25,7 @@ COMMANDS = {
     "dialects": "list the installed dialects",
     "doctor": "prove what the databases' roles could do if every guard failed",
     "config": "show or check the configuration, or write a starter file",
+    "token": "make a token for a program that calls over HTTP",
     "client-config": "print what to paste into an MCP client",
     "new-dialect": "write a third-party dialect plugin to begin with",
     "completion": "print the tab completion of a shell",

@@ -87,7 +87,8 @@ def address(configuration: Configuration) -> str:
 
 
 def _header(configuration: Configuration) -> dict[str, str]:
-    return {"Authorization": "Bearer <token>"} if configuration.server.token else {}
+    server = configuration.server
+    return {"Authorization": "Bearer <token>"} if server.token or server.tokens else {}
 
 
 def _entry(configuration: Configuration, urls: Sequence[str], **kind: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dragoman.cli.output import put
 from dragoman.config import Configuration, is_path, load, parse_named, split_name
 from dragoman.errors import ConfigurationError, DragomanError
+from dragoman.model import Principal
 from dragoman.words import nearest
 
 if TYPE_CHECKING:
@@ -32,6 +33,27 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
         dest="urls",
         help="a database beside the configured ones; may be repeated",
     )
+
+
+def add_caller_argument(parser: argparse.ArgumentParser) -> None:
+    """Add `--as`, which says who calls; `arguments.principal` is that, or the local one."""
+    parser.add_argument(
+        "--as",
+        metavar="USER[:GROUP,...]",
+        type=principal,
+        default=Principal(),
+        dest="principal",
+        help="call as this user, a member of these groups",
+    )
+
+
+def principal(text: str) -> Principal:
+    """Return the principal that `USER[:GROUP,...]` names."""
+    user, _, groups = (part.strip() for part in text.partition(":"))
+    if not user:
+        raise argparse.ArgumentTypeError("name a user: USER or USER:GROUP,...")
+    named = frozenset(filter(None, (group.strip() for group in groups.split(","))))
+    return Principal(user, subject=user, groups=named)
 
 
 def add_database_argument(parser: argparse.ArgumentParser, **options: Any) -> None:

@@ -5,8 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 
-from dragoman.cli.common import add_json_argument, add_source_arguments, answered, configured, log_if_asked, run_async
+from dragoman.cli.common import (
+    add_caller_argument,
+    add_json_argument,
+    add_source_arguments,
+    answered,
+    configured,
+    log_if_asked,
+    run_async,
+)
 from dragoman.config import Configuration
+from dragoman.model import Principal
 
 EXAMPLES = """\
 examples:
@@ -21,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     add_json_argument(parser)
     add_source_arguments(parser)
+    add_caller_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -29,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     configuration = configured(arguments)
     log_if_asked(configuration)
-    text = run_async(_ask(configuration))
+    text = run_async(_ask(configuration, arguments.principal))
     if arguments.json:
         put(text)
         return 0
@@ -42,9 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _ask(configuration: Configuration) -> str:
+async def _ask(configuration: Configuration, principal: Principal) -> str:
     from dragoman.gateway import Gateway
     from dragoman.tools import Toolbox
 
     async with Gateway.open(configuration) as gateway:
-        return answered(await Toolbox(gateway).call("list_databases", {}))
+        return answered(await Toolbox(gateway).call("list_databases", {}, principal=principal))

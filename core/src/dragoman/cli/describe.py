@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from dragoman.cli.common import (
+    add_caller_argument,
     add_database_argument,
     add_json_argument,
     add_source_arguments,
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="every fact, as objects (JSON)")
     add_json_argument(parser)
     add_source_arguments(parser)
+    add_caller_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -67,7 +69,7 @@ async def _ask(configuration: Configuration, database: str, arguments: argparse.
         asked |= {"table_name": arguments.table, "include_indexes": True, "include_constraints": True}
     async with Gateway.open(configuration) as gateway:
         tool = "describe_table" if arguments.table else "list_tables"
-        return answered(await Toolbox(gateway).call(tool, asked))
+        return answered(await Toolbox(gateway).call(tool, asked, principal=arguments.principal))
 
 
 def _show(answer: dict[str, Any], *, listing: bool) -> None:

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.common import (
+    add_caller_argument,
     add_database_argument,
     add_source_arguments,
     configured,
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_database_argument(parser)
     parser.add_argument("sql", metavar="SQL", help="the query; - reads it from stdin")
     add_source_arguments(parser)
+    add_caller_argument(parser)
     parser.add_argument("--param", metavar="V", action="append", default=[], help="a bound value: JSON, else text")
     parser.add_argument("--limit", metavar="N", type=int, help="at most this many rows")
     parser.add_argument("--timeout", metavar="S", type=float, help="seconds until the query is ended")
@@ -68,6 +70,7 @@ async def _query(configuration: Configuration, database: str, arguments: argpars
             timeout=arguments.timeout,
             max_bytes=MAX_BYTES,
             from_dialect=arguments.from_dialect,
+            principal=arguments.principal,
         )
 
 

@@ -6,9 +6,10 @@ import argparse
 import sys
 
 from dragoman.cli.client_config import address
-from dragoman.cli.common import LOGGER, add_source_arguments, configured
+from dragoman.cli.common import LOGGER, add_caller_argument, add_source_arguments, configured
 from dragoman.config import Configuration
 from dragoman.errors import ConfigurationError
+from dragoman.model import Principal
 
 EXAMPLES = """\
 examples:
@@ -23,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("positional", metavar="[NAME=]URL", nargs="*", help="databases beside the configured ones")
     add_source_arguments(parser)
+    add_caller_argument(parser)
     parser.add_argument("--transport", choices=["stdio", "http"])
     parser.add_argument("--host", help="where HTTP listens (127.0.0.1)")
     parser.add_argument("--port", help="where HTTP listens (8080)")
@@ -42,13 +44,15 @@ def run(arguments: argparse.Namespace) -> int:
     server = configuration.server
     if server.transport == "stdio" and given.keys() & {"host", "port"}:
         raise ConfigurationError("--host and --port need HTTP.", suggestion="Add --transport http.")
+    if server.transport == "http" and arguments.principal != Principal():
+        raise ConfigurationError("--as is for stdio.", suggestion="Over HTTP callers sign in: see docs/sign-in.md.")
     server.check_exposure(allow_unauthenticated=arguments.allow_unauthenticated)
     log_to_stderr(_log_format(configuration), server.log_level)
     for warning in configuration.warnings:
         LOGGER.warning(warning)
     if sys.stderr.isatty():
         print(_banner(configuration), file=sys.stderr)
-    mcp.run(configuration)
+    mcp.run(configuration, arguments.principal)
     return 0
 
 

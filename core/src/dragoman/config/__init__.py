@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config.loading import load
-from dragoman.config.settings import Configuration, Server
+from dragoman.config.settings import Configuration, Server, StaticToken
 from dragoman.config.urls import is_path, parse_named, parse_url, split_name
 from dragoman.config.variables import hot_path_wanted
 
@@ -17,6 +17,7 @@ __all__ = [
     "STARTER",
     "Configuration",
     "Server",
+    "StaticToken",
     "hot_path_wanted",
     "is_path",
     "load",

@@ -14,9 +14,18 @@ SERVER: dict[str, Reader] = {
     "log_level": readers.choice("debug", "info", "warning", "error"),
     "log_format": readers.choice("json", "text"),
     "token": readers.secret,
+    "tokens": readers.tables,
+    "trusted_proxies": readers.networks,
     "allowed_hosts": readers.texts,
     "allowed_origins": readers.texts,
     "max_concurrent": readers.whole(1),
+}
+
+STATIC_TOKEN: dict[str, Reader] = {
+    "name": readers.text,
+    "hash": readers.token_hash,
+    "expires": readers.moment,
+    "groups": readers.text_set,
 }
 
 # Where a database is. A URL from a stronger source replaces them all.

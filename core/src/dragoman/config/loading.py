@@ -11,9 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dragoman.config.keys import CONNECTION, DATABASE, DECLARED_KEY, DEFAULTS, SERVER, TOP
+from dragoman.config.keys import CONNECTION, DATABASE, DECLARED_KEY, DEFAULTS, SERVER, STATIC_TOKEN, TOP
 from dragoman.config.readers import Reader, Wrong, is_mapping, suggest, table, text
-from dragoman.config.settings import Configuration, Server
+from dragoman.config.settings import Configuration, Server, StaticToken
 from dragoman.config.sources import (
     URL_VARIABLE,
     KeyPath,
@@ -173,7 +173,21 @@ class _Reading:
 
     def _server(self) -> Server:
         read = self._table(self._mapping(self.values.get("server", {}), ("server",)), SERVER, ("server",))
+        read["tokens"] = self._tokens(read.pop("tokens", []), ("server", "tokens"))
         return Server(**read)
+
+    def _tokens(self, given: Sequence[Mapping[str, Any]], path: KeyPath) -> tuple[StaticToken, ...]:
+        found: dict[str, StaticToken] = {}
+        for place, each in enumerate(given):
+            here = (*path, str(place))
+            read = self._table(each, STATIC_TOKEN, here)
+            if missing := [name for name in ("name", "hash") if not each.get(name)]:
+                self._problem(here, f"{' and '.join(missing)} missing", "`dragoman token create NAME` prints an entry.")
+            elif read.get("name") in found:
+                self._problem((*here, "name"), "a second token of that name", "Give each token a name of its own.")
+            elif read.keys() >= {"name", "hash"}:
+                found[read["name"]] = StaticToken(**read)
+        return tuple(found.values())
 
     def _policies(self) -> dict[str, Mapping[str, Any]]:
         given = self._mapping(self.values.get("policies", {}), ("policies",))

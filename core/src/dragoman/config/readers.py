@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, date, datetime, time
 from typing import Any, TypeGuard
 
 from dragoman.model import Secret
@@ -121,6 +123,40 @@ def tools(value: Any) -> str | tuple[str, ...]:
     if isinstance(value, str) and "," not in value and not value.lstrip().startswith("["):
         return value.strip()
     return texts(value)
+
+
+_HASH = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+def token_hash(value: Any) -> str:
+    """What is kept of a token."""
+    if not isinstance(value, str) or not _HASH.fullmatch(value):
+        raise Wrong("expected sha256: and 64 hexadecimal digits", "Make one with `dragoman token create NAME`.")
+    return value
+
+
+def moment(value: Any) -> datetime:
+    """A point in time: a date means its first moment, and without a zone it is in UTC."""
+    try:
+        read = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        read = None
+    if isinstance(read, date) and not isinstance(read, datetime):
+        read = datetime.combine(read, time())
+    if not isinstance(read, datetime):
+        raise Wrong("expected a date or a time such as 2027-01-31T12:00:00Z")
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+def networks(value: Any) -> tuple[str, ...]:
+    """A list of IP addresses and networks."""
+    import ipaddress
+
+    given = texts(value)
+    try:
+        return tuple(str(ipaddress.ip_network(each.strip())) for each in given)
+    except ValueError:
+        raise Wrong("expected IP addresses or networks such as 10.0.0.0/8") from None
 
 
 def table(value: Any) -> dict[str, Any]:

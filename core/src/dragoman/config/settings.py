@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -35,8 +36,22 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StaticToken:
+    """A token that `dragoman token create` made. `hash` is `sha256:` and 64 hexadecimal digits."""
+
+    name: str
+    hash: str
+    expires: datetime | None = None
+    groups: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """How the MCP server is reached. `tools`: a profile's name, or the names of the tools themselves."""
+    """How the MCP server is reached, and who may call it.
+
+    `tools`: a profile's name, or the names of the tools themselves. `trusted_proxies`: addresses and networks whose
+    `X-Forwarded-User` is believed.
+    """
 
     transport: Literal["stdio", "http"] = "stdio"
     host: str = "127.0.0.1"
@@ -46,17 +61,24 @@ class Server:
     log_level: LogLevel = "info"
     log_format: Literal["json", "text"] = "json"
     token: Secret | None = None
+    tokens: tuple[StaticToken, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     max_concurrent: int = 64
 
+    @property
+    def has_sign_in(self) -> bool:
+        """Whether callers over HTTP have to say who they are."""
+        return bool(self.token or self.tokens or self.trusted_proxies)
+
     def check_exposure(self, *, allow_unauthenticated: bool = False) -> None:
         """Raise `ConfigurationError` when other machines could query the databases without a token."""
-        if self.transport == "stdio" or self.token or allow_unauthenticated or is_loopback(self.host):
+        if self.transport == "stdio" or self.has_sign_in or allow_unauthenticated or is_loopback(self.host):
             return
         raise ConfigurationError(
             f"The server would listen on {self.host} for anyone: server.token is not set.",
-            suggestion="Set server.token (or DRAGOMAN_SERVER__TOKEN), listen on 127.0.0.1,"
+            suggestion="Set server.token (or DRAGOMAN_SERVER__TOKEN), add [[server.tokens]], listen on 127.0.0.1,"
             " or pass --allow-unauthenticated when something in front of it asks who calls.",
         )
 

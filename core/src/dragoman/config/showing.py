@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,8 @@ def _database(database: Database) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Secret):
         return MASK
+    if isinstance(value, datetime):
+        return value.isoformat()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if is_mapping(value):

@@ -18,10 +18,10 @@ from dragoman.errors import ConfigurationError, DialectError, ParameterError, Un
 from dragoman.gateway.calls import CallRecord, Calls
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.opened import OpenDatabase
-from dragoman.gateway.queries import LOCAL, Ask, Query
+from dragoman.gateway.queries import Ask, Query
 from dragoman.gateway.sampling import sample_sql
 from dragoman.gateway.watchdog import Watchdog
-from dragoman.model import Database, ExplainOptions, Plan, Principal, Result, RowStream
+from dragoman.model import LOCAL, Database, ExplainOptions, Plan, Principal, Result, RowStream
 from dragoman.plugins import Plugins
 from dragoman.words import nearest
 

@@ -14,12 +14,11 @@ from dragoman.errors import DragomanError, InvalidSql, Unsupported
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.failures import explained
 from dragoman.gateway.opened import OpenDatabase
-from dragoman.model import Encoded, ExplainOptions, Plan, Principal, Request, RowStream
+from dragoman.model import LOCAL, Encoded, ExplainOptions, Plan, Principal, Request, RowStream
 from dragoman.results import Bounded, Collected, check_columns, collect
 from dragoman.sql import Statement
 
 T = TypeVar("T")
-LOCAL = Principal()
 Put = Callable[[Encoded], Awaitable[None]]
 
 

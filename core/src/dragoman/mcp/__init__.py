@@ -12,6 +12,8 @@ import importlib
 import logging
 from typing import TYPE_CHECKING, Any
 
+from dragoman.model import LOCAL, Principal
+
 if TYPE_CHECKING:
     from dragoman.config import Configuration
     from dragoman.mcp.early import Early
@@ -24,13 +26,13 @@ _LOADED_BEHIND = (
 )
 
 
-def run(configuration: Configuration) -> None:
+def run(configuration: Configuration, principal: Principal = LOCAL) -> None:
     """Serve as `serve` does, in an event loop of its own; over stdio the handshake is answered before that begins."""
     from dragoman.mcp.switch import hot_path
 
     hot = hot_path()
     if configuration.server.transport != "stdio" or not hot:
-        _run_in_loop(configuration, None, hot)
+        _run_in_loop(configuration, None, hot, principal)
         return
     from dragoman.mcp.descriptors import standard_streams
     from dragoman.mcp.early import Early, answer_early
@@ -39,7 +41,7 @@ def run(configuration: Configuration) -> None:
         early = Early(source, sink)
         answer_early(early, _handshake(configuration), _load)
         if not early.stopped:
-            _run_in_loop(configuration, early, hot)
+            _run_in_loop(configuration, early, hot, principal)
 
 
 def _handshake(configuration: Configuration) -> Any:
@@ -64,18 +66,20 @@ def _load() -> None:
         gc.freeze()
 
 
-def _run_in_loop(configuration: Configuration, early: Early | None, hot: bool) -> None:
+def _run_in_loop(configuration: Configuration, early: Early | None, hot: bool, principal: Principal) -> None:
     import asyncio
 
-    asyncio.run(serve(configuration, early, hot=hot))
+    asyncio.run(serve(configuration, early, hot=hot, principal=principal))
 
 
-async def serve(configuration: Configuration, early: Early | None = None, *, hot: bool | None = None) -> None:
+async def serve(
+    configuration: Configuration, early: Early | None = None, *, hot: bool | None = None, principal: Principal = LOCAL
+) -> None:
     """Serve the configured databases until the client leaves (stdio) or the process is told to stop.
 
     `early`: how far the handshake has come. `hot`: whether calls may pass by the SDK; None: as `hot_path` says.
-    Returns after the databases were closed and every worker process is gone. Raises `ConfigurationError` when the
-    HTTP address cannot be bound.
+    `principal`: who calls over stdio. Returns after the databases were closed and every worker process is gone. Raises
+    `ConfigurationError` when the HTTP address cannot be bound.
     """
     from dragoman.gateway import Gateway
     from dragoman.tools.toolbox import Toolbox
@@ -95,4 +99,4 @@ async def serve(configuration: Configuration, early: Early | None = None, *, hot
         else:
             from dragoman.mcp.stdio import serve_stdio
 
-            await serve_stdio(toolbox, early, hot=hot)
+            await serve_stdio(toolbox, early, hot=hot, principal=principal)

@@ -21,7 +21,7 @@ from dragoman.mcp.calls import Calls
 from dragoman.mcp.connections import Connections, Limits
 from dragoman.mcp.gate import Gate
 from dragoman.mcp.http_gate import HttpGate
-from dragoman.mcp.identity import PRINCIPAL, by_token
+from dragoman.mcp.identity import PRINCIPAL, sign_in
 from dragoman.mcp.middleware import MAX_BODY, AccessMiddleware
 from dragoman.mcp.origins import Origins, in_url
 from dragoman.mcp.refusals import RefusalLog
@@ -147,7 +147,7 @@ def http_app(
         closed={PATH: ("POST", "DELETE")},
         open={"/": _READ, "/health": _READ, "/ready": _READ},
         origins=Origins(settings.host, settings.allowed_hosts, settings.allowed_origins),
-        authenticate=by_token(settings.token),
+        authenticate=sign_in(settings),
         limits=limits,
         log=log or RefusalLog(),
     )

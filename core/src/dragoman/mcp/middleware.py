@@ -30,7 +30,7 @@ MAX_BODIES = 64 * MAX_BODY
 # Sent twice they would mean one thing here and another to a proxy in front.
 _ONCE = frozenset(
     b"host origin authorization content-length transfer-encoding content-type "
-    b"mcp-session-id mcp-protocol-version mcp-method mcp-name".split()
+    b"mcp-session-id mcp-protocol-version mcp-method mcp-name x-forwarded-user x-forwarded-groups".split()
 )
 _LAST: Mapping[str, str] = {"Connection": "close"}
 

@@ -16,7 +16,7 @@ from dragoman._version import VERSION
 from dragoman.mcp.calls import Calls
 from dragoman.mcp.handshake import CACHE_MS, CACHE_SCOPE, NAME, Handshake
 from dragoman.mcp.identity import PRINCIPAL
-from dragoman.model import Principal
+from dragoman.model import LOCAL, Principal
 
 if TYPE_CHECKING:
     from dragoman.tools import Answer, Toolbox
@@ -26,8 +26,11 @@ _CACHE = CacheHint(ttl_ms=CACHE_MS, scope=CACHE_SCOPE)
 Context = ServerRequestContext[Any, Any]
 
 
-def build(toolbox: Toolbox, calls: Calls | None = None) -> Server[Any]:
-    """Return the MCP server of a toolbox, for both protocol eras; the transports run it."""
+def build(toolbox: Toolbox, calls: Calls | None = None, local: Principal = LOCAL) -> Server[Any]:
+    """Return the MCP server of a toolbox, for both protocol eras; the transports run it.
+
+    `local`: who calls where there is no HTTP request that says it.
+    """
     running = calls or Calls(toolbox)
     tools = {tool.name: tool for tool in toolbox.tools}
     said = handshake(toolbox)
@@ -39,7 +42,7 @@ def build(toolbox: Toolbox, calls: Calls | None = None) -> Server[Any]:
     async def call_tool(context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
         if call.name not in tools:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {call.name[:100]}")
-        progress, principal = context.session.report_progress, _principal(context)
+        progress, principal = context.session.report_progress, _principal(context, local)
         return _result(await running.call(call.name, call.arguments or {}, progress=progress, principal=principal))
 
     server: Server[Any] = Server(
@@ -82,8 +85,8 @@ def _result(answer: Answer) -> types.CallToolResult:
     )
 
 
-def _principal(context: Context) -> Principal:
+def _principal(context: Context, local: Principal) -> Principal:
     if context.request is None:
-        return Principal()
+        return local
     principal: Principal = context.request.scope[PRINCIPAL]
     return principal

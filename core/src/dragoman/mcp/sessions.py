@@ -31,6 +31,7 @@ MAX_NAME = 128
 """Characters of a session's name; a longer one is none."""
 
 REQUEST_CANCELLED = -32800
+_Identity = tuple[str, str, str]
 _EARLY = 256
 _EARLY_SECONDS = 10.0
 
@@ -55,7 +56,7 @@ _NO_MESSAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 class _Key:
     """What a call is known by. `"7"` and `7` are one id, as everywhere in the SDK."""
 
-    principal: str
+    principal: _Identity
     session: str
     request: str
 
@@ -87,7 +88,7 @@ class _Running:
         for scope in self.scopes.get(key, ()):
             scope.cancel()
 
-    def end(self, principal: str, session: str) -> None:
+    def end(self, principal: _Identity, session: str) -> None:
         for key, scopes in self.scopes.items():
             if (key.principal, key.session) == (principal, session):
                 for scope in scopes:
@@ -204,9 +205,9 @@ def _session(scope: Scope) -> str | None:
     return name if 0 < len(name) <= MAX_NAME else None
 
 
-def _principal(scope: Scope) -> str:
+def _principal(scope: Scope) -> _Identity:
     principal: Principal = scope[PRINCIPAL]
-    return principal.name
+    return principal.identity
 
 
 def _peek(body: bytes) -> _Peek:

@@ -26,10 +26,11 @@ from dragoman.mcp.sdk import load
 from dragoman.mcp.signals import stopping
 from dragoman.mcp.switch import hot_path
 from dragoman.mcp.wire import Wire, same_id
-from dragoman.model import Principal
+from dragoman.model import LOCAL
 
 if TYPE_CHECKING:
     from dragoman.mcp.answers import RequestId
+    from dragoman.model import Principal
     from dragoman.tools import Toolbox
     from dragoman.tools.context import Progress
 
@@ -45,29 +46,31 @@ _WAITING = 256
 
 _CLOSED = -32000
 _INTERNAL = -32603
-_PRINCIPAL = Principal()
 
 
-async def serve_stdio(toolbox: Toolbox, early: Early | None = None, *, hot: bool | None = None) -> None:
+async def serve_stdio(
+    toolbox: Toolbox, early: Early | None = None, *, hot: bool | None = None, principal: Principal = LOCAL
+) -> None:
     """Serve on this process's stdin and stdout until stdin ends, the client is gone, or SIGTERM or SIGINT arrives.
 
     Meanwhile descriptor 0 is the null device and 1 is stderr, so that neither a stray print nor a child process
     reaches the client. `early`: the handshake has begun on these descriptors, which are taken already. `hot`: whether
-    calls may pass by the SDK; None: as `hot_path` says.
+    calls may pass by the SDK; None: as `hot_path` says. `principal`: who calls.
     """
     with ExitStack() as stack:
         if early is None:
             early = Early(*stack.enter_context(standard_streams()))
         with anyio.CancelScope() as serving, stopping(serving.cancel):
             if not early.stopped:
-                await _Connection(toolbox, early, hot_path() if hot is None else hot).serve()
+                await _Connection(toolbox, early, hot_path() if hot is None else hot, principal).serve()
 
 
 class _Connection:
     """One client over stdio."""
 
-    def __init__(self, toolbox: Toolbox, early: Early, hot: bool) -> None:
+    def __init__(self, toolbox: Toolbox, early: Early, hot: bool, principal: Principal) -> None:
         self._toolbox = toolbox
+        self._principal = principal
         self._early = early
         self._calls = Calls(toolbox)
         self._wire = Wire(early.source, early.sink, early.rest, ended=early.ended)
@@ -167,7 +170,9 @@ class _Connection:
             self._wire.answered(call.request)
 
     async def _made(self, call: Call) -> bytes:
-        answer = await self._calls.call(call.name, call.arguments, progress=self._progress(call), principal=_PRINCIPAL)
+        answer = await self._calls.call(
+            call.name, call.arguments, progress=self._progress(call), principal=self._principal
+        )
         line = answers.message(call.request, answer, self._stamp if self._version == MODERN_VERSION else None)
         if self._owed(call):  # from here on it cannot be cancelled any more
             del self._running[same_id(call.request)]
@@ -200,7 +205,7 @@ class _Connection:
         from dragoman.mcp.server import accepts, build
         from dragoman.mcp.streams import Incoming, Outgoing, Replay
 
-        server = build(self._toolbox, self._calls)
+        server = build(self._toolbox, self._calls, self._principal)
         if self._gate is not None:
             self._gate.judge = accepts
         replay = Replay(self._early.exchanges)

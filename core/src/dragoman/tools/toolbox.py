@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway import Gateway
-from dragoman.model import Principal
+from dragoman.model import LOCAL, Principal
 from dragoman.tools import describing, finding, querying
 from dragoman.tools.answer import Answer, Body, answer, failure
 from dragoman.tools.arguments import check
@@ -18,7 +18,6 @@ from dragoman.tools.registry import shown
 from dragoman.tools.spec import Spec, Tool
 
 _log = logging.getLogger(__name__)
-LOCAL = Principal()
 ResultFormat = Literal["both", "structured", "text"]
 
 HANDLERS: dict[str, Handler] = {

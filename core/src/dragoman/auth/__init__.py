@@ -1,0 +1,7 @@
+"""Who calls: what a bearer token is worth. Knows nothing of HTTP servers; imports what it needs when it is needed."""
+
+from __future__ import annotations
+
+from dragoman.auth.refusals import InvalidToken
+
+__all__ = ["InvalidToken"]
