@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from dragoman.errors import Unsupported
 from dragoman.model import (
     Column,
+    ColumnProfile,
     Database,
     ExplainOptions,
     Finding,
     Inspection,
     Plan,
     Principal,
+    ProfileBudget,
     Relation,
     Schema,
     Scope,
@@ -58,6 +60,7 @@ class Capability(enum.Enum):
     CATALOGS = "There is a level above schemas."
     ARRAYS = "Values may be arrays."
     NESTED = "Values may be rows or maps."
+    STATISTICS = "The inspector tells what the engine knows of the values of columns (`Inspector.profiles`)."
     GRAMMAR = "The dialect's own grammar reads statements (`Dialect.read`)."
 
 
@@ -268,6 +271,16 @@ class Inspector(abc.ABC):
         """
         return tables
 
+    async def profiles(
+        self, tables: Sequence[Table], budget: ProfileBudget
+    ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
+        """Return what is known of the values of these relations' columns, in bulk, as the role may read them.
+
+        Nothing unless overridden (`Capability.STATISTICS`). What cannot be told within the budget is left out. Whether
+        a value may be shown is not asked here: the core decides that for every dialect.
+        """
+        return {}
+
     async def aclose(self) -> None:
         """Release what the inspector holds of its own. Called once, before the executor's."""
         return
@@ -325,6 +338,12 @@ class WrappedInspector(Inspector):
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """As `Inspector.details`."""
         return await self.inner.details(tables)
+
+    async def profiles(
+        self, tables: Sequence[Table], budget: ProfileBudget
+    ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
+        """As `Inspector.profiles`. A policy that changes values on their way out leaves out those columns here."""
+        return await self.inner.profiles(tables, budget)
 
     async def aclose(self) -> None:
         """As `Inspector.aclose`."""

@@ -131,6 +131,23 @@ class DeclaredKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeSettings:
+    """What may be told of a database beside its structure.
+
+    `values`: from the statistics that the engine keeps, also by reading a sample, or not at all. `show_values` and
+    `hide_values`: patterns of columns (`status`, `orders.st*`, `sales.orders.status`) whose values are told, or not,
+    whatever the core thinks of them; hiding wins. `infer_joins`: whether joins that nobody declared are looked for.
+    `refresh_interval`: seconds.
+    """
+
+    values: Literal["statistics", "sample", "off"] = "statistics"
+    show_values: tuple[str, ...] = ()
+    hide_values: tuple[str, ...] = ()
+    infer_joins: bool = True
+    refresh_interval: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
     """A configured, named place an agent can query. Grows by defaulted fields only.
 
@@ -163,6 +180,7 @@ class Database:
     timeout: float = 30.0
     pool_size: int = 5
     catalog_ttl: float = 300.0
+    knowledge: KnowledgeSettings = field(default_factory=KnowledgeSettings)
 
 
 # What a database holds
@@ -253,6 +271,7 @@ class ForeignKey:
     """A foreign key: `columns` of `relation` point to `referenced_columns` of `references`, in this order.
 
     `definition`: the database's text, where it says more than the other fields do (DEFERRABLE, MATCH FULL, ...).
+    `suggested`: why the core believes in a key that nobody declared, in words; empty for every other.
     """
 
     relation: Relation
@@ -264,6 +283,7 @@ class ForeignKey:
     on_delete: str | None = None
     declared: bool = False
     definition: str | None = None
+    suggested: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +302,8 @@ class Index:
 class Table:
     """Everything an inspector tells of one relation. `row_estimate` and `size_bytes`: None when unknown.
 
-    `partitioned_by`: the columns or expressions, as SQL text, whose values say where rows are stored.
+    `partitioned_by`: the columns or expressions, as SQL text, whose values say where rows are stored. `partition_of`:
+    the relation whose rows these are a part of; lists and searches tell that one only.
     """
 
     relation: Relation
@@ -298,6 +319,7 @@ class Table:
     definition: str | None = None
     system: bool = False
     partitioned_by: tuple[str, ...] = ()
+    partition_of: Relation | None = None
 
     @property
     def primary_key(self) -> tuple[str, ...]:
@@ -311,6 +333,48 @@ class Inspection:
 
     tables: tuple[Table, ...]
     notices: tuple[str, ...] = ()
+
+
+# What its columns hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileBudget:
+    """How much a look at the values of columns may cost.
+
+    `seconds`: in all. `sample`: rows may be read, at most `rows` of a relation, where the engine keeps no statistics.
+    `values`: of a column with more different values than this, none are listed.
+    """
+
+    seconds: float = 60.0
+    sample: bool = False
+    rows: int = 10_000
+    values: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnProfile:
+    """What is known of the values of a column; None: not known. Values are in the database's own text.
+
+    Fractions are of the relation's rows, from 0 to 1; `blank_fraction`: the text is empty. `distinct`: how many
+    different values there are, NULL not counted. `minimum` and `maximum`: of numbers and dates. `values`: the most
+    frequent first, with their `fractions` where those are known. `kind`: whether these are `all` there are, counted,
+    or only the `common` ones. `rows`: how many rows were looked at, or stand behind the statistics. `as_of`: the day of
+    the look, as in 2026-11-22.
+    """
+
+    name: str
+    null_fraction: float | None = None
+    blank_fraction: float | None = None
+    distinct: int | None = None
+    minimum: str | None = None
+    maximum: str | None = None
+    values: tuple[str, ...] = ()
+    fractions: tuple[float, ...] = ()
+    kind: Literal["all", "common"] = "common"
+    rows: int | None = None
+    source: Literal["statistics", "sample"] = "statistics"
+    as_of: str | None = None
 
 
 # Calls and answers

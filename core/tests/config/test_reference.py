@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 from dragoman.config import Server, load
-from dragoman.config.keys import DATABASE, DECLARED_KEY, SERVER, STATIC_TOKEN
-from dragoman.model import Database
+from dragoman.config.keys import DATABASE, DECLARED_KEY, KNOWLEDGE, SERVER, STATIC_TOKEN
+from dragoman.model import Database, KnowledgeSettings
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
 SECTIONS = {
     "[server]": SERVER,
     "[[server.tokens]]": STATIC_TOKEN,
     "[databases.NAME]": DATABASE,
+    "[databases.NAME.knowledge]": KNOWLEDGE,
     "[[databases.NAME.keys]]": DECLARED_KEY,
 }
 
@@ -34,7 +35,14 @@ def test_every_key_is_documented_and_no_other(section: str) -> None:
     assert [cells[0].strip("`") for cells in rows(section)] == list(SECTIONS[section])
 
 
-@pytest.mark.parametrize(("section", "values"), [("[server]", Server), ("[databases.NAME]", Database)])
+@pytest.mark.parametrize(
+    ("section", "values"),
+    [
+        ("[server]", Server),
+        ("[databases.NAME]", Database),
+        ("[databases.NAME.knowledge]", KnowledgeSettings),
+    ],
+)
 def test_documented_defaults_are_the_real_ones(section: str, values: type[Any]) -> None:
     fields = {field.name: field.default for field in dataclasses.fields(values)}
     for name, _, shown, *_ in rows(section):
@@ -48,7 +56,14 @@ def test_documented_defaults_are_the_real_ones(section: str, values: type[Any]) 
             assert default in (None, dataclasses.MISSING), name
 
 
-@pytest.mark.parametrize(("section", "prefix"), [("[server]", "SERVER"), ("[databases.NAME]", "DATABASES__NAME")])
+@pytest.mark.parametrize(
+    ("section", "prefix"),
+    [
+        ("[server]", "SERVER"),
+        ("[databases.NAME]", "DATABASES__NAME"),
+        ("[databases.NAME.knowledge]", "DATABASES__NAME__KNOWLEDGE"),
+    ],
+)
 def test_documented_variables_follow_their_keys(section: str, prefix: str) -> None:
     for cells in rows(section):
         assert cells[3] == f"`DRAGOMAN_{prefix}__{cells[0].strip('`').upper()}`"

@@ -3,6 +3,7 @@
 from dragoman.catalog.catalog import Catalog, Direction
 from dragoman.catalog.compact import compact
 from dragoman.catalog.full import full, said, summary
+from dragoman.catalog.insight import Insight
 from dragoman.catalog.joins import Step
 from dragoman.catalog.names import Namespace, near
 from dragoman.catalog.places import Places, placed, withheld
@@ -12,6 +13,7 @@ from dragoman.catalog.snapshot import SchemaKey, Snapshot, did_you_mean, quoted
 __all__ = [
     "Catalog",
     "Direction",
+    "Insight",
     "Match",
     "MatchKind",
     "Namespace",

@@ -5,19 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from dragoman.catalog.insight import Insight, is_complete, listed, warning
 from dragoman.catalog.names import Namespace
 from dragoman.model import Constraint, ForeignKey, Index, Table, TableColumn
 
 ESTIMATE_FROM = 10_000
 MAX_VALUES = 12
+UNKNOWN = Insight()
 _BREAKS = re.compile(r"\s*[\r\n]\s*")
 _CHECK = re.compile(r"CHECK\s*\(", re.IGNORECASE)
 
 
-def compact(table: Table, namespace: Namespace, *, indexes: bool = False, constraints: bool = False) -> list[str]:
+def compact(
+    table: Table,
+    namespace: Namespace,
+    *,
+    indexes: bool = False,
+    constraints: bool = False,
+    insight: Insight = UNKNOWN,
+) -> list[str]:
     """Return the lines of a relation; names are qualified only where they leave its schema."""
     here = namespace.seen_from(table.relation)
-    lines = [*_header(table), *(_column_line(table, column, here) for column in table.columns)]
+    lines = [*_header(table), *(_column_line(table, column, here, insight) for column in table.columns)]
     lines += [_foreign_key_line(key, here) for key in table.foreign_keys if len(key.columns) > 1]
     if indexes:
         lines += [_index_line(table, index, here) for index in table.indexes if not index.primary]
@@ -70,11 +79,23 @@ def _header(table: Table) -> list[str]:
     return [f"-- {'; '.join(said)}"] if said else []
 
 
-def _column_line(table: Table, column: TableColumn, here: Namespace) -> str:
+def _column_line(table: Table, column: TableColumn, here: Namespace, insight: Insight) -> str:
     words = [here.dialect.quote(column.name), one_line(column.type), *_flags(table, column, here)]
-    if column.comment:
-        words.append(f"-- {one_line(column.comment)}")
-    return " ".join(word for word in words if word)
+    profile = insight.profiles.get(column.name)
+    words += _suggested(column, here, insight)
+    if profile and any(profile.values) and not column.enum:
+        words.append("~" + listed(profile.values, is_complete(profile)))
+    said = [one_line(column.comment)] if column.comment else []
+    said += [warning(profile, column.nullable)] if profile else []
+    told = "; ".join(each for each in said if each)
+    return " ".join(word for word in (*words, f"-- {told}" if told else "") if word)
+
+
+def _suggested(column: TableColumn, here: Namespace, insight: Insight) -> Iterator[str]:
+    """Joins that nobody declared."""
+    targets = dict.fromkeys(_target(key, here) for key in insight.suggested if key.columns == (column.name,))
+    if targets:
+        yield "~> " + ", ".join(targets)
 
 
 def _flags(table: Table, column: TableColumn, here: Namespace) -> Iterator[str]:

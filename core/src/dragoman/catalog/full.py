@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dragoman.catalog.compact import check_definition, is_unique, one_line
+from dragoman.catalog.compact import UNKNOWN, check_definition, is_unique, one_line
+from dragoman.catalog.insight import Insight, facts
 from dragoman.catalog.joins import Step
 from dragoman.catalog.names import Namespace
 from dragoman.model import Constraint, ForeignKey, Index, Relation, Table, TableColumn
@@ -34,14 +35,21 @@ def summary(table: Table, namespace: Namespace) -> Facts:
     )
 
 
-def full(table: Table, namespace: Namespace, *, indexes: bool = True, constraints: bool = True) -> Facts:
+def full(
+    table: Table,
+    namespace: Namespace,
+    *,
+    indexes: bool = True,
+    constraints: bool = True,
+    insight: Insight = UNKNOWN,
+) -> Facts:
     """Return a relation as `describe_table` tells it."""
     return said(
         {
             **_heading(table, namespace),
             "partitioned_by": list(table.partitioned_by),
             "definition": table.definition,
-            "columns": [_column(table, column, namespace) for column in table.columns],
+            "columns": [_column(table, column, namespace, insight) for column in table.columns],
             "constraints": list(_constraints(table, namespace)) if constraints else [],
             "indexes": [_index(table, index, namespace) for index in table.indexes] if indexes else [],
         }
@@ -89,8 +97,9 @@ def _ends(
     }
 
 
-def _column(table: Table, column: TableColumn, namespace: Namespace) -> Facts:
-    facts = said(
+def _column(table: Table, column: TableColumn, namespace: Namespace, insight: Insight) -> Facts:
+    profile = insight.profiles.get(column.name)
+    known = said(
         {
             "name": namespace.dialect.quote(column.name),
             "data_type": column.type,
@@ -102,9 +111,20 @@ def _column(table: Table, column: TableColumn, namespace: Namespace) -> Facts:
             "enum_values": list(column.enum),
             "generated": column.generated,
             "identity": column.identity,
+            "inferred": _inferred(column, namespace, insight),
+            **(dict(facts(profile)) if profile else {}),
         }
     )
-    return facts if column.nullable else {**facts, "is_nullable": False}
+    return known if column.nullable else {**known, "is_nullable": False}
+
+
+def _inferred(column: TableColumn, namespace: Namespace, insight: Insight) -> list[Facts]:
+    """The joins that nobody declared, each with the reason to believe in it."""
+    return [
+        {**_target(key, 0, namespace), "evidence": key.suggested}
+        for key in insight.suggested
+        if key.columns == (column.name,)
+    ]
 
 
 def _reference(table: Table, column: str, namespace: Namespace) -> Facts:
@@ -113,11 +133,13 @@ def _reference(table: Table, column: str, namespace: Namespace) -> Facts:
     if not keys:
         return {}
     key = keys[0]
-    position = key.columns.index(column)
+    return said({"constraint_name": _name(key.name, namespace), **_target(key, key.columns.index(column), namespace)})
+
+
+def _target(key: ForeignKey, position: int, namespace: Namespace) -> Facts:
     referenced = key.referenced_columns[position] if position < len(key.referenced_columns) else None
     return said(
         {
-            "constraint_name": _name(key.name, namespace),
             "referenced_schema": namespace.schema_name(key.references),
             "referenced_table": namespace.dialect.quote(key.references.name),
             "referenced_column": _name(referenced, namespace),

@@ -56,6 +56,7 @@ DATABASE: dict[str, Reader] = {
     "timeout": readers.seconds(),
     "pool_size": readers.whole(1),
     "catalog_ttl": readers.seconds(zero=True),
+    "knowledge": readers.table,
 }
 
 # A default URL would make every database the same one.
@@ -66,6 +67,14 @@ DECLARED_KEY: dict[str, Reader] = {
     "columns": readers.texts,
     "references": readers.text,
     "referenced_columns": readers.texts,
+}
+
+KNOWLEDGE: dict[str, Reader] = {
+    "values": readers.choice("statistics", "sample", "off"),
+    "show_values": readers.texts,
+    "hide_values": readers.texts,
+    "infer_joins": readers.boolean,
+    "refresh_interval": readers.seconds(),
 }
 
 TOP = ("default_database", "server", "defaults", "databases", "policies")

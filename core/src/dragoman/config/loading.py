@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dragoman.config.keys import CONNECTION, DATABASE, DECLARED_KEY, DEFAULTS, SERVER, STATIC_TOKEN, TOP
+from dragoman.config.keys import CONNECTION, DATABASE, DECLARED_KEY, DEFAULTS, KNOWLEDGE, SERVER, STATIC_TOKEN, TOP
 from dragoman.config.readers import Reader, Wrong, is_mapping, suggest, table, text
 from dragoman.config.settings import Configuration, Server, StaticToken
 from dragoman.config.sources import (
@@ -29,7 +29,7 @@ from dragoman.config.sources import (
 from dragoman.config.urls import NAME, NAME_RULE, split_name, split_url
 from dragoman.config.variables import postgres_layer
 from dragoman.errors import ConfigurationError
-from dragoman.model import Database, DeclaredKey, Secret
+from dragoman.model import Database, DeclaredKey, KnowledgeSettings, Secret
 
 _LITERAL_PASSWORD = re.compile(r"[^/]*://[^:/@]*:[^/@]+@")
 
@@ -224,6 +224,7 @@ class _Reading:
         before = len(self.problems)
         own = self._table(self._mapping(values, path), DATABASE, path)
         keys = self._keys(own.pop("keys", []), (*path, "keys"))
+        own["knowledge"] = self._knowledge(defaults.get("knowledge", {}), own.pop("knowledge", {}), path)
         url: Secret | None = own.pop("url", None)
         split = self._attempt(lambda: split_url(url.reveal()), (*path, "url")) if url else None
         if len(self.problems) > before:
@@ -267,6 +268,10 @@ class _Reading:
             elif read.keys() >= {"table", "columns"}:
                 found.append(DeclaredKey(**read))
         return tuple(found)
+
+    def _knowledge(self, defaults: Mapping[str, Any], own: Mapping[str, Any], path: KeyPath) -> KnowledgeSettings:
+        read = self._table(defaults, KNOWLEDGE, ("defaults", "knowledge"))
+        return KnowledgeSettings(**(read | self._table(own, KNOWLEDGE, (*path, "knowledge"))))
 
     def _table(self, values: Mapping[str, Any], known: Mapping[str, Reader], path: KeyPath) -> dict[str, Any]:
         """Read a table of keys; what cannot be read is a problem and left out."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from dragoman.dialect import Inspector, WrappedInspector
 from dragoman.gateway.failures import Source
 from dragoman.gateway.tasks import Work
-from dragoman.model import Database, Inspection, Schema, Scope, Table
+from dragoman.model import ColumnProfile, Database, Inspection, ProfileBudget, Relation, Schema, Scope, Table
 
 T = TypeVar("T")
 
@@ -39,6 +39,17 @@ class GuardedInspector(WrappedInspector):
         told: Sequence[Table] = await self._call("details", Sequence, lambda: self.inner.details(tables))
         if [table.relation for table in told] != [table.relation for table in tables]:
             raise self._source.fault("Inspector.details", "told of other relations than it was asked for")
+        return told
+
+    async def profiles(
+        self, tables: Sequence[Table], budget: ProfileBudget
+    ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
+        """As `Inspector.profiles`, of no other relations than were asked about."""
+        told: Mapping[Relation, tuple[ColumnProfile, ...]] = await self._call(
+            "profiles", Mapping, lambda: self.inner.profiles(tables, budget)
+        )
+        if told.keys() - {table.relation for table in tables}:
+            raise self._source.fault("Inspector.profiles", "told of other relations than it was asked for")
         return told
 
     async def _call(self, method: str, kind: type[Any], ask: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -22,6 +22,7 @@ from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
 from dragoman.gateway.turns import Turns
+from dragoman.knowledge import Knowledge
 from dragoman.model import Database, Finding, Limits
 from dragoman.plugins import Plugins
 from dragoman.plugins.owned import Parts
@@ -44,6 +45,7 @@ class OpenDatabase:
     inspector: Inspector
     places: Places
     catalog: Catalog
+    knowledge: Knowledge
     judge: Judge
     work: Work
     health: Health
@@ -64,6 +66,7 @@ class OpenDatabase:
         self.inspector = GuardedInspector(parts.inspector, self.config, self.work, self.source)
         self.places = Places(self.config, self.dialect, hides=parts.hides)
         self.catalog = self._own_catalog = Catalog(self.inspector, self.dialect, self.config, places=self.places)
+        self.knowledge = Knowledge(self.inspector, self.dialect, self.config, self.catalog, vetoed=parts.vetoes_values)
         validators = [ReadOnly(self.dialect, self.config), *self._foreign(parts), *parts.validators]
         self.judge = Judge(self.dialect, self.config, self.catalog, validators, self.source, offload)
         self.watch = Watch(database.name, self.doctor)

@@ -15,6 +15,9 @@ class Parts:
     `own_inspector`: the dialect's, for checks that no policy may take away.
 
     `validators`: the dialect's, then the policies'; both were given the dialect's own executor and inspector.
+
+    `vetoes_values`: a policy changes or refuses what queries return and says nothing of `Inspector.profiles`: what the
+    catalog knows of the same values must not get past it.
     """
 
     executor: Executor
@@ -22,11 +25,18 @@ class Parts:
     own_inspector: Inspector
     validators: Sequence[Validator]
     owned: Sequence[Executor | Inspector]
+    vetoes_values: bool = False
 
     @property
     def hides(self) -> bool:
         """Whether a policy stands before the dialect's inspector: what that then tells is all there is for callers."""
         return bool(self.owned) and not any(self.inspector is each for each in self.owned)
+
+
+def speaks_for_values(inspector: Inspector, before: Inspector) -> bool:
+    """Whether the inspector that a policy returned for `before` has a `profiles` of its own."""
+    passes_on = isinstance(inspector, WrappedInspector) and type(inspector).profiles is WrappedInspector.profiles
+    return inspector is not before and not passes_on
 
 
 class OwnedExecutor(WrappedExecutor):

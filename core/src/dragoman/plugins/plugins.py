@@ -27,7 +27,7 @@ from dragoman.plugins.loading import (
     version_of,
 )
 from dragoman.plugins.options import checked_options, policy_options
-from dragoman.plugins.owned import OwnedExecutor, OwnedInspector, Parts
+from dragoman.plugins.owned import OwnedExecutor, OwnedInspector, Parts, speaks_for_values
 from dragoman.plugins.policies import Enforced, asked, checked, checked_validators, configured_policy
 from dragoman.words import nearest, shown
 
@@ -180,9 +180,12 @@ class Plugins:
             return Parts(executor, inspector, inspector, validators, ())
         owned = OwnedInspector(inspector), OwnedExecutor(executor)
         inspector, executor = owned
+        vetoed = False
         for policy in self._enforced:
+            before = inspector
             inspector, executor = policy.inspector(inspector, database), policy.executor(executor, database)
-        return Parts(executor, inspector, owned[0], validators, owned)
+            vetoed |= not speaks_for_values(inspector, before)
+        return Parts(executor, inspector, owned[0], validators, owned, vetoed)
 
     def _validators(self, database: Database, executor: Executor, inspector: Inspector) -> list[Validator]:
         hook = "validators"

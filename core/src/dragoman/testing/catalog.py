@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from dragoman.dialect import Capability, Dialect
 from dragoman.gateway import Gateway
-from dragoman.model import Inspection, Scope, Table
+from dragoman.model import Inspection, ProfileBudget, Scope, Table
 from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite, answered
 from dragoman.testing.tiers import capability, recommended, required
@@ -191,6 +191,30 @@ class CatalogCases(Suite):
         catalog = (await inspected(opened))[sample.TRACK].relation.catalog
         declared = Capability.CATALOGS in dialect.capabilities
         assert (catalog is not None) == declared, declared_or_not("CATALOGS", declared, catalog)
+
+    @capability(Capability.STATISTICS)
+    async def test_values_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        tables = list((await opened.inspector.tables(Scope())).tables)
+        told = await opened.inspector.profiles(
+            [table for table in tables if not table.system], ProfileBudget(sample=True)
+        )
+        declared = Capability.STATISTICS in dialect.capabilities
+        assert declared or not told, declared_or_not("STATISTICS", declared, told)
+        columns = {table.relation: {column.name for column in table.columns} for table in tables}
+        for relation, profiles in told.items():
+            unknown = {profile.name for profile in profiles} - columns[relation]
+            assert not unknown, f"inspector.profiles() told of {sorted(unknown)}, which {relation} does not have."
+            for profile in profiles:
+                assert 0 <= (profile.null_fraction or 0) <= 1, f"null_fraction of {profile.name}: not from 0 to 1."
+                assert len(set(profile.values)) == len(profile.values), f"{profile.name} has a value twice."
+                assert all(isinstance(value, str) for value in profile.values), f"{profile.name}: values are text."
+
+    @capability(Capability.STATISTICS)
+    async def test_no_more_values_are_told_than_asked_for(self, opened: OpenDatabase) -> None:
+        tables = [table for table in (await opened.inspector.tables(Scope())).tables if not table.system]
+        told = await opened.inspector.profiles(tables, ProfileBudget(sample=True, values=1))
+        long = [p.name for profiles in told.values() for p in profiles if len(p.values) > 1]
+        assert not long, f"ProfileBudget(values=1), and {long} have more; honour ProfileBudget.values."
 
 
 def declared_or_not(capability: str, declared: bool, told: object) -> str:

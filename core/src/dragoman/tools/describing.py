@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.catalog import Namespace, compact, full, kind_of, said, summary
+from dragoman.catalog import Insight, Namespace, compact, full, kind_of, said, summary
 from dragoman.errors import NotFound, ParameterError, ResultTooLarge
-from dragoman.model import Table
+from dragoman.model import Relation, Table
 from dragoman.tools.answer import Body, size
 from dragoman.tools.context import ENVELOPE, Budget, ToolCall
 from dragoman.words import shown as line
@@ -117,7 +117,9 @@ async def describe_table(call: ToolCall) -> Body:
     found = await call.database.catalog.detailed(found)
     budget = call.budget()
     unknown = _unknown(missing, budget)
-    facts: dict[str, Any] = _compact(call, found, budget) if call["detail"] == "compact" else _full(call, found, budget)
+    known = await call.database.knowledge.of(found)
+    told = _compact if call["detail"] == "compact" else _full
+    facts: dict[str, Any] = told(call, found, known, budget)
     return Body(facts | unknown)
 
 
@@ -151,13 +153,19 @@ async def _look(call: ToolCall, name: str) -> Table | tuple[str, NotFound]:
         return name, error
 
 
-def _compact(call: ToolCall, tables: Sequence[Table], budget: Budget) -> dict[str, Any]:
+def _compact(
+    call: ToolCall, tables: Sequence[Table], known: Mapping[Relation, Insight], budget: Budget
+) -> dict[str, Any]:
     namespace = call.database.catalog.namespace
     shown: dict[str, list[str]] = {}
     left_out = 0
     for number, table in enumerate(tables):
         lines = compact(
-            table, namespace, indexes=bool(call["include_indexes"]), constraints=bool(call["include_constraints"])
+            table,
+            namespace,
+            indexes=bool(call["include_indexes"]),
+            constraints=bool(call["include_constraints"]),
+            insight=known[table.relation],
         )
         name = namespace.name(table.relation)
         if budget.take({name: lines}):
@@ -172,10 +180,13 @@ def _compact(call: ToolCall, tables: Sequence[Table], budget: Budget) -> dict[st
     return {"tables": shown, **_cut(len(tables) - len(shown), left_out, "omitted_lines")}
 
 
-def _full(call: ToolCall, tables: Sequence[Table], budget: Budget) -> dict[str, Any]:
+def _full(call: ToolCall, tables: Sequence[Table], known: Mapping[Relation, Insight], budget: Budget) -> dict[str, Any]:
     namespace = call.database.catalog.namespace
     indexes, constraints = call["include_indexes"] is not False, call["include_constraints"] is not False
-    objects = (full(table, namespace, indexes=indexes, constraints=constraints) for table in tables)
+    objects = (
+        full(table, namespace, indexes=indexes, constraints=constraints, insight=known[table.relation])
+        for table in tables
+    )
     shown = budget.fitting(objects)
     if shown:
         return {"tables": shown, **_cut(len(tables) - len(shown), 0, "omitted_columns")}

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dragoman import Busy, Database, Inspection, Inspector, Schema, Scope
+from dragoman import (
+    Busy,
+    ColumnProfile,
+    Database,
+    Inspection,
+    Inspector,
+    ProfileBudget,
+    Relation,
+    Schema,
+    Scope,
+    Table,
+)
 
-from dragoman_postgres import queries
+from dragoman_postgres import profiles, queries
 from dragoman_postgres.tables import Facts, build
 
 if TYPE_CHECKING:
@@ -53,6 +64,13 @@ class PostgresInspector(Inspector):
             facts = await self._facts(scope)
             tables = await asyncio.to_thread(build, facts)
         return Inspection(tables, tuple(_notices(facts)))
+
+    async def profiles(
+        self, tables: Sequence[Table], budget: ProfileBudget
+    ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
+        """Return what ANALYZE counted, of what the role may read; nothing of views and behind row-level security."""
+        async with self._connections.borrow() as connection:
+            return await profiles.profiles(connection, tables, budget)
 
     async def _facts(self, scope: Scope) -> Facts:
         from asyncpg import LockNotAvailableError

@@ -1,0 +1,86 @@
+"""What is known of a relation beside its structure, and how it is told in a description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from dragoman.model import ColumnProfile, ForeignKey
+
+MAX_VALUES = 12
+MAX_BYTES = 160
+"""Of one list of values in a line."""
+MANY_NULLS = 0.25
+"""From this share on a line warns of missing values."""
+COMPLETE = 0.995
+"""Common values that make up this share of a column are taken for all of them."""
+
+
+def _no_profiles() -> Mapping[str, ColumnProfile]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Insight:
+    """What is known of one relation: profiles by column, as far as they may be shown; joins that nobody declared."""
+
+    profiles: Mapping[str, ColumnProfile] = field(default_factory=_no_profiles)
+    suggested: tuple[ForeignKey, ...] = ()
+
+
+def listed(values: Sequence[str], complete: bool) -> str:
+    """Return values as a list in braces; a list that is cut, or may not be whole, says so."""
+    shown: list[str] = []
+    room = MAX_BYTES
+    for value in values[:MAX_VALUES]:
+        room -= len(value.encode()) + 1
+        if room < 0:
+            break
+        shown.append(_plain(value))
+    cut = len(shown) < len(values) or not complete
+    return "{" + "|".join([*shown, *(["..."] if cut else [])]) + "}"
+
+
+def is_complete(profile: ColumnProfile) -> bool:
+    """Whether the values of a profile are as good as all there are."""
+    if profile.kind == "all":
+        return True
+    told = sum(profile.fractions) + (profile.null_fraction or 0)
+    return (profile.distinct or 0) <= len(profile.values) and told >= COMPLETE
+
+
+def warning(profile: ColumnProfile, nullable: bool) -> str:
+    """Return what a query over the column should know: that it holds nothing, or often nothing; else empty."""
+    if profile.blank_fraction is not None and profile.blank_fraction >= 1:
+        return "always blank"
+    if profile.null_fraction is None or not nullable:
+        return ""
+    if profile.null_fraction >= 1:
+        return "always null"
+    many = profile.null_fraction >= MANY_NULLS
+    return f"{min(round(profile.null_fraction * 100), 99)} % null" if many else ""
+
+
+def facts(profile: ColumnProfile) -> Iterator[tuple[str, Any]]:
+    """Yield what a full description says of a column's values, by key."""
+    values = [value for value in profile.values if value]
+    yield "common_values", values
+    yield "values_kind", profile.kind if values else None
+    yield "null_fraction", _rounded(profile.null_fraction)
+    yield "blank_fraction", _rounded(profile.blank_fraction)
+    yield "distinct_values", profile.distinct
+    yield "minimum", profile.minimum
+    yield "maximum", profile.maximum
+    yield "source", " of ".join([profile.source, *([profile.as_of] if profile.as_of else [])])
+
+
+def _rounded(fraction: float | None) -> float | None:
+    return round(fraction, 4) if fraction else None
+
+
+def _plain(value: str) -> str:
+    """A value in a list on one line: what would end the list stands in quotes, and so does the empty one."""
+    line = " ".join(value.split())
+    return line if value and line == value and not set(value) & set("{}|'\"") else "'" + line.replace("'", "''") + "'"

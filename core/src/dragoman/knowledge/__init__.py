@@ -1,0 +1,6 @@
+"""What a database holds beside its structure: values, joins that nobody declared, why an answer is empty."""
+
+from dragoman.knowledge.gate import Gate
+from dragoman.knowledge.knowledge import Knowledge
+
+__all__ = ["Gate", "Knowledge"]

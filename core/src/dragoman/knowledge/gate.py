@@ -1,0 +1,164 @@
+"""The privacy gate: which values of a column may be shown. What is not certainly harmless is not shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from dragoman.catalog.search import words
+from dragoman.knowledge.types import family
+from dragoman.model import ColumnProfile, KnowledgeSettings, Table, TableColumn
+
+MAX_VALUES = 50
+"""A column with more different values than this has no list of them."""
+MAX_NUMBERS = 12
+"""Few numbers are codes; more are measurements, whose range says enough."""
+MAX_LENGTH = 40
+"""Characters. What is longer was written by somebody."""
+FEWEST_ROWS_PER_VALUE = 5
+"""A value must stand for several rows: one that stands for a single row may stand for a single person."""
+LOOKUP_ROWS, LOOKUP_COLUMNS = 50, 4
+"""A table that others refer to, with no more rows and columns than this, is a list of kinds."""
+
+PERSONAL = frozenset(
+    "mail email fax phone mobile cell cellphone telephone tel msisdn skype twitter facebook instagram linkedin"
+    " whatsapp telegram handle website homepage web url uri link href address addr addressline street road house"
+    " apartment apt flat zip zipcode postal postcode plz lat latitude lng lon long longitude gps geo coordinate"
+    " location birth birthday birthdate birthplace dob born age ssn sin nin nif cpf cnpj passport licence"
+    " license iban bic swift account acct card cvv cvc pan credit salary wage income compensation bonus password"
+    " passwd pwd secret token key hash salt signature session cookie nonce ip ipv4 ipv6 mac imei device agent"
+    " fingerprint uuid guid login username user nickname nick alias forename firstname fname lastname lname"
+    " surname middlename fullname displayname screenname initial maiden nee contact person people customer"
+    " client employee patient student teacher doctor physician nurse member owner author creator editor assignee"
+    " reporter reviewer approver manager supervisor boss seller buyer recipient sender attention attn spouse"
+    " mother father parent child guardian next kin note comment remark memo message msg body text content"
+    " description desc bio about subject title headline question answer reason detail feedback diagnosis allergy"
+    " medication vat tax taxid plate vin photo picture avatar image img file filename path attachment search"
+    " query referrer referer composer artist actor singer player coach driver".split()
+)
+"""Words of names whose columns tell of people, open places, or hold what somebody wrote freely."""
+BY_SOMEBODY = frozenset({"by", "to", "from", "for"})
+"""Last words of names such as `approved_by`."""
+PEOPLE = frozenset(
+    "user customer client employee person people patient student teacher member contact owner author actor"
+    " artist staff supplier vendor company account driver agent player coach doctor physician nurse guest"
+    " candidate applicant lead subscriber donor tenant resident voter citizen judge lawyer profile friend"
+    " follower partner passenger pilot singer composer musician director manager seller buyer recipient sender"
+    " participant attendee speaker".split()
+)
+"""Words of names of tables whose rows are people, or firms: a name there is nobody's kind."""
+
+_TELLING = re.compile(
+    r"@|https?://|www\.|\b[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{16}|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3}", re.IGNORECASE
+)
+"""A mail address, an address of the web, a UUID, a long hexadecimal number, an IBAN."""
+_DIGITS = re.compile(r"\d")
+MOST_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Judges the profiles of one database's columns by the configuration.
+
+    `vetoed`: a policy stands before the answers of the database and does not say what it makes of these values.
+    """
+
+    settings: KnowledgeSettings
+    vetoed: bool = False
+
+    def passed(
+        self, table: Table, profiles: Iterable[ColumnProfile], referenced: bool = False
+    ) -> dict[str, ColumnProfile]:
+        """Return what may be told of a relation's columns, by name. `referenced`: others have keys that point to it."""
+        columns = {column.name: column for column in table.columns}
+        return {
+            profile.name: self._judged(table, columns[profile.name], profile, referenced)
+            for profile in profiles
+            if profile.name in columns and self.settings.values != "off" and not self.vetoed
+        }
+
+    def _judged(self, table: Table, column: TableColumn, profile: ColumnProfile, referenced: bool) -> ColumnProfile:
+        if _fits(table, column, self.settings.hide_values):
+            return without_values(profile)
+        if _fits(table, column, self.settings.show_values):
+            return profile
+        if is_personal(column, bare_name=_is_lookup(table, referenced)):
+            return without_values(profile)
+        shown = _is_few(column, profile) and (
+            _is_lookup(table, referenced) or (not _is_key(table, column) and not _is_thin(table, profile))
+        )
+        return (
+            profile if shown and not any(map(is_telling, profile.values)) else replace(profile, values=(), fractions=())
+        )
+
+
+def without_values(profile: ColumnProfile) -> ColumnProfile:
+    """Return a profile without anything that stands in a row."""
+    return replace(profile, values=(), fractions=(), minimum=None, maximum=None)
+
+
+def is_personal(column: TableColumn, *, bare_name: bool = False) -> bool:
+    """Whether a column's name says that it tells of people. `bare_name`: a name alone is one of a kind."""
+    parts = words(column.name)
+    if not parts or PERSONAL & set(parts) or parts[-1] in BY_SOMEBODY or _runs_together(column.name):
+        return True
+    return "name" in parts and not bare_name
+
+
+def is_telling(value: str) -> bool:
+    """Whether a value by itself may lead to somebody."""
+    return len(value) > MAX_LENGTH or len(_DIGITS.findall(value)) > MOST_DIGITS or bool(_TELLING.search(value))
+
+
+_TOGETHER = re.compile(
+    r"e?mail|phone|mobile|address|passw|fname|lname|surname|username|firstname|lastname|birth|zipcode"
+)
+
+
+def _runs_together(name: str) -> bool:
+    """Whether a personal word stands in a name without a mark around it, as in `custphone`."""
+    return bool(_TOGETHER.search(name.lower()))
+
+
+def _is_few(column: TableColumn, profile: ColumnProfile) -> bool:
+    most = {"text": MAX_VALUES, "integer": MAX_NUMBERS}.get(family(column.type), 0)
+    return 0 < len(profile.values) <= most and (profile.distinct or 0) <= most
+
+
+def _is_thin(table: Table, profile: ColumnProfile) -> bool:
+    rows = profile.rows if profile.rows is not None else table.row_estimate
+    filled = (rows or 0) * (1 - (profile.null_fraction or 0))
+    return filled < FEWEST_ROWS_PER_VALUE * max(profile.distinct or 0, len(profile.values))
+
+
+def _is_key(table: Table, column: TableColumn) -> bool:
+    """Whether it identifies rows, its own or another relation's."""
+    unique = any(
+        each.type in ("PRIMARY KEY", "UNIQUE") and each.columns == (column.name,) for each in table.constraints
+    )
+    return unique or any(column.name in key.columns for key in table.foreign_keys) or _is_number_of_key(table, column)
+
+
+def _is_number_of_key(table: Table, column: TableColumn) -> bool:
+    return column.name in table.primary_key and family(column.type) != "text"
+
+
+def _is_lookup(table: Table, referenced: bool) -> bool:
+    """Whether a relation lists kinds of things: small, referred to, and not made of people."""
+    few = table.row_estimate is not None and table.row_estimate <= LOOKUP_ROWS and len(table.columns) <= LOOKUP_COLUMNS
+    return referenced and few and not PEOPLE & set(words(table.relation.name))
+
+
+def _fits(table: Table, column: TableColumn, patterns: Collection[str]) -> bool:
+    relation = table.relation
+    names = [part for part in (relation.catalog, relation.schema, relation.name, column.name) if part is not None]
+    return any(_ends(names, pattern.lower().split(".")) for pattern in patterns)
+
+
+def _ends(names: Sequence[str], parts: Sequence[str]) -> bool:
+    if len(parts) > len(names):
+        return False
+    pairs = zip(names[-len(parts) :], parts, strict=True)
+    return all(fnmatchcase(name.lower(), part) for name, part in pairs)

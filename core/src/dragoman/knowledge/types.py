@@ -1,0 +1,26 @@
+"""What kind of values a column's type holds, as far as its spelling in the usual databases tells."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal
+
+Family = Literal["text", "integer", "number", "date", "boolean", "uuid", "other"]
+
+_FAMILIES: tuple[tuple[Family, re.Pattern[str]], ...] = (
+    ("other", re.compile(r"\[\]|\b(array|map|row|list|struct|json|xml|interval)")),
+    ("boolean", re.compile(r"\bbool")),
+    ("uuid", re.compile(r"\b(uuid|uniqueidentifier)")),
+    ("integer", re.compile(r"\b(u?(tiny|small|medium|big|huge)?int(eger)?\d*|(big|small)?serial|year)\b")),
+    ("number", re.compile(r"\b(numeric|decimal|real|float\d?|double|money|number)\b")),
+    ("date", re.compile(r"\b(date|datetime|timestamp|timestamptz)")),
+    ("text", re.compile(r"char|text|clob|string|enum|\bname\b|^$")),
+)
+
+
+@lru_cache(maxsize=1000)
+def family(type_: str) -> Family:
+    """Return what a type holds; a column without a type may hold text."""
+    lower = type_.lower()
+    return next((name for name, pattern in _FAMILIES if pattern.search(lower)), "other")
