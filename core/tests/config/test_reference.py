@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dragoman.config import Server, load
-from dragoman.config.keys import DATABASE, DECLARED_KEY, KNOWLEDGE, SERVER, STATIC_TOKEN
+from dragoman.config import Audit, Server, load
+from dragoman.config.keys import AUDIT, DATABASE, DECLARED_KEY, KNOWLEDGE, SERVER, STATIC_TOKEN
 from dragoman.model import Database, KnowledgeSettings
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
 SECTIONS = {
     "[server]": SERVER,
     "[[server.tokens]]": STATIC_TOKEN,
+    "[audit]": AUDIT,
     "[databases.NAME]": DATABASE,
     "[databases.NAME.knowledge]": KNOWLEDGE,
     "[[databases.NAME.keys]]": DECLARED_KEY,
@@ -39,6 +40,7 @@ def test_every_key_is_documented_and_no_other(section: str) -> None:
     ("section", "values"),
     [
         ("[server]", Server),
+        ("[audit]", Audit),
         ("[databases.NAME]", Database),
         ("[databases.NAME.knowledge]", KnowledgeSettings),
     ],
@@ -60,6 +62,7 @@ def test_documented_defaults_are_the_real_ones(section: str, values: type[Any]) 
     ("section", "prefix"),
     [
         ("[server]", "SERVER"),
+        ("[audit]", "AUDIT"),
         ("[databases.NAME]", "DATABASES__NAME"),
         ("[databases.NAME.knowledge]", "DATABASES__NAME__KNOWLEDGE"),
     ],

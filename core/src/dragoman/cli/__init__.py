@@ -24,6 +24,7 @@ COMMANDS = {
     "describe": "show what is in a database, or in a table",
     "dialects": "list the installed dialects",
     "doctor": "prove what the databases' roles could do if every guard failed",
+    "audit": "verify, show or sum up the records of calls",
     "config": "show or check the configuration, or write a starter file",
     "token": "make a token for a program that calls over HTTP",
     "client-config": "print what to paste into an MCP client",

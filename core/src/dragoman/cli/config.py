@@ -60,7 +60,7 @@ def as_toml(shown: Mapping[str, Any]) -> Iterable[str]:
         yield f"# {source}"
     if default := shown.get("default_database"):
         yield _line("default_database", default, sources.get("default_database"))
-    sections = {"server": shown["server"]}
+    sections = {name: shown[name] for name in ("server", "audit") if name in shown}
     sections |= {f"databases.{name}": values for name, values in shown["databases"].items()}
     sections |= {f"policies.{name}": values for name, values in shown.get("policies", {}).items()}
     for section, values in sections.items():

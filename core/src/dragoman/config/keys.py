@@ -28,6 +28,13 @@ STATIC_TOKEN: dict[str, Reader] = {
     "groups": readers.text_set,
 }
 
+AUDIT: dict[str, Reader] = {
+    "path": readers.path,
+    "text": readers.choice("full", "hash", "off"),
+    "values": readers.boolean,
+    "required": readers.boolean,
+}
+
 # Where a database is. A URL from a stronger source replaces them all.
 CONNECTION: dict[str, Reader] = {
     "url": readers.secret,
@@ -77,4 +84,4 @@ KNOWLEDGE: dict[str, Reader] = {
     "refresh_interval": readers.seconds(),
 }
 
-TOP = ("default_database", "server", "defaults", "databases", "policies")
+TOP = ("default_database", "server", "audit", "defaults", "databases", "policies")

@@ -11,9 +11,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dragoman.config.keys import CONNECTION, DATABASE, DECLARED_KEY, DEFAULTS, KNOWLEDGE, SERVER, STATIC_TOKEN, TOP
+from dragoman.config.keys import (
+    AUDIT,
+    CONNECTION,
+    DATABASE,
+    DECLARED_KEY,
+    DEFAULTS,
+    KNOWLEDGE,
+    SERVER,
+    STATIC_TOKEN,
+    TOP,
+)
 from dragoman.config.readers import Reader, Wrong, is_mapping, suggest, table, text
-from dragoman.config.settings import Configuration, Server, StaticToken
+from dragoman.config.settings import Audit, Configuration, Server, StaticToken
 from dragoman.config.sources import (
     URL_VARIABLE,
     KeyPath,
@@ -153,8 +163,9 @@ class _Reading:
 
     def result(self, source: Path | None) -> Configuration:
         """Read everything. Raises `ConfigurationError` with every problem there was."""
-        self._unknown(self.values, TOP, (), {"server": SERVER, "defaults": DATABASE})
+        self._unknown(self.values, TOP, (), {"server": SERVER, "defaults": DATABASE, "audit": AUDIT})
         server = self._server()
+        audit = self._audit()
         databases = self._databases()
         default = self._default(databases)
         policies = self._policies()
@@ -165,6 +176,7 @@ class _Reading:
             policies=MappingProxyType(policies),
             default_database=default,
             server=server,
+            audit=audit,
             source=source,
             sources=MappingProxyType({".".join(path): self.origins[path].file for path in _leaves(self.values)}),
             warnings=tuple(self.warnings),
@@ -188,6 +200,12 @@ class _Reading:
             elif read.keys() >= {"name", "hash"}:
                 found[read["name"]] = StaticToken(**read)
         return tuple(found.values())
+
+    def _audit(self) -> Audit:
+        read = self._table(self._mapping(self.values.get("audit", {}), ("audit",)), AUDIT, ("audit",))
+        if "path" in read:
+            read["path"] = self.origins["audit", "path"].folder / read["path"]
+        return Audit(**read)
 
     def _policies(self) -> dict[str, Mapping[str, Any]]:
         given = self._mapping(self.values.get("policies", {}), ("policies",))

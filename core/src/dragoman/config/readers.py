@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, date, datetime, time
+from pathlib import Path
 from typing import Any, TypeGuard
 
 from dragoman.model import Secret
@@ -46,6 +47,13 @@ def text(value: Any) -> str:
 def secret(value: Any) -> Secret:
     """Text that is never shown."""
     return Secret(text(value))
+
+
+def path(value: Any) -> Path:
+    """The path of a file."""
+    if not text(value):
+        raise Wrong("expected the path of a file")
+    return Path(text(value)).expanduser()
 
 
 def boolean(value: Any) -> bool:

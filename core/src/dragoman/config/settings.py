@@ -84,6 +84,20 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What is recorded of every call, and where. `path`: names the files, a file a day; None: no audit.
+
+    `text`: what is kept of a statement. `values`: whether its parameters are kept. `required`: whether a call whose
+    record cannot be written gets no answer.
+    """
+
+    path: Path | None = None
+    text: Literal["full", "hash", "off"] = "full"
+    values: bool = False
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """Everything that was configured, merged.
 
@@ -96,6 +110,7 @@ class Configuration:
     policies: Mapping[str, Mapping[str, Any]] = field(default_factory=_no_policies, hash=False, repr=False)
     default_database: str | None = None
     server: Server = Server()
+    audit: Audit = Audit()
     source: Path | None = None
     sources: Mapping[str, str] = field(default_factory=_no_sources, hash=False)
     warnings: tuple[str, ...] = ()

@@ -52,6 +52,7 @@ def show(configuration: Configuration) -> dict[str, Any]:
         "source": str(configuration.source) if configuration.source else None,
         "default_database": configuration.default_database,
         "server": _plain(configuration.server),
+        "audit": _plain(configuration.audit) if configuration.audit.path else None,
         "databases": {name: _database(database) for name, database in configuration.databases.items()},
         "policies": {name: _plain(options) for name, options in configuration.policies.items()},
         "sources": dict(configuration.sources),

@@ -19,6 +19,7 @@ from dragoman.gateway.calls import CallRecord, Calls
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.gateway.queries import Ask, Query
+from dragoman.gateway.recording import Recorder
 from dragoman.gateway.sampling import sample_sql
 from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import LOCAL, Database, ExplainOptions, Plan, Principal, Result, RowStream
@@ -64,7 +65,8 @@ class Gateway:
         self._opened: dict[str, OpenDatabase] = {}
         self._watchdog = Watchdog(plugins.culprit)
         self._offload = Offload()
-        self._calls = Calls(configuration.server.max_concurrent, self._watchdog)
+        self._recorder = Recorder(configuration.audit)
+        self._calls = Calls(configuration.server.max_concurrent, self._watchdog, self._recorder)
 
     @classmethod
     @asynccontextmanager
@@ -92,6 +94,7 @@ class Gateway:
     async def _close(self) -> None:
         await asyncio.gather(self._offload.aclose(), *(opened.aclose() for opened in self._opened.values()))
         self._watchdog.close()
+        self._recorder.close()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -147,12 +150,13 @@ class Gateway:
         """Run one query and return its rows, exact and within the limits."""
         ask = Ask(sql=sql, params=params, **how)
         async with self._part(ask.tool, ask.principal, database) as record:
+            record.sql, record.params = sql, params
             return await self._answer(self.database(database), ask, record)
 
     async def _answer(self, opened: OpenDatabase, ask: Ask, record: CallRecord) -> Result:
         began = time.perf_counter()
         query = await Query.prepare(opened, ask)
-        record.hash = query.statement.hash
+        record.judged(query.statement)
         async with query.turn(record):
             rows = await query.rows()
         record.rows, record.bytes = rows.row_count, len(rows.rows_json)
@@ -177,8 +181,9 @@ class Gateway:
         """
         ask = Ask(sql=sql, params=params, **how)
         async with self._part(ask.tool, ask.principal, database) as record:
+            record.sql, record.params = sql, params
             query = await Query.prepare(self.database(database), ask)
-            record.hash = query.statement.hash
+            record.judged(query.statement)
             async with query.turn(record), query.stream(record) as stream:
                 yield stream
 
@@ -195,10 +200,11 @@ class Gateway:
         how.setdefault("tool", "explain_query")
         ask = Ask(sql=sql, params=params, **how)
         async with self._part(ask.tool, ask.principal, database) as record:
+            record.sql, record.params = sql, params
             opened = self.database(database)
             _check_explain(opened.dialect, options)
             query = await Query.prepare(opened, ask)
-            record.hash = query.statement.hash
+            record.judged(query.statement)
             # YAML is JSON in another dress, so that no dialect needs to know it.
             async with query.turn(record):
                 plan = await query.plan(replace(options, format="json") if options.format == "yaml" else options)
@@ -226,6 +232,7 @@ class Gateway:
             sql = await asyncio.to_thread(
                 sample_sql, found, opened.dialect, columns=columns, where=where, randomize=randomize
             )
+            record.sql = sql
             ask = Ask(sql=sql, limit=limit, principal=principal, tool=tool)
             result = await self._answer(opened, ask, record)
         # More rows than a sample has is no news.

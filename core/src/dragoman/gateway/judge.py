@@ -130,6 +130,7 @@ class Judge:
         statement = await self._split_off(sql)
         parsed = await self._read(statement)
         version: int | None = None
+        resolved: Resolution | None = None
 
         async def look() -> None:
             nonlocal version
@@ -137,8 +138,10 @@ class Judge:
                 version = (await self._catalog.snapshot()).version
 
         async def resolve() -> Resolution:
+            nonlocal resolved
             await look()
-            return await self._resolver.resolution(statement, parsed)
+            resolved = await self._resolver.resolution(statement, parsed)
+            return resolved
 
         async def relations() -> tuple[Relation, ...]:
             await look()
@@ -169,6 +172,9 @@ class Judge:
                 await validator.check(statement, call)
         # Another object, without the trees that judging has built.
         plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
+        plain.judged_relations = tuple(map(str, parsed.names))
+        if resolved is not None:
+            plain.judged_columns = tuple(f"{relation}.{column}" for relation, column in resolved.columns)
         return _Verdict(plain, frozenset(call.read), version, tuple(states))
 
 

@@ -23,8 +23,12 @@ class Statement:
 
     `original`: as it was sent. `text`: what is judged and what is sent: comments are spaces, a trailing semicolon and
     white space are gone, offsets are the original's. `hash`: the first 16 hexadecimal digits of the original's SHA-256.
-    `sqlglot`: sqlglot's name of the SQL it is written in. Everything else is worked out when asked for, once.
+    `sqlglot`: sqlglot's name of the SQL it is written in. `judged_relations`, `judged_columns`: what its judge read in
+    it, for the audit; columns only where a validator asked for them. Everything else is worked out when asked for.
     """
+
+    judged_relations: tuple[str, ...] = ()
+    judged_columns: tuple[str, ...] = ()
 
     def __init__(self, original: str, text: str, *, sqlglot: str, lexicon: Lexicon) -> None:
         self.original = original

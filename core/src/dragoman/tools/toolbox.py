@@ -86,6 +86,7 @@ class Toolbox:
             raise UnknownTool(name)
         try:
             async with self._gateway.call(name, principal, self._find_database(arguments)) as record:
+                record.arguments = arguments
                 made = answer(await self._answer(spec, arguments, progress, principal), self._format)
                 record.bytes = record.bytes or len(made.body or made.text)
                 return made

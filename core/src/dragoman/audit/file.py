@@ -1,0 +1,165 @@
+"""A file a day that any number of processes append to: one chain through all of them.
+
+`audit.jsonl` becomes `audit-2026-11-22.jsonl`, a file for each day (UTC), readable by its owner alone. A lock on the
+folder lets one writer in at a time. Whoever comes next continues the chain where the file ends, and each file begins
+with a record that names it and follows the last one of the file before.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dragoman.audit.chain import BEGIN, Link, seal, unseal
+from dragoman.audit.record import Record, encode
+
+_log = logging.getLogger(__name__)
+_CHUNK = 65536
+
+
+def moment(seconds: float) -> str:
+    """Return seconds since 1970 as UTC text, to the microsecond."""
+    whole = int(seconds)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{int((seconds - whole) * 1e6):06d}Z"
+
+
+def audit_files(path: Path) -> list[Path]:
+    """Return the files that belong to `path`, oldest first."""
+    day = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+    return sorted(path.parent.glob(f"{path.stem}-{day}{path.suffix}"))
+
+
+@contextmanager
+def locked(folder: int) -> Generator[None]:
+    """Be the only one who writes, or who looks at what is whole."""
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(folder, fcntl.LOCK_UN)
+
+
+class AuditFile:
+    """Appends records. Raises `OSError` when it cannot; then nothing of the record is left in the file."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._path = path
+        self._folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        self._file = -1
+        self._name = ""
+        self._size = 0
+        self._head = BEGIN
+        self._day = -1
+        self._today = ""
+
+    @property
+    def head(self) -> Link:
+        """The last record that was written here."""
+        return self._head
+
+    def open(self) -> None:
+        """Open the file of the day, so that what is wrong with it shows before the first record."""
+        with locked(self._folder):
+            self._open(self._dated(time.time()))
+
+    def append(self, body: bytes) -> Link:
+        """Write one record, a JSON object, and return its place in the chain."""
+        with locked(self._folder):
+            self._open(self._dated(time.time()))
+            return self._write(body)
+
+    def close(self) -> None:
+        """Close the files."""
+        if self._file >= 0:
+            os.close(self._file)
+        os.close(self._folder)
+        self._file = self._folder = -1
+
+    def _dated(self, now: float) -> str:
+        day = int(now // 86400)
+        if day != self._day:
+            self._day = day
+            self._today = f"{self._path.stem}-{moment(now)[:10]}{self._path.suffix}"
+        # A clock that goes back must not reopen the file of a day that is over.
+        return max(self._today, self._name)
+
+    def _open(self, name: str) -> None:
+        """Have the file of the day open and know where its chain ends."""
+        if name == self._name:
+            there = os.fstat(self._file)
+            if there.st_size == self._size and there.st_nlink:
+                return
+        files = audit_files(self._path)
+        newest = max(name, files[-1].name if files else "")
+        self._reopen(newest)
+        self._head = self._last(self._file)
+        if self._size == 0:
+            self._begin([each for each in files if each.name < newest])
+
+    def _reopen(self, name: str) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._file = os.open(self._path.with_name(name), flags, 0o600)
+        self._name = name
+
+    def _begin(self, before: list[Path]) -> None:
+        """Begin a file: its first record names it and follows the last one of the file before."""
+        for file in reversed(before):
+            descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            try:
+                self._head = self._last(descriptor)
+            finally:
+                os.close(descriptor)
+            if self._head != BEGIN:
+                break
+        self._size = 0
+        self._write(encode(Record(ts=moment(time.time()), event="file", detail=self._name)))
+
+    def _last(self, descriptor: int) -> Link:
+        """Return the last link of a file, whose size is known afterwards; a line that was cut off is taken away.
+
+        A process that is killed while it writes leaves one: the answer to that call never left.
+        """
+        self._size = os.fstat(descriptor).st_size
+        tail = _tail(descriptor, self._size)
+        whole, _, torn = tail.rpartition(b"\n")
+        if torn:
+            _log.warning("the audit file ended in a record that was not finished; it is taken away")
+            self._size -= len(torn)
+            os.ftruncate(descriptor, self._size)
+        sealed = unseal(whole.rpartition(b"\n")[2])
+        if sealed is not None:
+            return sealed.link
+        if whole:
+            _log.error("the last record of the audit file does not fit its seal; a new chain begins after it")
+        return BEGIN
+
+    def _write(self, body: bytes) -> Link:
+        line, link = seal(body, self._head)
+        try:
+            written = os.write(self._file, line)
+            if written != len(line):
+                raise OSError(28, os.strerror(28))
+        except OSError:
+            os.ftruncate(self._file, self._size)
+            raise
+        self._size += written
+        self._head = link
+        return link
+
+
+def _tail(descriptor: int, size: int) -> bytes:
+    """Return the end of a file: its last whole line, and what follows it."""
+    length = _CHUNK
+    while True:
+        tail = os.pread(descriptor, length, max(size - length, 0))
+        if tail.count(b"\n") > 1 or length >= size:
+            return tail
+        length *= 4

@@ -1,0 +1,70 @@
+"""What audit files say in sum: who asked how much of what, and how it ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from dragoman.audit.file import audit_files
+from dragoman.audit.record import Record
+
+_decode = msgspec.json.Decoder(Record).decode
+
+
+@dataclass(slots=True)
+class Usage:
+    """What one principal asked of one database."""
+
+    calls: int = 0
+    refused: int = 0
+    rows: int = 0
+    bytes: int = 0
+    ms: float = 0.0
+    outcomes: Counter[str] = field(default_factory=Counter[str])
+    relations: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, record: Record) -> None:
+        """Count a call."""
+        self.calls += 1
+        self.refused += record.verdict == "refused"
+        self.rows += record.rows
+        self.bytes += record.bytes
+        self.ms += record.ms
+        self.outcomes[record.outcome] += 1
+        self.relations.update(record.relations)
+
+
+@dataclass(slots=True)
+class Report:
+    """Usage by principal and database."""
+
+    usage: dict[tuple[str, str], Usage] = field(default_factory=dict[tuple[str, str], Usage])
+
+
+def records(path: Path, since: str = "", until: str = "") -> Iterator[Record]:
+    """Yield the records of `path`'s files from `since` on and before `until`, both ISO 8601 or a beginning of it."""
+    for file in audit_files(path):
+        day = file.stem[-10:]
+        if day < since[:10] or (until and day > until[:10]):
+            continue
+        with file.open("rb") as lines:
+            for line in lines:
+                try:
+                    record = _decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError):
+                    continue  # `verify` tells of it
+                if record.ts >= since and (not until or record.ts < until):
+                    yield record
+
+
+def report(found: Iterable[Record]) -> Report:
+    """Return the usage that records tell."""
+    made = Report()
+    for record in found:
+        if record.event == "call":
+            made.usage.setdefault((record.principal, record.database), Usage()).add(record)
+    return made

@@ -1,0 +1,118 @@
+"""Whether audit files are as they were written: every edit, every dropped, added or swapped record is found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from dragoman.audit.chain import BEGIN, Link, Sealed, unseal
+from dragoman.audit.file import audit_files, locked
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that is not as it was written: where, by file and line from 1, and what."""
+
+    file: str
+    line: int
+    what: str
+
+
+@dataclass(slots=True)
+class Verification:
+    """What verifying found. `head`: the last record; `begins`: the number of the first one, 1 unless files are gone."""
+
+    records: int = 0
+    faults: list[Fault] = field(default_factory=list[Fault])
+    notes: list[str] = field(default_factory=list[str])
+    begins: int = 0
+    head: Link = BEGIN
+
+
+class _First(msgspec.Struct):
+    event: str = "call"
+    detail: str = ""
+
+
+_first = msgspec.json.Decoder(_First).decode
+
+
+def verify_files(path: Path, heads: Sequence[Link] = ()) -> Verification:
+    """Verify the files of `path`. `heads`: records that must be there, noted elsewhere, as in the log of the calls.
+
+    Raises `OSError` when a file cannot be read.
+    """
+    found = Verification()
+    links: dict[int, str] = {}
+    wanted = {head.seq for head in heads}
+    for file, lines in _read(path):
+        _verify_file(file, lines, found, links, wanted)
+    for head in heads:
+        if head.seq < found.begins:
+            found.notes.append(f"record {head.seq} is in files that are not here")
+        elif not links.get(head.seq, "").startswith(head.seal) or not head.seal:
+            found.faults.append(Fault(path.name, 0, f"record {head.seq} with the seal {head.seal[:16]} is missing"))
+    return found
+
+
+def _read(path: Path) -> Iterator[tuple[str, list[bytes]]]:
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        for file in audit_files(path):
+            with locked(folder), file.open("rb") as opened:
+                end = os.fstat(opened.fileno()).st_size
+            # Lines that come meanwhile are for the next time.
+            with file.open("rb") as opened:
+                yield file.name, opened.read(end).split(b"\n")
+    finally:
+        os.close(folder)
+
+
+def _verify_file(
+    file: str, lines: list[bytes], found: Verification, links: dict[int, str], wanted: Iterable[int]
+) -> None:
+    if lines[-1]:
+        found.notes.append(f"{file} ends in a record that was not finished: its answer never left")
+    if len(lines) == 1:
+        found.faults.append(Fault(file, 1, "the file holds no record"))
+    for number, line in enumerate(lines[:-1], 1):
+        sealed = unseal(line)
+        if sealed is None:
+            found.faults.append(Fault(file, number, "the record does not fit its seal"))
+            # What follows it names its seal, which nobody knows any more.
+            found.head = Link(found.head.seq + 1, "")
+            continue
+        what = _misfit(sealed, found)
+        if number == 1 and not what and not _names(line, file):
+            what = "the file does not begin with the record that names it"
+        if what:
+            found.faults.append(Fault(file, number, what))
+        found.begins = found.begins or sealed.link.seq
+        found.head = sealed.link
+        found.records += 1
+        if sealed.link.seq in wanted:
+            links[sealed.link.seq] = sealed.link.seal
+
+
+def _misfit(sealed: Sealed, found: Verification) -> str:
+    """Say how a record does not follow the one before it; nothing when it does."""
+    head = found.head
+    if head == BEGIN:
+        return ""
+    if sealed.link.seq != head.seq + 1:
+        return f"record {sealed.link.seq} follows record {head.seq}"
+    if head.seal and sealed.prev != head.seal:
+        return "the record does not follow the one before it"
+    return ""
+
+
+def _names(line: bytes, file: str) -> bool:
+    try:
+        first = _first(line)
+    except msgspec.DecodeError:
+        return False
+    return first.event == "file" and first.detail == file

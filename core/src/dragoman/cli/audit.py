@@ -1,0 +1,150 @@
+"""`dragoman audit`: whether the records of calls are as they were written, the last ones, and what they say in sum."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.cli.common import add_json_argument, add_source_arguments, configured
+from dragoman.cli.output import print_table, put
+from dragoman.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from dragoman.audit import Link, Record
+    from dragoman.audit.report import Usage
+
+EXAMPLES = """\
+examples:
+  dragoman audit verify
+  dragoman audit verify --head 1204:9f3ab0c2d4e5f607
+  dragoman audit tail -n 50 --json
+  dragoman audit report --since 2026-11-01
+"""
+ACTIONS = {
+    "verify": "find every record that was edited, dropped, added or moved",
+    "tail": "print the last records",
+    "report": "sum up who asked how much of what",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = EXAMPLES
+    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, summary in ACTIONS.items():
+        action = commands.add_parser(name, help=summary, description=summary)
+        action.add_argument("--path", help="the audit's path, instead of the configured one")
+        add_source_arguments(action)
+        add_json_argument(action)
+        if name == "verify":
+            action.add_argument(
+                "--head",
+                action="append",
+                default=[],
+                metavar="SEQ:SEAL",
+                help="a record that must be there, as the log of calls names it under `audit`; may be repeated",
+            )
+        elif name == "tail":
+            action.add_argument("-n", "--lines", type=int, default=10, help="how many (10)")
+        else:
+            action.add_argument("--since", default="", metavar="TIME", help="from then on (2026-11-01, or with T09:30)")
+            action.add_argument("--until", default="", metavar="TIME", help="before then")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the chosen action."""
+    return {"verify": _verify, "tail": _tail, "report": _report}[arguments.action](arguments)
+
+
+def _path(arguments: argparse.Namespace) -> Path:
+    from dragoman.audit.file import audit_files
+
+    path = Path(arguments.path) if arguments.path else configured(arguments).audit.path
+    if path is None:
+        raise ConfigurationError("No audit is configured.", suggestion="Set audit.path, or name one with --path.")
+    if not audit_files(path):
+        raise ConfigurationError(f"There are no audit files of {path}.", suggestion="Check audit.path.")
+    return path
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    import dataclasses
+
+    from dragoman.audit import verify_files
+
+    found = verify_files(_path(arguments), [_head(text) for text in arguments.head])
+    if arguments.json:
+        put(json.dumps(dataclasses.asdict(found)))
+        return 1 if found.faults else 0
+    for note in found.notes:
+        put(f"note: {note}")
+    for fault in found.faults:
+        put(f"{fault.file}:{fault.line}: {fault.what}")
+    intact = "every one is as it was written" if not found.faults else f"{len(found.faults)} faults"
+    put(f"{found.records} records from number {found.begins} to {found.head}: {intact}")
+    return 1 if found.faults else 0
+
+
+def _head(text: str) -> Link:
+    from dragoman.audit import Link
+
+    number, _, seal = text.partition(":")
+    if not number.isdecimal() or len(seal) < 16:
+        raise ConfigurationError(f"--head {text!r} is no record.", suggestion="Write it as the log has it: SEQ:SEAL.")
+    return Link(int(number), seal)
+
+
+def _tail(arguments: argparse.Namespace) -> int:
+    from dragoman.audit import records
+
+    last: deque[Record] = deque(records(_path(arguments)), maxlen=max(arguments.lines, 0))
+    if arguments.json:
+        for record in last:
+            put(json.dumps(_as_dict(record), ensure_ascii=False))
+        return 0
+    columns = ("ts", "principal", "tool", "database", "outcome", "rows", "ms", "sql")
+    print_table(columns, [[str(_as_dict(record).get(column, "")) for column in columns] for record in last])
+    return 0
+
+
+def _as_dict(record: Record) -> dict[str, Any]:
+    import msgspec
+
+    told: dict[str, Any] = msgspec.to_builtins(record)
+    return told
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from dragoman.audit import records, report
+
+    made = report(records(_path(arguments), arguments.since, arguments.until))
+    told = [_told(principal, database, usage) for (principal, database), usage in sorted(made.usage.items())]
+    if arguments.json:
+        put(json.dumps(told, ensure_ascii=False))
+        return 0
+    columns = ("principal", "database", "calls", "refused", "rows", "bytes", "ms", "outcomes", "relations")
+    print_table(columns, [[_shown(each[column]) for column in columns] for each in told])
+    return 0
+
+
+def _told(principal: str, database: str, usage: Usage) -> dict[str, Any]:
+    return {
+        "principal": principal,
+        "database": database,
+        "calls": usage.calls,
+        "refused": usage.refused,
+        "rows": usage.rows,
+        "bytes": usage.bytes,
+        "ms": round(usage.ms, 1),
+        "outcomes": dict(usage.outcomes.most_common()),
+        "relations": dict(usage.relations.most_common(5)),
+    }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {number}" for name, number in value.items())
+    return str(value)

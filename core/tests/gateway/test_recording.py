@@ -1,0 +1,162 @@
+"""Every call is in the audit before its answer leaves: answered, refused, failed and cancelled ones."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from dragoman import Busy, ConfigurationError, Database, DragomanError, Gateway, InternalError, Principal
+from dragoman.audit import AuditFile, Record, records, verify_files
+from dragoman.config import Audit, Configuration, Server
+from dragoman.tools import Toolbox
+
+ADA = Principal("ada", issuer="https://idp.example", subject="a-1", client="agent", token="ci")
+
+
+@pytest.fixture
+def audited(shop: Database, tmp_path: Path) -> Callable[..., Configuration]:
+    def make(**audit: object) -> Configuration:
+        return Configuration(databases={"shop": shop}, audit=Audit(path=tmp_path / "audit" / "calls.jsonl", **audit))
+
+    return make
+
+
+@pytest.fixture
+async def gateway(audited: Callable[..., Configuration]) -> AsyncIterator[Gateway]:
+    async with Gateway.open(audited()) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Callable[[], list[Record]]:
+    """The records of calls so far; the files must be intact."""
+
+    def read() -> list[Record]:
+        path = tmp_path / "audit" / "calls.jsonl"
+        assert verify_files(path).faults == []
+        return [record for record in records(path) if record.event == "call"]
+
+    return read
+
+
+async def test_a_record_says_who_asked_what_and_how_it_ended(gateway: Gateway, recorded):
+    sql = "SELECT name FROM customers WHERE id = ?"
+    result = await gateway.query("shop", sql, [2], principal=ADA, tool="report")
+    (record,) = recorded()
+    assert (record.principal, record.issuer, record.subject, record.client, record.token) == (
+        "ada",
+        "https://idp.example",
+        "a-1",
+        "agent",
+        "ci",
+    )
+    assert (record.database, record.tool, record.hash, record.sql) == ("shop", "report", result.query_hash, sql)
+    assert (record.relations, record.verdict, record.outcome) == (("customers",), "allowed", "ok")
+    assert (record.rows, record.bytes, record.params) == (1, len(result.rows_json), None)
+    assert record.ms > 0
+
+
+FAILING = [
+    ("SELECT nix FROM customers", "COLUMN_NOT_FOUND", "allowed"),
+    ("DELETE FROM customers", "WRITE_OPERATION_DENIED", "refused"),
+    ("SELECT load_extension('x')", "UNSAFE_SQL", "refused"),
+    ("SELECT abs(-9223372036854775807 - 1)", "QUERY_ERROR", "allowed"),
+]
+
+
+@pytest.mark.parametrize(("sql", "outcome", "verdict"), FAILING)
+async def test_refused_and_failed_calls_have_their_record(sql, outcome, verdict, gateway: Gateway, recorded):
+    with pytest.raises(DragomanError):
+        await gateway.query("shop", sql)
+    (record,) = recorded()
+    assert (record.sql, record.outcome, record.verdict) == (sql, outcome, verdict)
+    assert len(record.hash) == 16
+
+
+async def test_a_cancelled_call_has_its_record(gateway: Gateway, shop: Database, endless: str, running, recorded):
+    task = asyncio.create_task(gateway.query("shop", endless))
+    await running(shop)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [record.outcome for record in recorded()] == ["QUERY_CANCELLED"]
+
+
+async def test_calls_that_find_the_queue_full_have_their_record(shop: Database, tmp_path: Path, recorded):
+    audit = Audit(path=tmp_path / "audit" / "calls.jsonl")
+    configuration = Configuration(databases={"shop": shop}, server=Server(max_concurrent=1), audit=audit)
+    async with Gateway.open(configuration) as gateway:
+        answers = await asyncio.gather(
+            *(gateway.query("shop", "SELECT 1 AS one") for _ in range(4)), return_exceptions=True
+        )
+    refused = sum(isinstance(answer, Busy) for answer in answers)
+    assert refused == 2
+    assert sorted(record.outcome for record in recorded()) == ["BUSY", "BUSY", "ok", "ok"]
+
+
+async def test_a_tool_without_sql_is_recorded_with_its_arguments(gateway: Gateway, recorded):
+    await Toolbox(gateway).call("describe_table", {"table_name": "orders"}, principal=ADA)
+    await Toolbox(gateway).call("describe_table", {"nonsense": "orders"})
+    first, second = recorded()
+    assert (first.tool, first.arguments, first.outcome) == ("describe_table", {"table_name": "orders"}, "ok")
+    assert (second.tool, second.outcome) == ("describe_table", "PARAMETER_ERROR")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sql", "hashed", "params"),
+    [
+        ({"text": "full", "values": True}, "SELECT ? AS v", True, ["hush"]),
+        ({"text": "hash"}, "", True, None),
+        ({"text": "off"}, "", False, None),
+    ],
+)
+async def test_what_is_kept_of_a_statement_is_a_setting(settings, sql, hashed, params, audited, recorded):
+    async with Gateway.open(audited(**settings)) as gateway:
+        await gateway.query("shop", "SELECT ? AS v", ["hush"])
+        await Toolbox(gateway).call("execute_query", {"sql": "SELECT ? AS v", "params": ["hush"]})
+    for record in recorded():
+        assert (record.sql, bool(record.hash), record.params) == (sql, hashed, params)
+    assert settings.get("values") or "hush" not in str(recorded())
+
+
+def full(*_: object) -> int:
+    raise OSError(28, "No space left on device")
+
+
+async def test_without_a_record_there_is_no_answer(gateway: Gateway, monkeypatch):
+    monkeypatch.setattr(AuditFile, "append", full)
+    with pytest.raises(InternalError, match="could not be recorded"):
+        await gateway.query("shop", "SELECT 1 AS one")
+    answer = await Toolbox(gateway).call("list_tables", {})
+    assert answer.is_error
+    assert "could not be recorded" in answer.text
+
+
+async def test_where_the_audit_is_not_required_the_answer_comes_and_the_log_tells(audited, monkeypatch, caplog):
+    async with Gateway.open(audited(required=False)) as gateway:
+        monkeypatch.setattr(AuditFile, "append", full)
+        assert (await gateway.query("shop", "SELECT 1 AS one")).rows == [[1]]
+    assert "could not be written" in caplog.text
+
+
+async def test_the_log_names_the_place_of_the_record(gateway: Gateway, lines, tmp_path: Path):
+    from dragoman.audit import Link
+
+    await gateway.query("shop", "SELECT 1 AS one")
+    number, _, seal = lines()[0]["audit"].partition(":")
+    assert verify_files(tmp_path / "audit" / "calls.jsonl", [Link(int(number), seal)]).faults == []
+
+
+@pytest.mark.parametrize("odd", ["\ud800", {"a": {"b": {1: float("inf")}}}, "x" * 10**6, object()])
+async def test_whatever_a_caller_sends_is_recorded(odd, gateway: Gateway, recorded):
+    await Toolbox(gateway).call("execute_query", {"sql": odd, odd if isinstance(odd, str) else "x": odd})
+    (record,) = recorded()
+    assert record.outcome != "ok"
+
+
+async def test_a_path_that_cannot_be_written_stops_the_start(shop: Database, tmp_path: Path):
+    (tmp_path / "file").touch()
+    configuration = Configuration(databases={"shop": shop}, audit=Audit(path=tmp_path / "file" / "audit.jsonl"))
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        async with Gateway.open(configuration):
+            pass
