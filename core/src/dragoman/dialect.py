@@ -34,10 +34,10 @@ from dragoman.model import (
 )
 from dragoman.parsed import ParsedStatement
 from dragoman.sql.lexicon import Lexicon
+from dragoman.sql.statement import Statement
 
 if TYPE_CHECKING:
     from dragoman.model import Request, RowStream
-    from dragoman.sql import Statement
 
 CONTRACT = 1
 """The version of this contract. A plugin states the one it was written for."""

@@ -54,3 +54,8 @@ def nearest(word: str, known: Iterable[str], count: int = 1, cutoff: float = 0.6
 
     found = process.extract(word[:LONGEST], tuple(known), scorer=fuzz.ratio, score_cutoff=cutoff * 100, limit=count)
     return [each for each, _, _ in found]
+
+
+def with_article(word: str) -> str:
+    """Return a word as English names one of it: a str, an int."""
+    return f"{'an' if word[:1].upper() in {*'AEIOU'} else 'a'} {word}"

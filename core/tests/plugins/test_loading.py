@@ -1,5 +1,7 @@
 """A plugin that cannot be used is an error that names its distribution and the remedy; the others keep working."""
 
+from importlib.metadata import entry_points
+
 import pytest
 from dragoman import CONTRACT, ConfigurationError, Database, DialectError, DialectPlugin, Gateway
 from dragoman.plugins import Plugins
@@ -37,7 +39,7 @@ BROKEN = {
         "class Half(DialectPlugin):\n    dialect = PretendPlugin.dialect\n    @hookimpl\n"
         "    def executor(self, database): ...\nplugin = Half()",
         "plugin",
-        "TypeError",
+        "it makes the class Half, which lacks inspector.",
         "pip install",
     ),
     "a hook is not marked": (
@@ -85,6 +87,88 @@ BROKEN = {
         "pip install",
     ),
 }
+
+
+# A field of the Dialect as its author wrote it, and words of the error.
+FIELDS = {
+    "contract='1'": "gave its contract as a str, not as an int: contract=1",
+    "contract=True": "gave its contract as a bool, not as an int: contract=1",
+    "sqlglot='duckdbb'": "gave Dialect.sqlglot as 'duckdbb', not as a dialect sqlglot knows; did you mean 'duckdb'?",
+    "capabilities=frozenset({'cancel'})": (
+        "gave the capability 'cancel' as a str, not as a member of Capability: did you mean Capability.CANCEL?"
+    ),
+    "capabilities='cancel'": "gave Dialect.capabilities as a str, not as a frozenset of Capability",
+    "capabilities=[Capability.CANCEL]": "gave Dialect.capabilities as a list, not as a frozenset of Capability",
+    "folding='Lower'": "gave Dialect.folding as 'Lower', not as 'lower' or 'upper' or 'insensitive' or 'exact'",
+    "placeholder='%s'": "gave Dialect.placeholder as '%s', not as '$1' or '?'",
+    "quote_marks='`'": "gave Dialect.quote_marks as '`', not as two characters",
+    "reserved='select'": "gave Dialect.reserved as a str, not as a frozenset of str",
+    "reserved=frozenset({'SELECT'})": "gave 'SELECT' in Dialect.reserved, which must be in lower case",
+    "rules=Rules(functions=frozenset({'Abs'}))": "gave 'Abs' in Rules.functions, which must be in lower case",
+    "rules=Rules(functions=['abs'])": "gave Rules.functions as a list, not as a frozenset of str",
+    "rules=Rules(statements=('SHOW',))": "gave an element of Rules.statements as a str, not as Pattern",
+    "rules={}": "gave Dialect.rules as a dict, not as Rules or Callable",
+    "lexicon=Lexicon": "gave Dialect.lexicon as a type, not as Lexicon",
+    "default_schema=1": "gave Dialect.default_schema as an int, not as str",
+}
+
+
+@pytest.mark.usefixtures("good")
+@pytest.mark.parametrize("field", FIELDS)
+async def test_a_dialect_that_describes_itself_wrongly_is_told_so(field: str, install, caplog):
+    source = (
+        "from dataclasses import replace\n"
+        f"PretendPlugin.dialect = replace(PretendPlugin.dialect, **dict({field}))\n" + FINE
+    )
+    install("dragoman-odd", source, dialects={"pretend": "plugin"}, pretend=True)
+    wanted = f"The plugin 'pretend' of dragoman-odd 1.0 is broken: it {FIELDS[field]}"
+    async with Gateway.open(at("pretend", "good")) as gateway:
+        with pytest.raises(DialectError) as raised:
+            await gateway.query("pretend", "SELECT 1")
+        assert raised.value.message.startswith(wanted)
+        assert (await gateway.query("good", "SELECT 1")).row_count == 1
+    assert wanted in caplog.text
+    listed = next(each for each in Plugins.discover().installed() if each.name == "pretend")
+    assert (listed.status, listed.error.startswith(wanted)) == ("broken", True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (
+            "name='pretend', sqlglot='sqlite'",
+            "it makes Dialect wrongly: missing 1 required keyword-only argument: 'con",
+        ),
+        ("name='pretend', contract=1, sqlglot='sqlite', quotes='x'", "got an unexpected keyword argument 'quotes'"),
+    ],
+)
+def test_a_dialect_that_cannot_be_made_says_what_it_lacks(arguments: str, what: str, install):
+    source = f"class Odd(PretendPlugin):\n    dialect = Dialect({arguments})\nplugin = Odd()"
+    install("dragoman-odd", source, dialects={"pretend": "plugin"}, pretend=True)
+    with pytest.raises(DialectError, match=r"of dragoman-odd 1\.0 is broken") as raised:
+        Plugins.discover().load("pretend")
+    assert what in raised.value.message
+
+
+def test_a_plugin_that_fails_when_it_is_looked_at_is_listed_as_broken(install):
+    source = "class Odd(PretendPlugin):\n    @property\n    def dialect(self): raise KeyError('x')\nplugin = Odd()"
+    install("dragoman-odd", source, dialects={"pretend": "plugin"}, pretend=True)
+    listed = {each.name: each for each in Plugins.discover().installed()}
+    assert "looking at it raised KeyError" in listed["pretend"].error
+    assert listed["sqlite"].status == "ok"
+
+
+@pytest.mark.parametrize("name", ["sqlite", "postgres", "postgresql", "trino"])
+def test_a_rival_never_gets_a_name_of_ours_by_itself(name: str, install):
+    install("dragoman-odd", FINE, dialects={name: "plugin"}, pretend=True)
+    rival = next(
+        each for each in entry_points(group="dragoman.dialects", name=name) if each.dist.name == "dragoman-odd"
+    )
+    with pytest.raises(DialectError, match="which is not installed; dragoman-odd claims it") as raised:
+        Plugins({name: [rival]}).load(name)
+    assert "`pip install dragoman-" in raised.value.suggestion
+    with pytest.raises(DialectError, match="claimed by several distributions: dragoman-odd and"):
+        Plugins.discover().load(name)
 
 
 @pytest.fixture
@@ -170,6 +254,11 @@ async def test_one_plugin_may_have_two_names(install):
 
 
 HOOK_FAULTS = {
+    "makes what lacks a method": (
+        "executor",
+        "return type('Odd', (Executor,), {})()",
+        "makes the class Odd, which lacks open",
+    ),
     "returns nothing": ("executor", "return None", "returned NoneType, not an Executor"),
     "returns another type": ("executor", "return 3", "returned int, not an Executor"),
     "returns a class": (

@@ -20,6 +20,13 @@ import asyncio, concurrent.futures, os, time
 class Died(BaseException):
     pass
 
+class Name(str):
+    pass
+
+async def given(batches):
+    for batch in batches:
+        yield batch
+
 class OddExecutor(PretendExecutor):
     @asynccontextmanager
     async def open(self, request):
@@ -36,6 +43,10 @@ class OddExecutor(PretendExecutor):
 class OddInspector(PretendInspector):
     async def tables(self, scope):
         {inspecting}
+
+    async def schemas(self):
+        {listing}
+        return [Schema(name="main")]
 
     async def details(self, tables):
         {detailing}
@@ -67,7 +78,7 @@ class OddPlugin(PretendPlugin):
 
 plugin = OddPlugin()
 """
-PLACES = ("opening", "explaining", "closing", "inspecting", "detailing", "judging", "remembering")
+PLACES = ("opening", "explaining", "closing", "inspecting", "listing", "detailing", "judging", "remembering")
 
 
 @pytest.fixture
@@ -93,6 +104,10 @@ async def queried(gateway: Gateway):
 
 async def inspected(gateway: Gateway):
     return await gateway.database("pretend").catalog.snapshot()
+
+
+async def listed(gateway: Gateway):
+    return await gateway.database("pretend").inspector.schemas()
 
 
 async def detailed(gateway: Gateway):
@@ -137,6 +152,76 @@ FAULTS = {
         "returned list, not an Inspection",
     ),
     "tells nothing": ("inspecting", "return None", inspected, "Inspector.tables", "returned NoneType"),
+    "tells relations as texts": (
+        "inspecting",
+        "return Inspection(('orders',))",
+        inspected,
+        "Inspector.tables",
+        "gave an element of Inspection.tables as a str, not as Table",
+    ),
+    "tells columns as dicts": (
+        "inspecting",
+        "return Inspection((Table(relation=Relation('t', 'main'), columns=({'name': 'a'},)),))",
+        inspected,
+        "Inspector.tables",
+        "gave an element of Table.columns as a dict, not as TableColumn",
+    ),
+    "tells names of a type of its own": (
+        "inspecting",
+        "return Inspection((Table(relation=Relation(Name('t'), 'main')),))",
+        inspected,
+        "Inspector.tables",
+        "gave Relation.name as a Name, which is a subclass of str, and must give str",
+    ),
+    "tells an estimate that is no integer": (
+        "inspecting",
+        "return Inspection((Table(relation=Relation('t', 'main'), row_estimate=3.0),))",
+        inspected,
+        "Inspector.tables",
+        "gave Table.row_estimate as a float, not as int",
+    ),
+    "tells schemas as texts": (
+        "listing",
+        "return ['main']",
+        listed,
+        "Inspector.schemas",
+        "gave an element of what it told as a str, not as Schema",
+    ),
+    "tells schemas as one text": (
+        "listing",
+        "return 'main'",
+        listed,
+        "Inspector.schemas",
+        "gave what it told as a str, not as a sequence of Schema",
+    ),
+    "yields rows as dicts": (
+        "opening",
+        "yield RowStream([Column('a', 'int')], given([[{'a': 1}]]))\n        return",
+        queried,
+        "Executor.open",
+        "gave a row as a dict, not as a sequence of values in the order of the columns",
+    ),
+    "yields columns as dicts": (
+        "opening",
+        "yield RowStream([{'name': 'a'}], given([[(1,)]]))\n        return",
+        queried,
+        "Executor.open",
+        "gave an element of RowStream.columns as a dict, not as Column",
+    ),
+    "yields batches all at once": (
+        "opening",
+        "yield RowStream([Column('a', 'int')], [[(1,)]])\n        return",
+        queried,
+        "Executor.open",
+        "gave RowStream.batches as a list, not as an asynchronous iterator of batches",
+    ),
+    "yields no stream": (
+        "opening",
+        "yield [], []\n        return",
+        queried,
+        "Executor.open",
+        "yielded a tuple, not a RowStream",
+    ),
     "has no plan": ("explaining", "return 'SCAN'", explained, "Executor.explain", "returned str, not a Plan"),
     "leaves the program": (
         "opening",

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from dragoman import Column, Kind, ResultTooLarge, encode
+from dragoman.shapes import Malformed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -215,8 +216,14 @@ def test_values_nested_too_deeply_are_refused_by_name():
 
 @pytest.mark.parametrize("value", [object(), 1 + 2j, SimpleNamespace])
 def test_no_value_becomes_a_repr(value: object):
-    with pytest.raises(TypeError):
+    with pytest.raises(Malformed, match="no text of its own"):
         encode([Column("c", "x", NATIVE)], [(value,)])
+
+
+@pytest.mark.parametrize("row", [{"c": 1}, "x", b"x", {1}, 7, iter([1])], ids=lambda row: type(row).__name__)
+def test_a_row_that_is_no_sequence_is_an_error_that_says_what_it_is(row: Any):
+    with pytest.raises(Malformed, match=f"gave a row as an? {type(row).__name__}, not as a sequence"):
+        encode([Column("c", "integer", INTEGER)], [row])
 
 
 def test_rows_of_no_columns_are_counted():
@@ -230,7 +237,7 @@ def test_no_rows_are_no_rows(kind: Kind):
 
 @pytest.mark.parametrize(("columns", "rows"), [(1, [(1, 2)]), (2, [(1,)]), (1, [(1,), (1, 2)]), (0, [(1,)]), (1, [()])])
 def test_a_row_of_another_length_is_an_error(columns: int, rows: list[Any]):
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(Malformed, match="columns"):
         encode([Column("c", "integer", INTEGER)] * columns, rows)
 
 

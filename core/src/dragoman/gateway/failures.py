@@ -15,6 +15,7 @@ from dragoman.errors import ColumnNotFound, DialectError, DragomanError, NotFoun
 from dragoman.gateway.tasks import Fatal
 from dragoman.model import Database, Relation
 from dragoman.plugins import Plugins
+from dragoman.plugins.mistakes import words_of
 from dragoman.plugins.policies import checked, fault
 from dragoman.sql import Statement
 from dragoman.sql.text import caret
@@ -51,6 +52,8 @@ class Source:
             found = self._plugins.culprit(frame for frame in reversed(_frames(error)))
             origin, function = found or (self.origin, method)
             _log.error("%s leaked an exception for database %s", origin, self._database.name, exc_info=error)
+            if words := words_of(error):
+                raise fault(method, origin, words) from None
             kind = error.kind if isinstance(error, Fatal) else type(error).__name__
             raise fault(method, origin, f"failed with {kind}" + (f" in {function}" if found else "")) from None
 

@@ -9,6 +9,7 @@ from dragoman.dialect import Inspector, WrappedInspector
 from dragoman.gateway.failures import Source
 from dragoman.gateway.tasks import Work
 from dragoman.model import ColumnProfile, Database, Inspection, ProfileBudget, Relation, Schema, Scope, Table
+from dragoman.shapes import check_sequence
 
 T = TypeVar("T")
 
@@ -28,7 +29,7 @@ class GuardedInspector(WrappedInspector):
 
     async def schemas(self) -> Sequence[Schema]:
         """As `Inspector.schemas`."""
-        return await self._call("schemas", Sequence, self.inner.schemas)
+        return await self._call("schemas", Sequence, self.inner.schemas, of=Schema)
 
     async def tables(self, scope: Scope) -> Inspection:
         """As `Inspector.tables`."""
@@ -36,7 +37,7 @@ class GuardedInspector(WrappedInspector):
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """As `Inspector.details`."""
-        told: Sequence[Table] = await self._call("details", Sequence, lambda: self.inner.details(tables))
+        told: Sequence[Table] = await self._call("details", Sequence, lambda: self.inner.details(tables), of=Table)
         if [table.relation for table in told] != [table.relation for table in tables]:
             raise self._source.fault("Inspector.details", "told of other relations than it was asked for")
         return told
@@ -52,7 +53,13 @@ class GuardedInspector(WrappedInspector):
             raise self._source.fault("Inspector.profiles", "told of other relations than it was asked for")
         return told
 
-    async def _call(self, method: str, kind: type[Any], ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _call(
+        self, method: str, kind: type[Any], ask: Callable[[], Coroutine[Any, Any, T]], of: type[Any] | None = None
+    ) -> T:
+        """What the inspector answers, which must be a `kind`; `of`: a sequence of these. Its fields are looked into."""
         with self._source.ours(f"Inspector.{method}"):
             answer = await self._work.do(ask(), self._database.timeout)
-        return self._source.checked(answer, kind, f"Inspector.{method}")
+        self._source.checked(answer, kind, f"Inspector.{method}")
+        with self._source.ours(f"Inspector.{method}"):
+            check_sequence(of or kind, answer if of else [answer], "what it told")
+        return answer

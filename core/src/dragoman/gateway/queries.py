@@ -15,7 +15,7 @@ from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.failures import explained
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import LOCAL, Encoded, ExplainOptions, Plan, Principal, Request, RowStream
-from dragoman.results import Bounded, Collected, check_columns, collect
+from dragoman.results import Bounded, Collected, check_columns, check_stream, collect
 from dragoman.sql import Statement
 
 T = TypeVar("T")
@@ -109,6 +109,7 @@ class Query:
 
     async def _feed(self, handed: RowStream, put: Put, record: CallRecord) -> None:
         async with self.opened.executor.open(self.request) as stream:
+            check_stream(stream)
             bounded = Bounded(stream, self.request.limits)
             check_columns(stream.columns, self.request.limits)
             handed.columns = self.opened.places.columns(stream.columns)

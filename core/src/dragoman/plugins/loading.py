@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 from dragoman.dialect import CONTRACT, Dialect
 from dragoman.errors import DialectError
 from dragoman.hookspecs import PROJECT, DialectPlugin, PolicyPlugin
-from dragoman.words import nearest
+from dragoman.plugins.mistakes import check_dialect, words_of
+from dragoman.shapes import Malformed
+from dragoman.words import nearest, with_article
 
 _log = logging.getLogger(__name__)
 PluginT = TypeVar("PluginT", DialectPlugin, PolicyPlugin)
@@ -34,6 +36,10 @@ def load_dialect(entry_point: EntryPoint) -> DialectPlugin:
         raise broken(entry_point, "its `dialect` is not a dragoman.Dialect.")
     _check_contract(dialect.contract, entry_point)
     _check_declared_options(dialect.options, entry_point)
+    try:
+        check_dialect(dialect)
+    except Malformed as error:
+        raise broken(entry_point, f"it {error}.") from None
     for hook in HOOKS:
         if hook in _list_overridden(plugin) and _specname(getattr(plugin, hook), hook) is None:
             # pluggy would not see it, and the dialect would do nothing.
@@ -110,6 +116,8 @@ def _import(entry_point: EntryPoint) -> Any:
 
 def _explain_failure(entry_point: EntryPoint, error: BaseException) -> DialectError:
     _log.error("the plugin %s of %s does not import", entry_point.name, distribution_of(entry_point), exc_info=error)
+    if words := words_of(error):
+        return broken(entry_point, f"it {words}.")
     return broken(entry_point, f"importing it raised {type(error).__name__}; the log has the details.")
 
 
@@ -122,9 +130,14 @@ def _instance(plugin: Any, kind: type[PluginT], entry_point: EntryPoint) -> Plug
 
 
 def _check_contract(contract: Any, entry_point: EntryPoint) -> None:
-    if contract == CONTRACT:
+    if contract == CONTRACT and type(contract) is int:
         return
-    older = isinstance(contract, int) and contract < CONTRACT
+    if type(contract) is not int:
+        raise broken(
+            entry_point,
+            f"it gave its contract as {with_article(type(contract).__name__)}, not as an int: contract={CONTRACT}.",
+        )
+    older = contract < CONTRACT
     raise broken(
         entry_point,
         f"it is written for contract version {contract}, this dragoman has {CONTRACT}.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +34,9 @@ from dragoman.words import nearest, shown
 
 DIALECTS: Final = "dragoman.dialects"
 POLICIES: Final = "dragoman.policies"
+_ALIASES: Final = {"postgresql": "postgres"}
+"""Further names that distributions of ours register."""
+_log = logging.getLogger(__name__)
 _OURS: Final = re.compile(r"dragoman-([a-z]+)(?=\W|$)")
 _NONE: Final[Mapping[str, Sequence[EntryPoint]]] = MappingProxyType({})
 _NO_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
@@ -107,7 +111,7 @@ class Plugins:
 
     def _load(self, name: str) -> DialectPlugin:
         entry_point = self._claim(name)
-        plugin = load_dialect(entry_point)
+        plugin = _loaded(entry_point)
         own = self._entry_points.get(plugin.dialect.name, ())
         if distribution_of(entry_point) not in map(distribution_of, own):
             raise broken(entry_point, f"it calls itself {plugin.dialect.name!r}, a name it does not register.")
@@ -119,7 +123,9 @@ class Plugins:
     def _claim(self, name: str) -> EntryPoint:
         if name not in self._entry_points:
             raise _missing(name, self.names)
-        return _only_claim(f"dialect {name!r}", self._entry_points[name])
+        claims = self._entry_points[name]
+        _refuse_rivals(name, claims)
+        return _only_claim(f"dialect {name!r}", claims)
 
     def origin(self, name: str) -> str:
         """Return whose dialect this is, in words: 'odd' of dragoman-odd 1.0."""
@@ -232,6 +238,34 @@ def _by_name(group: str) -> dict[str, list[EntryPoint]]:
     for entry_point in importlib.metadata.entry_points(group=group):
         found[entry_point.name].append(entry_point)
     return dict(found)
+
+
+def _loaded(entry_point: EntryPoint) -> DialectPlugin:
+    """The plugin behind an entry point; whatever looking at it raises is the plugin's, and stops nobody else."""
+    try:
+        return load_dialect(entry_point)
+    except DialectError:
+        raise
+    except Exception as error:
+        _log.error("looking at the plugin of %s failed", origin_of(entry_point), exc_info=error)
+        raise broken(entry_point, f"looking at it raised {type(error).__name__}; the log has the details.") from None
+
+
+def _refuse_rivals(name: str, claims: Sequence[EntryPoint]) -> None:
+    """Raise `DialectError` where only strangers claim a name of ours: whoever asks for it expects our plugin."""
+    ours = _distributions_of_ours().get(_ALIASES.get(name, name))
+    rivals = [entry_point for entry_point in claims if _normal(distribution_of(entry_point)) != ours]
+    if ours is None or len(rivals) < len(claims):
+        return
+    rival = distribution_of(rivals[0])
+    raise DialectError(
+        f"The dialect {name!r} is the name of {ours}'s, which is not installed; {rival} claims it.",
+        suggestion=f"Install it with `pip install {ours}`, or have {rival} register a name of its own.",
+    )
+
+
+def _normal(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def _only_claim(what: str, entry_points: Sequence[EntryPoint]) -> EntryPoint:

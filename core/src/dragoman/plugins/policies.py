@@ -11,6 +11,8 @@ from dragoman.dialect import Executor, Inspector, Validator
 from dragoman.errors import DialectError, DragomanError
 from dragoman.hookspecs import PolicyPlugin
 from dragoman.model import Database
+from dragoman.plugins.mistakes import words_of
+from dragoman.words import with_article
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -59,14 +61,14 @@ def asked(ask: Callable[[], T], hook: str, origin: str) -> T:
         raise
     except (Exception, SystemExit) as error:
         _log.error("the hook %s of %s failed", hook, origin, exc_info=error)
-        raise fault(hook, origin, f"raised {type(error).__name__}") from None
+        raise fault(hook, origin, words_of(error) or f"raised {type(error).__name__}") from None
 
 
 def checked(answer: Any, kind: type[T], hook: str, origin: str) -> T:
     """Return `answer`, which must be a `kind`. Raises `DialectError`."""
     if isinstance(answer, kind):
         return answer
-    raise fault(hook, origin, f"returned {_name_type(answer)}, not {_with_article(kind.__name__)}{_hint(answer)}")
+    raise fault(hook, origin, f"returned {_name_type(answer)}, not {with_article(kind.__name__)}{_hint(answer)}")
 
 
 def checked_validators(answer: Any, hook: str, origin: str) -> list[Validator]:
@@ -74,7 +76,7 @@ def checked_validators(answer: Any, hook: str, origin: str) -> list[Validator]:
     given: Sequence[Any] = answer if isinstance(answer, Sequence) else (answer,)  # pyright: ignore[reportUnknownVariableType]
     for validator in given:
         if not isinstance(validator, Validator):
-            raise fault(hook, origin, f"gave {_with_article(_name_type(validator))}, not a Validator{_hint(validator)}")
+            raise fault(hook, origin, f"gave {with_article(_name_type(validator))}, not a Validator{_hint(validator)}")
     return list(given)
 
 
@@ -89,10 +91,6 @@ def fault(hook: str, origin: str, what: str) -> DialectError:
 
 def _name_type(answer: Any) -> str:
     return f"the class {answer.__name__}" if isinstance(answer, type) else type(answer).__name__
-
-
-def _with_article(name: str) -> str:
-    return f"{'an' if name[0].upper() in 'AEIOU' else 'a'} {name}"
 
 
 def _hint(answer: Any) -> str:

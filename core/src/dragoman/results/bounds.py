@@ -11,6 +11,8 @@ import msgspec
 from dragoman.errors import ResultTooLarge
 from dragoman.model import Column, Encoded, Limits, RowStream, Truncation
 from dragoman.results.encoding import encode
+from dragoman.shapes import Malformed, check_sequence
+from dragoman.words import with_article
 
 LEAST_FOR_COLUMNS = 16 * 1024
 """Bytes that names and types of columns may take, however little the rows may."""
@@ -48,6 +50,7 @@ class Bounded:
 
     async def batches(self) -> AsyncIterator[Encoded]:
         """Yield the rows, as they come, until a limit cuts them."""
+        check_stream(self._stream)
         check_columns(self._stream.columns, self._limits)
         async for batch in self._stream.batches:
             encoded = batch if isinstance(batch, Encoded) else encode(self._stream.columns, batch)
@@ -89,6 +92,17 @@ class Bounded:
                 suggestion="Select fewer or shorter columns, for instance with substr().",
             )
         return _truncation("bytes", self._limits.max_bytes)
+
+
+def check_stream(stream: RowStream) -> None:
+    """Raise `Malformed` unless this is a stream of rows with columns, as the contract says."""
+    given: object = stream
+    if not isinstance(given, RowStream):
+        raise Malformed(f"yielded {with_article(type(given).__name__)}, not a RowStream")
+    check_sequence(Column, stream.columns, "RowStream.columns")
+    if not hasattr(stream.batches, "__aiter__"):
+        told = with_article(type(stream.batches).__name__)
+        raise Malformed(f"gave RowStream.batches as {told}, not as an asynchronous iterator of batches")
 
 
 def check_columns(columns: Sequence[Column], limits: Limits) -> None:

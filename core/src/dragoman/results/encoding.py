@@ -21,6 +21,7 @@ import msgspec
 from dragoman.errors import ResultTooLarge
 from dragoman.model import Column, Encoded, Kind, KindName
 from dragoman.results.documents import MAX_SAFE, exact_json
+from dragoman.shapes import Malformed, check_rows
 
 Convert = Callable[[Any], Any]
 _encode = msgspec.json.Encoder().encode
@@ -33,11 +34,12 @@ _NO_TEXT: Any = object.__str__
 def encode(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> Encoded:
     """Return rows as minified JSON arrays, with notices for what had to change.
 
-    Values arrive as `column.kind` says; where one is of another type, its own type decides. Raises `ValueError` for a
-    row that is not as long as `columns`, `TypeError` for a value that has no text but a `repr`, and `ResultTooLarge`
-    for one that is nested too deeply.
+    Values arrive as `column.kind` says; where one is of another type, its own type decides. Raises
+    `Malformed` for a row that is no sequence as long as `columns` and for a value that has no text but a `repr`, and
+    `ResultTooLarge` for one that is nested too deeply.
     """
-    if not columns and not any(rows):
+    check_rows(rows, len(columns))
+    if not columns:
         return Encoded.of([b"[]" for _ in rows])
     if not rows:
         return Encoded(b"", 0)
@@ -193,7 +195,9 @@ class _Encoder:
             case datetime.timedelta():
                 return _interval(value)
             case _ if type(value).__str__ is _NO_TEXT:  # pyright: ignore[reportUnknownArgumentType]
-                raise TypeError(f"a value of type {type(value).__name__} has no text of its own")
+                raise Malformed(
+                    f"gave a {type(value).__name__} in the column {self.name!r}, which has no text of its own"
+                )
             case _:
                 return self.text(str(value))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -66,13 +66,18 @@ class SQLAlchemyInspector(Inspector):
 
     async def schemas(self) -> Sequence[Schema]:
         names = await self.executor.run(lambda connection: sqlalchemy.inspect(connection).get_schema_names())
-        return [Schema(name=name, system=self.is_system(name)) for name in names]
+        return [Schema(name=plain(name), system=self.is_system(name)) for name in names]
 
     async def tables(self, scope: Scope) -> Inspection:
         schemas = scope.schemas or {schema.name for schema in await self.schemas() if not schema.system}
         read = [await self.executor.run(partial(_read, schema=schema, scope=scope)) for schema in sorted(schemas)]
         notices = dict.fromkeys(notice for inspection in read for notice in inspection.notices)
         return Inspection(tuple(table for inspection in read for table in inspection.tables), tuple(notices))
+
+
+def plain(name: str) -> str:
+    """Return a name as a text and nothing more: SQLAlchemy's reflection hands out a subclass of `str`."""
+    return str.__str__(name)
 
 
 def _version(connection: sqlalchemy.Connection) -> str:
@@ -100,7 +105,7 @@ def _read(connection: sqlalchemy.Connection, *, schema: str, scope: Scope) -> In
     facts = {what: ask(what) for what in _FACTS}
     tables = [
         _table(
-            Relation(key[1], key[0] or schema),
+            Relation(plain(key[1]), plain(key[0] or schema)),
             kind,
             {what: answers[key] for what, answers in facts.items() if answers.get(key)},
             connection.dialect,
@@ -125,7 +130,7 @@ def _table(relation: Relation, kind: RelationType, facts: Mapping[str, Any], dia
 def _column(column: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> TableColumn:
     identity, computed = column.get("identity"), column.get("computed")
     return TableColumn(
-        name=column["name"],
+        name=plain(column["name"]),
         type=_type(column["type"], dialect),
         nullable=bool(column.get("nullable", True)),
         default=column.get("default"),
@@ -134,6 +139,18 @@ def _column(column: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> TableColu
         identity=("ALWAYS" if identity.get("always") else "BY DEFAULT") if identity else None,
         enum=tuple(getattr(column["type"], "enums", ())),
     )
+
+
+def _plain_names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(plain, names))
+
+
+def _optional(name: str | None) -> str | None:
+    return None if name is None else plain(name)
+
+
+def _named(fact: Mapping[str, Any]) -> str | None:
+    return _optional(fact.get("name"))
 
 
 def _type(type_: sqlalchemy.types.TypeEngine[Any], dialect: sqlalchemy.Dialect) -> str:
@@ -146,21 +163,21 @@ def _type(type_: sqlalchemy.types.TypeEngine[Any], dialect: sqlalchemy.Dialect) 
 def _constraints(facts: Mapping[str, Any]) -> Iterator[Constraint]:
     key = facts.get("pk_constraint", {})
     if key.get("constrained_columns"):
-        yield Constraint(type="PRIMARY KEY", name=key.get("name"), columns=tuple(key["constrained_columns"]))
+        yield Constraint(type="PRIMARY KEY", name=_named(key), columns=_plain_names(key["constrained_columns"]))
     for unique in facts.get("unique_constraints", ()):
-        yield Constraint(type="UNIQUE", name=unique.get("name"), columns=tuple(unique["column_names"]))
+        yield Constraint(type="UNIQUE", name=_named(unique), columns=_plain_names(unique["column_names"]))
     for check in facts.get("check_constraints", ()):
-        yield Constraint(type="CHECK", name=check.get("name"), definition=f"CHECK ({check['sqltext']})")
+        yield Constraint(type="CHECK", name=_named(check), definition=f"CHECK ({check['sqltext']})")
 
 
 def _foreign_key(relation: Relation, key: Mapping[str, Any]) -> ForeignKey:
     options: Mapping[str, str] = key.get("options") or {}
     return ForeignKey(
         relation=relation,
-        columns=tuple(key["constrained_columns"]),
-        references=Relation(key["referred_table"], key["referred_schema"] or relation.schema),
-        referenced_columns=tuple(key["referred_columns"]),
-        name=key.get("name"),
+        columns=_plain_names(key["constrained_columns"]),
+        references=Relation(plain(key["referred_table"]), _optional(key["referred_schema"]) or relation.schema),
+        referenced_columns=_plain_names(key["referred_columns"]),
+        name=_named(key),
         on_update=options.get("onupdate"),
         on_delete=options.get("ondelete"),
     )
@@ -168,4 +185,6 @@ def _foreign_key(relation: Relation, key: Mapping[str, Any]) -> ForeignKey:
 
 def _index(index: Mapping[str, Any]) -> Index:
     parts = index.get("expressions") or index["column_names"]
-    return Index(name=index["name"], parts=tuple(part or "?" for part in parts), unique=bool(index.get("unique")))
+    return Index(
+        name=plain(index["name"]), parts=_plain_names(part or "?" for part in parts), unique=bool(index.get("unique"))
+    )

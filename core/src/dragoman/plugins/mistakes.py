@@ -1,0 +1,73 @@
+"""What authors of plugins get wrong, told in the words of the contract: what was given, and what is wanted."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dragoman.dialect import Capability, Dialect, Rules
+from dragoman.shapes import Malformed, check
+from dragoman.sql.grammars import near_grammar, sqlglot_reads
+from dragoman.words import nearest, shown
+
+_CAPABILITIES: Final = [capability.name for capability in Capability]
+# Python's own words for a constructor that cannot run; they name classes and parameters, nothing else.
+_ABSTRACT: Final = re.compile(r"Can't instantiate abstract class (\w+) .*?abstract methods? (.+)")
+_CALLED: Final = re.compile(r"(\w+)\.__init__\(\) (missing .+|got an unexpected keyword argument .+)")
+
+
+def check_dialect(dialect: Dialect) -> None:
+    """Raise `Malformed`, in words after "it", for a `Dialect` whose fields are not what the contract says."""
+    _check_capabilities(dialect)
+    check(Dialect, [dialect], "dialect")
+    if len(dialect.quote_marks) != 2:
+        raise Malformed(f"gave Dialect.quote_marks as {shown(dialect.quote_marks)!r}, not as two characters")
+    if not sqlglot_reads(dialect.sqlglot):
+        near = near_grammar(dialect.sqlglot)
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise Malformed(f"gave Dialect.sqlglot as {shown(dialect.sqlglot)!r}, not as a dialect sqlglot knows{hint}")
+    _check_lower("Dialect.reserved", dialect.reserved)
+    _check_lower("Dialect.implicit_columns", dialect.implicit_columns)
+    if isinstance(dialect.rules, Rules):
+        _check_lower("Rules.functions", dialect.rules.functions)
+        _check_lower("Rules.table_functions", dialect.rules.table_functions)
+
+
+def words_of(error: BaseException) -> str:
+    """What an exception of a plugin says, after "it", when that is plain and safe to show; else an empty text."""
+    if isinstance(error, Malformed):
+        return str(error)
+    text = str(error) if isinstance(error, TypeError) else ""
+    if found := _ABSTRACT.search(text):
+        lacks = ", ".join(re.findall(r"\w+", found[2]))
+        return f"makes the class {found[1]}, which lacks {lacks}"
+    if found := _CALLED.search(text):
+        return f"makes {found[1]} wrongly: {found[2]}"
+    return ""
+
+
+def _check_capabilities(dialect: Dialect) -> None:
+    """A text in place of a member is the mistake most make, and one text is a collection of letters."""
+    given: object = dialect.capabilities
+    if not isinstance(given, frozenset):
+        raise Malformed(
+            f"gave Dialect.capabilities as a {type(given).__name__}, not as a frozenset of Capability: write"
+            " frozenset({Capability.CANCEL, ...})"
+        )
+    for each in dialect.capabilities:
+        if not isinstance(each, Capability):
+            raise Malformed(
+                f"gave the capability {shown(str(each))!r} as a {type(each).__name__}, not as a member of Capability"
+                f"{_meant(str(each))}"
+            )
+
+
+def _meant(text: str) -> str:
+    near = nearest(text.upper().replace(" ", "_"), _CAPABILITIES)
+    return f": did you mean Capability.{near[0]}?" if near else ""
+
+
+def _check_lower(field: str, names: frozenset[str]) -> None:
+    wrong = sorted(name for name in names if name != name.lower())
+    if wrong:
+        raise Malformed(f"gave {shown(wrong[0])!r} in {field}, which must be in lower case")
