@@ -29,7 +29,7 @@ def test_the_version_has_a_short_option(dragoman: Dragoman) -> None:
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        (("qurey", "shop", "x"), "Did you mean query?"),
+        (("qurey", "shop", "x"), "Did you mean query"),
         (("query", "shop", "x", "--lmit", "3"), "Did you mean --limit?"),
         (("query", "shop", "x", "--tmeout=3"), "Did you mean --timeout?"),
         (("query", "shop", "x", "--format", "jsno"), "Did you mean json?"),
@@ -56,7 +56,7 @@ def test_completion_prints_what_a_shell_loads(dragoman: Dragoman, shell: str) ->
 @pytest.mark.parametrize(
     ("line", "completions"),
     [
-        ("dragoman qu", {"query"}),
+        ("dragoman qu", {"query", "queries"}),
         ("dragoman query --li", {"--limit"}),
         ("dragoman client-config cl", {"claude-desktop", "claude-code"}),
         ("dragoman query sh", {"shop"}),

@@ -19,6 +19,7 @@ COMMANDS = {
     "demo": "build demo databases and show what an agent can do with them",
     "serve": "run the MCP server",
     "query": "run one query, as an agent would",
+    "queries": "list, check or run saved queries",
     "check": "ask whether the read-only gate would let a statement pass",
     "databases": "list the configured databases",
     "describe": "show what is in a database, or in a table",

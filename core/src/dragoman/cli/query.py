@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     database = named_or_url(arguments)
     configuration = configured(arguments)
     log_if_asked(configuration)
-    _print(run_async(_query(configuration, database, arguments)), arguments.format)
+    print_result(run_async(_query(configuration, database, arguments)), arguments.format)
     return 0
 
 
@@ -86,7 +86,8 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _print(result: Result, form: str) -> None:
+def print_result(result: Result, form: str) -> None:
+    """Print a result as a table, JSON, CSV or Markdown; remarks go to stderr."""
     from dragoman.cli import output
 
     if form == "json":

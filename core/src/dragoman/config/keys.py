@@ -19,6 +19,8 @@ SERVER: dict[str, Reader] = {
     "allowed_hosts": readers.texts,
     "allowed_origins": readers.texts,
     "max_concurrent": readers.whole(1),
+    "queries_dir": readers.text,
+    "save_queries": readers.boolean,
 }
 
 STATIC_TOKEN: dict[str, Reader] = {

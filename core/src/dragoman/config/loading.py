@@ -186,6 +186,8 @@ class _Reading:
     def _server(self) -> Server:
         read = self._table(self._mapping(self.values.get("server", {}), ("server",)), SERVER, ("server",))
         read["tokens"] = self._tokens(read.pop("tokens", []), ("server", "tokens"))
+        if "queries_dir" in read:
+            read["queries_dir"] = self._path(("server", "queries_dir"), read["queries_dir"])
         return Server(**read)
 
     def _tokens(self, given: Sequence[Mapping[str, Any]], path: KeyPath) -> tuple[StaticToken, ...]:
@@ -204,8 +206,12 @@ class _Reading:
     def _audit(self) -> Audit:
         read = self._table(self._mapping(self.values.get("audit", {}), ("audit",)), AUDIT, ("audit",))
         if "path" in read:
-            read["path"] = self.origins["audit", "path"].folder / read["path"]
+            read["path"] = self._path(("audit", "path"), read["path"])
         return Audit(**read)
+
+    def _path(self, path: KeyPath, written: str) -> Path:
+        """Return a path, which is relative to the folder of the source that gave it."""
+        return (self.origins[path].folder / Path(written).expanduser()).absolute()
 
     def _policies(self) -> dict[str, Mapping[str, Any]]:
         given = self._mapping(self.values.get("policies", {}), ("policies",))

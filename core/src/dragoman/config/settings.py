@@ -47,10 +47,10 @@ class StaticToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """How the MCP server is reached, and who may call it.
+    """How the MCP server is reached, what it offers, and who may call it.
 
-    `tools`: a profile's name, or the names of the tools themselves. `trusted_proxies`: addresses and networks whose
-    `X-Forwarded-User` is believed.
+    `tools`: profiles, toolsets and tools' names. `trusted_proxies`: addresses and networks whose `X-Forwarded-User` is
+    believed. `queries_dir`: the folder of saved queries; callers may add to it where `save_queries` says so.
     """
 
     transport: Literal["stdio", "http"] = "stdio"
@@ -66,6 +66,8 @@ class Server:
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     max_concurrent: int = 64
+    queries_dir: Path | None = None
+    save_queries: bool = False
 
     @property
     def has_sign_in(self) -> bool:

@@ -303,3 +303,15 @@ def caret(text: str, offset: int) -> str:
     at = offset - start
     first = max(0, min(at - CARET_WIDTH // 2, len(line) - CARET_WIDTH))
     return f"{line[first : first + CARET_WIDTH]}\n{' ' * (at - first)}^"
+
+
+def named_parameters(text: str, lexicon: Lexicon) -> tuple[Token, ...]:
+    """Return each `:name` that stands outside quotes and comments, without judging the rest of the text."""
+    word = re.compile(_word(lexicon))
+    found: list[Token] = []
+    for _, match in _steps(text, lexicon):
+        # The second colon of a cast, `::`, begins no parameter.
+        cast = match.start() > 0 and text[match.start() - 1] == ":"
+        if match[0] == ":" and not cast and (name := word.match(text, match.end())):
+            found.append(Token("named", f":{name[0]}", match.start()))
+    return tuple(found)

@@ -10,7 +10,7 @@ from dragoman.errors import ParameterError
 from dragoman.tools.bounds import check_characters, check_keys, check_values
 from dragoman.words import nearest
 
-TypeName = Literal["string", "integer", "boolean", "strings", "string or strings", "values"]
+TypeName = Literal["string", "integer", "boolean", "strings", "string or strings", "values", "value", "object"]
 
 _SCHEMAS: dict[TypeName, dict[str, Any]] = {
     "string": {"type": "string"},
@@ -19,6 +19,8 @@ _SCHEMAS: dict[TypeName, dict[str, Any]] = {
     "strings": {"type": "array", "items": {}},
     "string or strings": {"anyOf": [{"type": "string"}, {"type": "array", "items": {}}]},
     "values": {"type": "array", "items": {}},
+    "value": {"type": "string"},
+    "object": {"type": "object"},
 }
 _WORDS: dict[TypeName, str] = {
     "string": "a string",
@@ -27,6 +29,8 @@ _WORDS: dict[TypeName, str] = {
     "strings": "an array of strings",
     "string or strings": "a string or an array of strings",
     "values": "an array",
+    "value": "a single value",
+    "object": "an object",
 }
 MAX_ITEMS = 1000
 """Of an argument that is a list. Bound parameters have the dialect's own limit below it or near it."""
@@ -39,6 +43,7 @@ class Argument:
     """An argument of a tool. `default` stands in when it is not given; an optional argument may be null.
 
     `longest`: characters of a text or of each text in a list; None where the gateway has a bound and words of its own.
+    `shape`: the JSON Schema of a `value`, which its handler checks.
     """
 
     name: str
@@ -49,6 +54,7 @@ class Argument:
     minimum: int | None = None
     maximum: int | None = None
     longest: int | None = MAX_LENGTH
+    shape: Mapping[str, Any] | None = None
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -60,7 +66,7 @@ class Argument:
         if self.choices:
             listed = {"enum": list(self.choices)}
             return {"type": "string", **listed} if self.type == "string" else {"type": "array", "items": listed}
-        return dict(_SCHEMAS[self.type])
+        return dict(self.shape or _SCHEMAS[self.type])
 
 
 def words_of(kind: TypeName) -> str:
@@ -126,6 +132,10 @@ def _fits(kind: TypeName, value: Any) -> bool:
             return isinstance(value, bool)
         case "values":
             return isinstance(value, list)
+        case "value":
+            return isinstance(value, str | int | float)
+        case "object":
+            return isinstance(value, dict)
         case "strings":
             return isinstance(value, list) and all(isinstance(item, str) for item in _items(value))
         case "string or strings":
@@ -176,8 +186,8 @@ def _check_range(argument: Argument, value: Any) -> None:
 
 
 def _check_length(argument: Argument, value: Any) -> None:
-    if argument.type == "values":
-        check_values(_items(value))
+    if argument.type in ("values", "value", "object"):
+        check_values(_items(value) or [value])
         return
     for text in [value] if isinstance(value, str) else _items(value):
         if argument.longest is not None and len(text) > argument.longest:

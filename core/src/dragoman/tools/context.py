@@ -10,6 +10,7 @@ from dragoman.gateway import Gateway
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Principal
 from dragoman.tools.answer import Body, size
+from dragoman.tools.history import History
 
 T = TypeVar("T")
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
@@ -19,13 +20,18 @@ ENVELOPE = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One call of a tool: its checked arguments, who calls, and the database where the tool asks just one."""
+    """One call of a tool: its checked arguments, who calls, and the database where the tool asks just one.
+
+    `history`: what callers ran, where a tool lists it.
+    """
 
     gateway: Gateway
+    tool: str = ""
     arguments: Mapping[str, Any]
     principal: Principal
     progress: Progress | None = None
     opened: OpenDatabase | None = None
+    history: History | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]

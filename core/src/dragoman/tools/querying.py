@@ -9,6 +9,7 @@ from dragoman.errors import ResultTooLarge
 from dragoman.model import ExplainOptions, Plan
 from dragoman.tools.answer import Body, result_body, size
 from dragoman.tools.context import ENVELOPE, ToolCall
+from dragoman.tools.history import Entry
 
 ONE_DAY = 86_400_000
 """Milliseconds. No database allows as much; what is beyond may not even be a float."""
@@ -27,6 +28,8 @@ async def execute_query(call: ToolCall) -> Body:
         from_dialect=call["from_dialect"],
         principal=call.principal,
     )
+    if call.history is not None:
+        call.history.add(call.principal, Entry(call.name, call["sql"], result.row_count))
     return result_body(result)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dragoman.tools.arguments import Argument, words_of
 from dragoman.tools.registry import PROFILES
+from dragoman.tools.saved import SPECS as SAVED
 from dragoman.tools.spec import Spec
 from dragoman.tools.standard import SPECS
 
@@ -16,7 +17,8 @@ Made from the code by `python -m dragoman.tools.reference`; a test compares the 
 
 Every tool that asks one database takes `database`. It may be left out when one database is configured or
 `default_database` is set; the answer then says which one answered, if there are several. Table names are written as in
-SQL: plain, quoted or dotted, or exactly as they are stored. Optional arguments may be null. All tools only read.
+SQL: plain, quoted or dotted, or exactly as they are stored. Optional arguments may be null. All tools only read;
+`save_query` writes a file of the gateway's.
 
 Every argument has a bound: a text of 1,000 characters, a `name_pattern` of 250, a list of 1,000 items, SQL of 64 kB;
 all `params` together of 10,000 values and 1,000,000 characters, 32 levels deep, a number of 1,000 digits.
@@ -68,12 +70,30 @@ query.""",
 the database tells them. `analyze` runs the query, in the same read-only session and limits.""",
 }
 
+_ABOUT |= {
+    "list_queries": """Per saved query: `name`, `description`, `database` and `params` with their types and defaults.
+`kind="history"` answers the statements the caller ran since the server started, newest first.""",
+    "run_query": "Runs a saved query by its name; `params` is an object of its parameters' values.",
+    "save_query": """Writes a file into `server.queries_dir`, where `server.save_queries` is true. The database compiles
+the query first. Lines `-- param: NAME TYPE` above the SQL declare parameters, which the SQL uses as `:NAME`. A name is
+given once; the tool never replaces a file.""",
+}
+TOOLSETS: dict[str, Sequence[Spec]] = {"saved": SAVED}
+_TOOLSETS = {
+    "saved": """Offered where `server.queries_dir` is set: [saved queries](saved-queries.md) and tools of one's own.""",
+}
+
 
 def page() -> str:
     """Return the whole page as Markdown."""
     profiles = "".join(f"| `{name}` | {_profile(tools)} |\n" for name, tools in PROFILES.items())
     profiles += "| `full` | `standard` and every toolset but `admin` |\n"
-    return _HEAD + profiles + "".join("".join(_section(spec)) for spec in SPECS)
+    toolsets = "".join(_toolset(name, specs) for name, specs in TOOLSETS.items())
+    return _HEAD + profiles + "".join("".join(_section(spec)) for spec in SPECS) + toolsets
+
+
+def _toolset(name: str, specs: Sequence[Spec]) -> str:
+    return f"\n# Toolset `{name}`\n\n{_TOOLSETS[name]}\n" + "".join("".join(_section(spec)) for spec in specs)
 
 
 def _profile(tools: tuple[str, ...]) -> str:

@@ -30,7 +30,8 @@ class Tool:
 class Spec:
     """A tool as declared. `reach`: whether it asks no database, one, or any number of them.
 
-    `read_only`: whether it changes nothing, here or in a database.
+    `read_only`: whether it changes nothing, here or in a database. `handler`: the name of the handler where several
+    tools share one.
     `answers` maps the keys of the answer to their JSON type, empty when it differs; those in `always` are always there.
     """
 
@@ -40,6 +41,7 @@ class Spec:
     arguments: tuple[Argument, ...] = ()
     reach: Reach = "one"
     read_only: bool = True
+    handler: str = ""
     answers: dict[str, str]
     always: tuple[str, ...]
 

@@ -10,8 +10,8 @@ _TABLE = text("table_name", required=True)
 _DETAIL = Argument(name="detail", default="compact", choices=("compact", "full"))
 _SQL = (sql("sql", required=True), Argument(name="params", type="values", default=[]))
 _FROM = text("from_dialect")
-_ROWS = {"columns": "array", "types": "array", "rows": "array", "row_count": "integer"}
-_RESULT = {**_ROWS, "truncated": "object", "notices": "array"}
+ROWS = {"columns": "array", "types": "array", "rows": "array", "row_count": "integer"}
+RESULT = {**ROWS, "truncated": "object", "notices": "array"}
 
 SPECS = (
     Spec(
@@ -54,8 +54,8 @@ SPECS = (
         title="Run a query",
         description="Run a read-only query.",
         arguments=(*_SQL, count("limit", None), count("timeout_ms", None), _FROM),
-        answers=_RESULT,
-        always=tuple(_ROWS),
+        answers=RESULT,
+        always=tuple(ROWS),
     ),
     Spec(
         name="list_schemas",
@@ -91,8 +91,8 @@ SPECS = (
             sql("where_clause"),
             flag("randomize"),
         ),
-        answers=_RESULT,
-        always=tuple(_ROWS),
+        answers=RESULT,
+        always=tuple(ROWS),
     ),
     Spec(
         name="get_foreign_keys",

@@ -10,10 +10,11 @@ from typing import Any, Literal
 from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway import Gateway
 from dragoman.model import LOCAL, Principal
-from dragoman.tools import describing, finding, querying
+from dragoman.tools import describing, finding, querying, saving
 from dragoman.tools.answer import Answer, Body, answer, failure
 from dragoman.tools.arguments import check
 from dragoman.tools.context import Handler, Progress, ToolCall
+from dragoman.tools.history import History
 from dragoman.tools.registry import shown
 from dragoman.tools.spec import Spec, Tool
 
@@ -31,6 +32,10 @@ HANDLERS: dict[str, Handler] = {
     "get_foreign_keys": finding.get_foreign_keys,
     "find_join_path": finding.find_join_path,
     "explain_query": querying.explain_query,
+    "list_queries": saving.list_queries,
+    "run_query": saving.run_query,
+    "save_query": saving.save_query,
+    "run_tool": saving.run_tool,
 }
 
 
@@ -53,6 +58,7 @@ class Toolbox:
         self._format = result_format
         self._shown = shown(gateway.configuration, profile, result_format)
         self._specs = {spec.name: spec for spec in self._shown.specs}
+        self._history = History() if "list_queries" in self._specs else None
 
     @property
     def gateway(self) -> Gateway:
@@ -109,8 +115,16 @@ class Toolbox:
         checked = check(arguments, spec.taken)
         named = checked.get("database")
         opened = self._gateway.database(named) if spec.reach == "one" else None
-        call = ToolCall(gateway=self._gateway, arguments=checked, principal=principal, progress=progress, opened=opened)
-        body = await HANDLERS[spec.name](call)
+        call = ToolCall(
+            gateway=self._gateway,
+            tool=spec.name,
+            arguments=checked,
+            principal=principal,
+            progress=progress,
+            opened=opened,
+            history=self._history,
+        )
+        body = await HANDLERS[spec.handler or spec.name](call)
         if opened is not None and named is None and len(self._gateway.names) > 1:
             body.facts["database"] = opened.config.name
         return body

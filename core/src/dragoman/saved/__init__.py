@@ -1,0 +1,6 @@
+"""Saved queries: SQL files with a front matter of comments, which a team writes and agents run by name."""
+
+from dragoman.saved.files import FileProblem, SavedQueries, write
+from dragoman.saved.queries import Parameter, SavedQuery
+
+__all__ = ["FileProblem", "Parameter", "SavedQueries", "SavedQuery", "write"]

@@ -1,0 +1,77 @@
+"""The toolset `saved`, as data: the tools over a folder of saved queries, and the queries that are tools themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dragoman.saved import SavedQueries, SavedQuery
+from dragoman.tools.arguments import Argument
+from dragoman.tools.spec import Spec, sql, text
+from dragoman.tools.standard import RESULT, ROWS
+from dragoman.tools.standard import SPECS as STANDARD
+
+if TYPE_CHECKING:
+    from dragoman.config import Configuration
+
+LIST = Spec(
+    name="list_queries",
+    title="List saved queries",
+    description="Saved queries, or your history.",
+    arguments=(Argument(name="kind", default="saved", choices=("saved", "history")),),
+    reach="none",
+    answers={"queries": "array", "omitted": "integer"},
+    always=("queries",),
+)
+RUN = Spec(
+    name="run_query",
+    title="Run a saved query",
+    description="Run a saved query by name.",
+    arguments=(text("name", required=True), Argument(name="params", type="object")),
+    reach="none",
+    answers=RESULT,
+    always=tuple(ROWS),
+)
+SAVE = Spec(
+    name="save_query",
+    title="Save a query",
+    description="Save a query that works. Parameters: lines `-- param: NAME TYPE` above the SQL.",
+    arguments=(
+        text("name", required=True),
+        sql("sql", required=True),
+        text("description"),
+        text("database"),
+    ),
+    reach="none",
+    read_only=False,
+    answers={"saved": "string"},
+    always=("saved",),
+)
+SPECS = (LIST, RUN, SAVE)
+_TAKEN = {spec.name for spec in (*STANDARD, *SPECS)}
+
+
+def offer(configuration: Configuration) -> Sequence[Spec]:
+    """Return the tools, which there are where `server.queries_dir` is set."""
+    server = configuration.server
+    if server.queries_dir is None:
+        return ()
+    queries = SavedQueries.read(server.queries_dir).queries.values()
+    own = [_tool(query) for query in queries if query.is_tool and query.name not in _TAKEN]
+    return (LIST, RUN, *((SAVE,) if server.save_queries else ()), *own)
+
+
+def _tool(query: SavedQuery) -> Spec:
+    return Spec(
+        name=query.name,
+        title=query.name.replace("_", " ").capitalize(),
+        description=query.description or f"The saved query {query.name}.",
+        arguments=tuple(
+            Argument(name=each.name, type="value", required=each.required, shape=each.schema)
+            for each in query.parameters
+        ),
+        reach="none",
+        handler="run_tool",
+        answers=RESULT,
+        always=tuple(ROWS),
+    )

@@ -1,0 +1,93 @@
+"""The tools of saved queries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import ParameterError
+from dragoman.gateway import Gateway
+from dragoman.model import Principal, Result
+from dragoman.saved import SavedQueries, SavedQuery, write
+from dragoman.saved.binding import bind
+from dragoman.saved.files import check_name, parse_text
+from dragoman.tools.answer import Body, result_body
+from dragoman.tools.context import Budget, ToolCall
+
+MAX_BYTES = 100_000
+"""Of a list of queries."""
+
+
+async def list_queries(call: ToolCall) -> Body:
+    """Answer the saved queries, or what the caller ran lately."""
+    if call["kind"] == "history":
+        entries = call.history.of(call.principal) if call.history else ()
+        facts = [{"database": each.database, "sql": each.sql, "row_count": each.rows} for each in entries]
+    else:
+        facts = [query.facts() for query in (await _saved(call.gateway)).queries.values()]
+    shown = Budget(MAX_BYTES).fitting(facts)
+    return Body({"queries": shown, **({"omitted": len(facts) - len(shown)} if len(shown) < len(facts) else {})})
+
+
+async def run_query(call: ToolCall) -> Body:
+    """Answer the rows of a saved query."""
+    query = (await _saved(call.gateway)).find(call["name"])
+    return result_body(await run(call.gateway, query, call["params"] or {}, principal=call.principal, tool=call.tool))
+
+
+async def run_tool(call: ToolCall) -> Body:
+    """Answer the rows of the saved query that is this tool; the file may have changed since the tools were listed."""
+    query = (await _saved(call.gateway)).find(call.tool)
+    given = {name: value for name, value in call.arguments.items() if value is not None}
+    return result_body(await run(call.gateway, query, given, principal=call.principal, tool=call.tool))
+
+
+async def run(
+    gateway: Gateway, query: SavedQuery, given: Mapping[str, Any], *, principal: Principal, **how: Any
+) -> Result:
+    """Return the rows of a saved query, judged, limited and recorded like any other."""
+    values = query.values(given)
+    opened = gateway.database(query.database)
+    sql, params = bind(query, values, opened.dialect.lexicon, opened.dialect.placeholder)
+    return await gateway.query(opened.config.name, sql, params, principal=principal, **how)
+
+
+async def check(gateway: Gateway, query: SavedQuery, principal: Principal) -> None:
+    """Have the database compile a saved query, without running it. Raises what is wrong with it."""
+    opened = gateway.database(query.database)
+    sql, params = bind(query, query.examples(), opened.dialect.lexicon, opened.dialect.placeholder)
+    await gateway.explain(opened.config.name, sql, params, principal=principal, tool="save_query")
+
+
+async def save_query(call: ToolCall) -> Body:
+    """Save a query that its database accepts."""
+    folder = _folder(call.gateway)
+    query = _new(call)
+    await check(call.gateway, query, call.principal)
+    saved = await _saved(call.gateway)
+    await asyncio.to_thread(write, folder, query, saved.queries.__contains__)
+    return Body({"saved": query.name})
+
+
+def _new(call: ToolCall) -> SavedQuery:
+    try:
+        query = parse_text(call["sql"], check_name(call["name"]))
+    except ValueError as error:
+        raise ParameterError(f"The query cannot be saved: {error}.", suggestion="Correct name and sql.") from None
+    database = call.gateway.known(call["database"] or query.database)
+    description = call["description"] or query.description
+    # Which queries become tools is decided by those who write the files.
+    return replace(query, name=call["name"], description=description, database=database, is_tool=False)
+
+
+async def _saved(gateway: Gateway) -> SavedQueries:
+    return await asyncio.to_thread(SavedQueries.read, _folder(gateway))
+
+
+def _folder(gateway: Gateway) -> Path:
+    folder = gateway.configuration.server.queries_dir
+    assert folder is not None  # without it the tools are not listed
+    return folder

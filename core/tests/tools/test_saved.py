@@ -1,0 +1,114 @@
+"""The toolset `saved` over a real SQLite file: queries run by name, as tools of their own, and saved by agents."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from dragoman import Gateway, Principal
+from dragoman.config import Configuration, Server
+from dragoman.tools import Toolbox
+
+SPENT = """\
+-- description: What each user spent
+-- database: shop
+-- param: least number = 0 "Smallest sum"
+-- param: email text = null
+-- expose: tool
+SELECT u.email, sum(o.total) AS spent FROM users u JOIN orders o ON o.user_id = u.id
+WHERE :email IS NULL OR u.email = :email GROUP BY u.email HAVING sum(o.total) >= :least ORDER BY 1
+"""
+ADA = [["ada@example.com", 19.5]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "queries"
+    folder.mkdir()
+    (folder / "spent.sql").write_text(SPENT)
+    (folder / "leads.sql").write_text("-- database: crm\nSELECT count(*) FROM leads")
+    (folder / "wrong.sql").write_text("-- database: shop\nDELETE FROM users")
+    return folder
+
+
+@pytest.fixture
+async def saved(database, scripts, folder) -> AsyncIterator[Toolbox]:
+    databases = {name: database(name, script) for name, script in scripts.items()}
+    server = Server(queries_dir=folder, save_queries=True)
+    async with Gateway.open(Configuration(databases=databases, server=server)) as gateway:
+        yield Toolbox(gateway, profile="full")
+
+
+async def test_saved_queries_are_listed_with_their_parameters(saved, ask):
+    listed = {each["name"]: each for each in (await ask(saved, "list_queries"))["queries"]}
+    assert set(listed) == {"spent", "leads", "wrong"}
+    assert listed["spent"]["params"] == [
+        {"name": "least", "type": "number", "required": False, "description": "Smallest sum", "default": 0},
+        {"name": "email", "type": "text", "required": False, "default": None},
+    ]
+
+
+async def test_a_saved_query_runs_with_its_defaults_and_with_values(saved, ask):
+    everybody = await ask(saved, "run_query", name="spent")
+    assert everybody["rows"] == [*ADA, ["grace@example.com", 250]]
+    assert (await ask(saved, "run_query", name="spent", params={"email": "ada@example.com"}))["rows"] == ADA
+    assert (await ask(saved, "run_query", name="leads"))["rows"] == [[1]]
+
+
+async def test_an_exposed_query_is_a_tool_with_typed_arguments(saved, ask, fail):
+    tool = next(tool for tool in saved.tools if tool.name == "spent")
+    assert tool.description == "What each user spent"
+    assert tool.input_schema["properties"]["least"] == {"type": "number", "description": "Smallest sum", "default": 0}
+    assert "leads" not in {tool.name for tool in saved.tools}
+    assert (await ask(saved, "spent", least=100))["rows"] == [["grace@example.com", 250]]
+    assert (await fail(saved, "spent", {"least": "many"}))["code"] == "PARAMETER_ERROR"
+
+
+async def test_a_saved_write_is_refused_like_any_other(saved, fail):
+    assert (await fail(saved, "run_query", {"name": "wrong"}))["code"] == "WRITE_OPERATION_DENIED"
+
+
+async def test_an_unknown_query_names_the_nearest(saved, fail):
+    assert (await fail(saved, "run_query", {"name": "spend"}))["suggestion"] == "Did you mean spent?"
+
+
+async def test_an_agent_saves_a_query_that_then_runs(saved, ask, fail, folder):
+    sql = "-- param: id integer\nSELECT email FROM users WHERE id = :id"
+    assert await ask(saved, "save_query", name="who", sql=sql, database="shop") == {"saved": "who"}
+    assert (await ask(saved, "run_query", name="who", params={"id": 2}))["rows"] == [["grace@example.com"]]
+    assert (await fail(saved, "save_query", {"name": "who", "sql": sql, "database": "shop"}))[
+        "code"
+    ] == "PARAMETER_ERROR"
+
+
+@pytest.mark.parametrize(
+    ("name", "sql", "code"),
+    [
+        ("x", "DROP TABLE users", "WRITE_OPERATION_DENIED"),
+        ("x", "SELECT missing FROM users", "COLUMN_NOT_FOUND"),
+        ("x", "SELECT :undeclared", "INVALID_SQL"),
+        ("../x", "SELECT 1", "PARAMETER_ERROR"),
+        ("x/../../y", "-- name: fine\nSELECT 1", "PARAMETER_ERROR"),
+        ("x", "", "PARAMETER_ERROR"),
+    ],
+)
+async def test_what_does_not_work_is_not_saved(saved, fail, folder, name, sql, code):
+    before = sorted(folder.parent.rglob("*.sql"))
+    assert (await fail(saved, "save_query", {"name": name, "sql": sql, "database": "shop"}))["code"] == code
+    assert sorted(folder.parent.rglob("*.sql")) == before
+
+
+async def test_history_is_the_callers_own(saved, ask):
+    ada, eve = Principal("user", issuer="x", subject="ada"), Principal("user", issuer="x", subject="eve")
+    await saved.call("execute_query", {"database": "shop", "sql": "SELECT 1"}, principal=ada)
+    await saved.call("execute_query", {"database": "shop", "sql": "SELECT nothing"}, principal=ada)
+    own = await saved.call("list_queries", {"kind": "history"}, principal=ada)
+    foreign = await saved.call("list_queries", {"kind": "history"}, principal=eve)
+    assert own.structured == {"queries": [{"database": "shop", "sql": "SELECT 1", "row_count": 1}]}
+    assert foreign.structured == {"queries": []}
+
+
+async def test_without_a_folder_the_toolset_is_not_listed(database, scripts, open_toolbox):
+    async with open_toolbox(database("shop", scripts["shop"]), profile="full") as toolbox:
+        assert not {"list_queries", "run_query", "save_query"} & {tool.name for tool in toolbox.tools}
