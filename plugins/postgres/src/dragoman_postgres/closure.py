@@ -8,7 +8,7 @@ it lies; dependencies on it are not recorded, so that trees tell which of its fu
 
 from __future__ import annotations
 
-# Trees of users' objects that are executed: of views, policies, domains' checks and functions of standard SQL.
+# Trees that are executed: of users' views, policies, domains' checks, functions of standard SQL; arguments' defaults.
 _TREES = """
 SELECT 'pg_rewrite'::regclass AS class, r.oid, r.xmin, r.ev_action::text || r.ev_qual::text AS tree FROM pg_rewrite r
 JOIN pg_class c ON c.oid = r.ev_class AND c.relkind = 'v' WHERE r.oid >= 16384
@@ -17,6 +17,7 @@ UNION ALL SELECT 'pg_constraint'::regclass, oid, xmin, conbin::text FROM pg_cons
 WHERE contypid >= 16384 AND contype = 'c'
 UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.xmin, to_jsonb(p) ->> 'prosqlbody' FROM pg_proc p
 JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND l.lanname = 'sql'
+UNION ALL SELECT 'pg_proc'::regclass, oid, xmin, proargdefaults::text FROM pg_proc WHERE proargdefaults IS NOT NULL
 """
 STAMP = f"SELECT count(*), sum(hashint8extended(oid::int8, xmin::text::int8)) FROM ({_TREES}) AS t"
 """Differs once a tree was made, dropped or replaced."""
@@ -108,7 +109,8 @@ WITH RECURSIVE member AS (
     UNION ALL SELECT 'run', p.classid, p.objid FROM pg_depend p JOIN pg_proc f ON f.oid = p.objid
       WHERE (r.kind <> 'check' OR r.class <> 'pg_class'::regclass OR f.oid = ANY ($9::oid[]))
         AND p.refclassid = r.class AND p.refobjid = r.oid AND p.classid = 'pg_proc'::regclass
-        AND (f.prokind = 'a' AND r.class <> 'pg_type'::regclass OR to_jsonb(f) ->> 'prosqlbody' IS NOT NULL)
+        AND (f.prokind = 'a' AND r.class <> 'pg_type'::regclass OR to_jsonb(f) ->> 'prosqlbody' IS NOT NULL
+          OR f.proargdefaults IS NOT NULL)
     -- A type's modifiers are read of any text that becomes its name: 'seen(5)'::regtype, a parameter.
     UNION ALL SELECT 'all', 'pg_type'::regclass, t.oid FROM pg_type t
       WHERE r.class = 'pg_proc'::regclass AND r.oid IN (t.typmodin::oid, t.typmodout::oid)
@@ -254,8 +256,9 @@ SELECT CASE WHEN b.oid IS NULL THEN 'function' ELSE 'bound_function' END AS kind
   FROM unsafe u LEFT JOIN bound b ON b.class = 'pg_proc'::regclass AND b.oid = u.oid WHERE reachable
 UNION SELECT 'function', nspname || '.' || proname, NULL, NULL FROM unsafe
 UNION SELECT 'single', proname, NULL, NULL FROM unsafe WHERE single AND reachable
-UNION SELECT unnest(ARRAY['single'] || CASE WHEN t.typtype = 'd' AND t.typcategory = 'C' THEN ARRAY['attribute'] END),
-    t.typname, NULL, NULL
+-- A call of one argument by the name of a type is a cast to it, where no function fits exactly: lower('x').
+UNION SELECT unnest(ARRAY['single', 'function']
+      || CASE WHEN t.typtype = 'd' AND t.typcategory = 'C' THEN ARRAY['attribute'] END), t.typname, NULL, NULL
   FROM reach r JOIN pg_type t ON t.oid = r.oid JOIN pg_namespace n ON n.oid = t.typnamespace
   WHERE r.class = 'pg_type'::regclass AND r.kind <> 'all' AND n.nspname = ANY ($3)
 UNION SELECT 'attribute', proname, NULL, NULL FROM unsafe u JOIN pg_type t ON t.oid = u.proargtypes[0]

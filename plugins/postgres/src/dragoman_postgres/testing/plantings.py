@@ -524,6 +524,27 @@ def _of_the_system() -> Iterator[Planting]:
             "SELECT (base).whole FROM base",
         ),
     )
+    checked = f"""{_DOMAIN} CREATE FUNCTION planted.wrong(text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
+    $$ BEGIN PERFORM planted.act(); RETURN true; END $$;
+    CREATE DOMAIN planted.lower AS text CHECK (planted.wrong(VALUE));
+    CREATE DOMAIN planted.abs AS integer CHECK (planted.wrong(VALUE));
+    CREATE TYPE planted.upper AS (field planted.checked);"""
+    yield Planting(
+        "domain",
+        "a call of a function of its name",
+        checked,
+        ("SELECT lower('x')", "SELECT abs('5')", "SELECT upper('(5)')", "SELECT * FROM lower('x')"),
+    )
+    yield Planting(
+        "default",
+        "a function of the system",
+        "CREATE OR REPLACE FUNCTION pg_catalog.repeat(text, integer DEFAULT planted.evil(1)) RETURNS text"
+        " LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'repeat'",
+        ("SELECT repeat('a')", "SELECT pg_catalog.repeat(name) FROM base"),
+        undo="UPDATE pg_proc SET pronargdefaults = 0, proargdefaults = NULL WHERE oid = 'repeat(text,integer)'"
+        "::regprocedure; DELETE FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = 'repeat(text,integer)'"
+        "::regprocedure",
+    )
     yield Planting(
         "dangerous function of the system",
         "a view",
