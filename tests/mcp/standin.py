@@ -22,6 +22,7 @@ class Tool:
     description: str = "Does what it is called."
     input_schema: dict[str, Any] = field(default_factory=lambda: dict(ANY))
     output_schema: dict[str, Any] | None = None
+    read_only: bool = True
 
 
 @dataclass(frozen=True)

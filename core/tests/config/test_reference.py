@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dragoman.config import Audit, Server, load
-from dragoman.config.keys import AUDIT, DATABASE, DECLARED_KEY, KNOWLEDGE, SERVER, STATIC_TOKEN
+from dragoman.config import Audit, Auth, Server, load
+from dragoman.config.keys import AUDIT, AUTH, DATABASE, DECLARED_KEY, KNOWLEDGE, SERVER, STATIC_TOKEN
 from dragoman.model import Database, KnowledgeSettings
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -17,6 +17,7 @@ SECTIONS = {
     "[server]": SERVER,
     "[[server.tokens]]": STATIC_TOKEN,
     "[audit]": AUDIT,
+    "[server.auth]": AUTH,
     "[databases.NAME]": DATABASE,
     "[databases.NAME.knowledge]": KNOWLEDGE,
     "[[databases.NAME.keys]]": DECLARED_KEY,
@@ -40,6 +41,7 @@ def test_every_key_is_documented_and_no_other(section: str) -> None:
     ("section", "values"),
     [
         ("[server]", Server),
+        ("[server.auth]", Auth),
         ("[audit]", Audit),
         ("[databases.NAME]", Database),
         ("[databases.NAME.knowledge]", KnowledgeSettings),
@@ -55,13 +57,14 @@ def test_documented_defaults_are_the_real_ones(section: str, values: type[Any]) 
                 tuple(default) if isinstance(default, tuple | frozenset) else default
             ), name
         else:
-            assert default in (None, dataclasses.MISSING), name
+            assert default in (None, "", dataclasses.MISSING), name
 
 
 @pytest.mark.parametrize(
     ("section", "prefix"),
     [
         ("[server]", "SERVER"),
+        ("[server.auth]", "SERVER__AUTH"),
         ("[audit]", "AUDIT"),
         ("[databases.NAME]", "DATABASES__NAME"),
         ("[databases.NAME.knowledge]", "DATABASES__NAME__KNOWLEDGE"),

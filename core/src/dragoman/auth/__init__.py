@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dragoman.auth.refusals import InvalidToken
+from dragoman.auth.refusals import InvalidToken, IssuerUnreachable
 
-__all__ = ["InvalidToken"]
+__all__ = ["InvalidToken", "IssuerUnreachable"]

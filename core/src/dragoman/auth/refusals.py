@@ -1,7 +1,15 @@
-"""Why a bearer token does not sign anybody in."""
+"""Why a bearer token does not sign anybody in. No text ever has the token, or a part of it."""
 
 from __future__ import annotations
 
 
 class InvalidToken(Exception):
-    """The token is not accepted, and asking again will not change it. The text is a sentence without the token."""
+    """The token is not accepted, and sending it again will not change that. The text is a sentence for the client."""
+
+
+class IssuerUnreachable(Exception):
+    """Nobody can tell now what the token is worth. `retry_after`: seconds."""
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__("The issuer of tokens does not answer.")
+        self.retry_after = retry_after

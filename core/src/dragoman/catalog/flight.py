@@ -14,12 +14,16 @@ class SingleFlight:
 
     async def run(self, key: Hashable, work: Callable[[], Awaitable[None]]) -> None:
         """Do `work`, or join whoever does the work of this key just now. Raises what the work raises."""
+        await asyncio.shield(self.start(key, work))
+
+    def start(self, key: Hashable, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        """Begin `work`, unless the work of this key is under way; nobody has to wait for it."""
         task = self._tasks.get(key)
         if task is None:
             task = asyncio.create_task(_wait_for(work))
             self._tasks[key] = task
             task.add_done_callback(lambda done: self._land(key, done))
-        await asyncio.shield(task)
+        return task
 
     def _land(self, key: Hashable, task: asyncio.Task[None]) -> None:
         del self._tasks[key]

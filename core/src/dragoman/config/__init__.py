@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config.loading import load
-from dragoman.config.settings import Audit, Configuration, Server, StaticToken
+from dragoman.config.settings import Audit, Auth, Configuration, Server, StaticToken
 from dragoman.config.urls import is_path, parse_named, parse_url, split_name
 from dragoman.config.variables import hot_path_wanted
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "STARTER",
     "Audit",
+    "Auth",
     "Configuration",
     "Server",
     "StaticToken",

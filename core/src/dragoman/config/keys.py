@@ -15,6 +15,7 @@ SERVER: dict[str, Reader] = {
     "log_format": readers.choice("json", "text"),
     "token": readers.secret,
     "tokens": readers.tables,
+    "auth": readers.table,
     "trusted_proxies": readers.networks,
     "allowed_hosts": readers.texts,
     "allowed_origins": readers.texts,
@@ -35,6 +36,18 @@ AUDIT: dict[str, Reader] = {
     "text": readers.choice("full", "hash", "off"),
     "values": readers.boolean,
     "required": readers.boolean,
+}
+
+AUTH: dict[str, Reader] = {
+    "issuer": readers.http_url,
+    "audience": readers.texts,
+    "scopes": readers.scopes,
+    "jwks_url": readers.http_url,
+    "introspection_url": readers.http_url,
+    "client_id": readers.text,
+    "client_secret": readers.secret,
+    "user_claim": readers.text,
+    "groups_claim": readers.text,
 }
 
 # Where a database is. A URL from a stronger source replaces them all.

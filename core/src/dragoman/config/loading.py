@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 from dragoman.config.keys import (
     AUDIT,
+    AUTH,
     CONNECTION,
     DATABASE,
     DECLARED_KEY,
@@ -23,7 +25,7 @@ from dragoman.config.keys import (
     TOP,
 )
 from dragoman.config.readers import Reader, Wrong, is_mapping, suggest, table, text
-from dragoman.config.settings import Audit, Configuration, Server, StaticToken
+from dragoman.config.settings import Audit, Auth, Configuration, Server, StaticToken, is_loopback
 from dragoman.config.sources import (
     URL_VARIABLE,
     KeyPath,
@@ -188,7 +190,27 @@ class _Reading:
         read["tokens"] = self._tokens(read.pop("tokens", []), ("server", "tokens"))
         if "queries_dir" in read:
             read["queries_dir"] = self._path(("server", "queries_dir"), read["queries_dir"])
+        read["auth"] = self._auth(read.pop("auth", None), ("server", "auth"))
         return Server(**read)
+
+    def _auth(self, given: Mapping[str, Any] | None, path: KeyPath) -> Auth | None:
+        if given is None:
+            return None
+        before = len(self.problems)
+        read = self._table(given, AUTH, path)
+        if missing := [name for name in ("issuer", "audience") if not given.get(name)]:
+            self._problem(path, f"{' and '.join(missing)} missing", "Tokens are of one issuer, for this server.")
+        if ("jwks_url" in given) == ("introspection_url" in given):
+            remedy = "The issuer publishes its keys (jwks_url), or is asked about each token (introspection_url)."
+            self._problem(path, "one of jwks_url and introspection_url is needed", remedy)
+        if len(self.problems) > before:
+            return None
+        self.warnings += [
+            f"{'.'.join(path)}.{name}: plain http; who can change what it answers decides who may call."
+            for name in ("jwks_url", "introspection_url")
+            if name in read and _is_exposed(read[name])
+        ]
+        return Auth(**read)
 
     def _tokens(self, given: Sequence[Mapping[str, Any]], path: KeyPath) -> tuple[StaticToken, ...]:
         found: dict[str, StaticToken] = {}
@@ -343,6 +365,11 @@ class _Reading:
         self.problems.append(Problem(origin.file, ".".join((origin.key, *path[known:])), message, remedy))
 
 
+def _is_exposed(url: str) -> bool:
+    split = urlsplit(url)
+    return split.scheme == "http" and not is_loopback(split.hostname or "")
+
+
 def _leaves(values: Mapping[str, Any], path: KeyPath = ()) -> Iterator[KeyPath]:
     for name, value in values.items():
         if is_mapping(value):
@@ -357,7 +384,7 @@ def _literal_secrets(values: Mapping[str, Any], path: KeyPath = ()) -> Iterator[
         if is_mapping(value):
             yield from _literal_secrets(value, (*path, name))
         elif isinstance(value, str) and "${" not in value:
-            if name in ("password", "token") or (name == "url" and _LITERAL_PASSWORD.match(value)):
+            if name in ("password", "token", "client_secret") or (name == "url" and _LITERAL_PASSWORD.match(value)):
                 yield ".".join((*path, name))
 
 

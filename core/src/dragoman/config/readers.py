@@ -156,6 +156,30 @@ def moment(value: Any) -> datetime:
     return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
+_SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+
+
+def scopes(value: Any) -> tuple[str, ...]:
+    """A list of OAuth scopes."""
+    given = texts(value)
+    if not all(_SCOPE.fullmatch(each) for each in given):
+        raise Wrong("expected a list of scopes, which have no spaces, quotes or backslashes")
+    return given
+
+
+def http_url(value: Any) -> str:
+    """The URL of something that speaks HTTP."""
+    from urllib.parse import urlsplit
+
+    try:
+        split = urlsplit(text(value))
+    except ValueError:
+        split = urlsplit("")
+    if split.scheme not in ("http", "https") or not split.hostname or split.username or split.fragment:
+        raise Wrong("expected a URL: https://...")
+    return text(value)
+
+
 def networks(value: Any) -> tuple[str, ...]:
     """A list of IP addresses and networks."""
     import ipaddress

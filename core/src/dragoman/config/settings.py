@@ -46,6 +46,25 @@ class StaticToken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Auth:
+    """An identity provider whose tokens are accepted. One of `jwks_url` and `introspection_url` is given.
+
+    `audience`: what a token must be meant for, one of these; the first that is a URL is the server's own address.
+    `scopes`: what every call needs. `client_id`, `client_secret`: what the server itself shows at introspection.
+    """
+
+    issuer: str
+    audience: tuple[str, ...]
+    scopes: tuple[str, ...] = ()
+    jwks_url: str = ""
+    introspection_url: str = ""
+    client_id: str = ""
+    client_secret: Secret | None = None
+    user_claim: str = "sub"
+    groups_claim: str = "groups"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """How the MCP server is reached, what it offers, and who may call it.
 
@@ -62,6 +81,7 @@ class Server:
     log_format: Literal["json", "text"] = "json"
     token: Secret | None = None
     tokens: tuple[StaticToken, ...] = ()
+    auth: Auth | None = None
     trusted_proxies: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
@@ -72,7 +92,7 @@ class Server:
     @property
     def has_sign_in(self) -> bool:
         """Whether callers over HTTP have to say who they are."""
-        return bool(self.token or self.tokens or self.trusted_proxies)
+        return bool(self.token or self.tokens or self.auth or self.trusted_proxies)
 
     def check_exposure(self, *, allow_unauthenticated: bool = False) -> None:
         """Raise `ConfigurationError` when other machines could query the databases without a token."""
@@ -80,7 +100,8 @@ class Server:
             return
         raise ConfigurationError(
             f"The server would listen on {self.host} for anyone: server.token is not set.",
-            suggestion="Set server.token (or DRAGOMAN_SERVER__TOKEN), add [[server.tokens]], listen on 127.0.0.1,"
+            suggestion="Set server.token (or DRAGOMAN_SERVER__TOKEN), [[server.tokens]] or [server.auth], listen on"
+            " 127.0.0.1,"
             " or pass --allow-unauthenticated when something in front of it asks who calls.",
         )
 

@@ -14,17 +14,18 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.errors import ConfigurationError, DragomanError
 from dragoman.mcp.calls import Calls
 from dragoman.mcp.connections import Connections, Limits
 from dragoman.mcp.gate import Gate
 from dragoman.mcp.http_gate import HttpGate
-from dragoman.mcp.identity import PRINCIPAL, sign_in
+from dragoman.mcp.identity import PRINCIPAL, SignIn
 from dragoman.mcp.middleware import MAX_BODY, AccessMiddleware
 from dragoman.mcp.origins import Origins, in_url
 from dragoman.mcp.refusals import RefusalLog
+from dragoman.mcp.resource import ProtectedResource
 from dragoman.mcp.server import accepts, build
 from dragoman.mcp.sessions import Sessions
 from dragoman.mcp.signals import stopping
@@ -129,6 +130,8 @@ def http_app(
 ) -> ASGIApp:
     """Return the ASGI application. Its lifespan must run; one application serves one lifespan."""
     running = calls or Calls(toolbox)
+    sign_in = SignIn(settings, PATH)
+    described = sign_in.resource.paths if sign_in.resource else ()
     app: ASGIApp = build(toolbox, running).streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
@@ -137,17 +140,18 @@ def http_app(
         max_request_body_size=MAX_BODY,
         # The access middleware checks Host and Origin, on every path.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        custom_starlette_routes=_pages(toolbox.gateway),
+        custom_starlette_routes=[*_pages(toolbox.gateway), *_metadata(sign_in.resource)],
     )
+    app = _closing(app, sign_in)
     if hot:
         app = HttpGate(app, Gate([tool.name for tool in toolbox.tools], accepts), running, PATH)
     return AccessMiddleware(
         Sessions(app, PATH),
         # The SDK would leave a 2025 client's GET open for ever, although a stateless server has nothing to say.
         closed={PATH: ("POST", "DELETE")},
-        open={"/": _READ, "/health": _READ, "/ready": _READ},
+        open={"/": _READ, "/health": _READ, "/ready": _READ, **dict.fromkeys(described, _READ)},
         origins=Origins(settings.host, settings.allowed_hosts, settings.allowed_origins),
-        authenticate=sign_in(settings),
+        authenticate=sign_in,
         limits=limits,
         log=log or RefusalLog(),
     )
@@ -169,6 +173,29 @@ def _pages(gateway: Gateway) -> list[Route]:
         return JSONResponse(answer, 200 if up else 503)
 
     return [Route("/", about), Route("/health", health), Route("/ready", ready)]
+
+
+def _metadata(resource: ProtectedResource | None) -> list[Route]:
+    if resource is None:
+        return []
+
+    async def metadata(request: Request) -> Response:
+        return JSONResponse(resource.document(request.scope))
+
+    return [Route(path, metadata) for path in resource.paths]
+
+
+def _closing(app: ASGIApp, sign_in: SignIn) -> ASGIApp:
+    """Return `app`, with a lifespan that ends with the sign-in's."""
+
+    async def closing(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        finally:
+            if scope["type"] == "lifespan":
+                await sign_in.aclose()
+
+    return closing
 
 
 async def _states(gateway: Gateway) -> dict[str, str]:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 
-from dragoman.auth import InvalidToken
-from dragoman.auth.tokens import StaticTokens
+from dragoman.auth import InvalidToken, IssuerUnreachable
+from dragoman.auth.tokens import PREFIX, StaticTokens
 from dragoman.mcp.refusals import Refused
+from dragoman.mcp.resource import ProtectedResource
 from dragoman.model import Principal
 
 if TYPE_CHECKING:
     from starlette.types import Scope
 
+    from dragoman.auth.verifier import Verifier
     from dragoman.config import Server
 
 PRINCIPAL = "dragoman.principal"
@@ -33,36 +35,73 @@ Authenticate = Callable[["Scope"], Awaitable[Principal]]
 _ANONYMOUS = Principal("anonymous")
 
 
-def sign_in(settings: Server) -> Authenticate:
-    """Return the sign-in that a configuration asks for."""
-    return _SignIn(settings) if settings.has_sign_in else _anonymous
+class SignIn:
+    """The ways to sign in of a configuration: a trusted proxy's word, a static token, a token of the issuer.
 
+    `path`: of the MCP endpoint. `required`: tells which scopes a request needs of an issuer's token; by default those
+    of the configuration.
+    """
 
-async def _anonymous(_: Scope) -> Principal:
-    return _ANONYMOUS
-
-
-class _SignIn:
-    """By a trusted proxy's word, else by a bearer token."""
-
-    def __init__(self, settings: Server) -> None:
+    def __init__(self, settings: Server, path: str, required: Callable[[Scope], Iterable[str]] | None = None) -> None:
+        self._open = not settings.has_sign_in
         self._proxies = _Proxies(settings.trusted_proxies)
         self._tokens = StaticTokens(settings.tokens, settings.token)
+        self._verifier = _verifier(settings)
+        self.resource = ProtectedResource(settings.auth, path) if settings.auth else None
+        scopes = settings.auth.scopes if settings.auth else ()
+        self._required = required or (lambda _: scopes)
 
     async def __call__(self, scope: Scope) -> Principal:
+        """Return who sent a request. Raises `Refused`."""
+        if self._open:
+            return _ANONYMOUS
         headers = Headers(scope=scope)
         if (named := self._proxies.principal(scope, headers)) is not None:
             return named
+        given = headers.get("authorization")
+        if given is None:
+            # Of a request that says nothing of who sends it, RFC 6750 wants no error code in the challenge.
+            raise self._refuse(scope, "Send a bearer token.")
         try:
-            return self._by_token(_bearer(headers))
+            return await self._by_token(scope, _bearer(given))
         except InvalidToken as error:
-            raise _challenge(str(error)) from None
+            raise self._refuse(scope, str(error), "invalid_token") from None
+        except IssuerUnreachable as error:
+            # 401 would send the client to sign in, again and again, where nobody answers.
+            after = {"Retry-After": str(error.retry_after)}
+            raise Refused(503, "issuer_unreachable", "The token cannot be checked now. Try again.", after) from None
 
-    def _by_token(self, token: str) -> Principal:
+    async def _by_token(self, scope: Scope, token: str) -> Principal:
         # Starlette reads headers as Latin-1; the bytes are those that were sent.
         if (principal := self._tokens.find(token.encode("latin-1"))) is not None:
             return principal
-        raise InvalidToken("This token is not known.")
+        if self._verifier is None or not token or token.startswith(PREFIX):
+            raise InvalidToken("This token is not known.")
+        principal = await self._verifier.principal(token)
+        needed = tuple(self._required(scope))
+        if not principal.scopes.issuperset(needed):
+            reason = f"This needs a token with the scopes {', '.join(needed)}."
+            raise self._refuse(scope, reason, "insufficient_scope", 403)
+        return principal
+
+    def _refuse(self, scope: Scope, reason: str, error: str = "", status: int = 401) -> Refused:
+        challenge = f'Bearer error="{error}"' if error else "Bearer"
+        if self.resource is not None:
+            challenge = self.resource.challenge(scope, self._required(scope), error)
+        return Refused(status, error or "invalid_token", reason, {"WWW-Authenticate": challenge})
+
+    async def aclose(self) -> None:
+        """Close what is open to the issuer."""
+        if self._verifier is not None:
+            await self._verifier.aclose()
+
+
+def _verifier(settings: Server) -> Verifier | None:
+    if settings.auth is None:
+        return None
+    from dragoman.auth.verifier import Verifier
+
+    return Verifier(settings.auth)
 
 
 class _Proxies:
@@ -88,17 +127,9 @@ class _Proxies:
         return any(peer in network for network in self._networks)
 
 
-def _bearer(headers: Headers) -> str:
-    """Return the bearer token of a request. Raises `Refused` without one, and `InvalidToken` for another scheme."""
-    given = headers.get("authorization")
-    if given is None:
-        # Of a request that says nothing of who sends it, RFC 6750 wants no error code in the challenge.
-        raise Refused(401, "invalid_token", "Send a bearer token.", {"WWW-Authenticate": "Bearer"})
+def _bearer(given: str) -> str:
+    """Return the token of an `Authorization` header. Raises `InvalidToken` for another scheme."""
     scheme, _, value = given.partition(" ")
     if scheme.lower() != "bearer":
         raise InvalidToken("This token is not known.")
     return value.strip()
-
-
-def _challenge(reason: str) -> Refused:
-    return Refused(401, "invalid_token", reason, {"WWW-Authenticate": 'Bearer error="invalid_token"'})

@@ -1,0 +1,101 @@
+"""What a verified token says, checked against the configuration, as a principal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from dragoman.auth.refusals import InvalidToken
+from dragoman.model import Claims, Principal
+
+if TYPE_CHECKING:
+    from dragoman.config.settings import Auth
+
+SKEW = 60
+"""Seconds that clocks may differ."""
+
+# They tell of the token, not of who has it, and differ from one token to the next.
+_OF_THE_TOKEN = frozenset(
+    ("active", "exp", "iat", "nbf", "jti", "auth_time", "sid", "session_state", "nonce", "at_hash", "c_hash", "typ")
+)
+
+
+def principal_of(claims: Mapping[str, Any], settings: Auth) -> tuple[Principal, float]:
+    """Return whom a token is about, and until when (seconds since the epoch) it may be taken at its word.
+
+    Raises `InvalidToken`. The issuer's own answer about a token may leave out `iss` and `exp`.
+    """
+    required = not settings.introspection_url
+    _check_issuer(claims, settings, required=required)
+    _check_audience(claims.get("aud"), settings.audience)
+    expires = _check_time(claims, required=required)
+    subject = claims.get("sub")
+    if not isinstance(subject, str) or not subject:
+        raise InvalidToken("This token does not say who calls: it has no sub.")
+    name, client = _value(claims, settings.user_claim), claims.get("azp", claims.get("client_id"))
+    principal = Principal(
+        name if isinstance(name, str) and name else subject,
+        settings.issuer,
+        subject,
+        client if isinstance(client, str) else "",
+        groups=_names(_value(claims, settings.groups_claim), settings.groups_claim),
+        scopes=_scopes(claims),
+        claims=Claims({name: value for name, value in claims.items() if name not in _OF_THE_TOKEN}),
+    )
+    return principal, expires
+
+
+def _check_issuer(claims: Mapping[str, Any], settings: Auth, *, required: bool) -> None:
+    if claims.get("iss", None if required else settings.issuer) != settings.issuer:
+        raise InvalidToken("This token is of another issuer.")
+
+
+def _check_audience(given: Any, expected: tuple[str, ...]) -> None:
+    named = [given] if isinstance(given, str) else given if _is_list(given) else []
+    if not any(audience in expected for audience in named if isinstance(audience, str)):
+        raise InvalidToken("This token was not issued for this server.")
+
+
+def _check_time(claims: Mapping[str, Any], *, required: bool) -> float:
+    now = time.time()
+    expires = claims.get("exp", None if required else now + SKEW)
+    begins = claims.get("nbf", now)
+    if not _is_number(expires) or not _is_number(begins):
+        raise InvalidToken("This token does not say when it expires.")
+    if not expires > now - SKEW:
+        raise InvalidToken("This token has expired.")
+    if not begins <= now + SKEW:
+        raise InvalidToken("This token is not valid yet.")
+    return float(expires + SKEW)
+
+
+def _scopes(claims: Mapping[str, Any]) -> frozenset[str]:
+    given = claims.get("scope", claims.get("scp", ""))
+    return frozenset(given.split()) if isinstance(given, str) else _names(given, "scope")
+
+
+def _names(given: Any, claim: str) -> frozenset[str]:
+    named = [] if given is None else [given] if isinstance(given, str) else given
+    if not _is_list(named) or not all(isinstance(each, str) for each in named):
+        # To leave out what cannot be read might leave out what limits the caller.
+        raise InvalidToken(f"The claim {claim} of this token is no list of names.")
+    return frozenset(named)
+
+
+def _value(claims: Mapping[str, Any], name: str) -> Any:
+    """Return a claim; `realm_access.roles` is one inside another, unless a claim is called just that."""
+    if name in claims:
+        return claims[name]
+    value: Any = claims
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)

@@ -1,0 +1,66 @@
+"""Asking the issuer: one client with few connections, short deadlines, no redirects, and answers of bounded size."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+from dragoman.auth.refusals import IssuerUnreachable
+
+if TYPE_CHECKING:
+    import httpx2
+
+LOGGER = logging.getLogger("dragoman.auth")
+
+TIMEOUT = 5.0
+"""Seconds for one answer."""
+
+MAX_BYTES = 512 * 1024
+RETRY_AFTER = 5
+"""Seconds after which a caller is told to try again while the issuer is down."""
+
+_CONNECTIONS = 16
+
+
+class IssuerClient:
+    """Speaks HTTP to the issuer. The client is made at the first request."""
+
+    def __init__(self) -> None:
+        self._client: httpx2.AsyncClient | None = None
+
+    async def ask(self, method: str, url: str, **options: Any) -> dict[str, Any]:
+        """Return the JSON object a URL answers with. Raises `IssuerUnreachable` for whatever else there is."""
+        import httpx2
+
+        if self._client is None:
+            limits = httpx2.Limits(max_connections=_CONNECTIONS)
+            self._client = httpx2.AsyncClient(timeout=TIMEOUT, limits=limits)
+        try:
+            async with self._client.stream(method, url, **options) as response:
+                response.raise_for_status()
+                return _object(await _bounded(response))
+        except (httpx2.HTTPError, ValueError, RecursionError) as error:
+            LOGGER.warning("the issuer did not answer (%s)", type(error).__name__)
+            raise IssuerUnreachable(RETRY_AFTER) from None
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+
+async def _bounded(response: httpx2.Response) -> bytes:
+    body = b""
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > MAX_BYTES:
+            raise ValueError("too large")
+    return body
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    read = json.loads(body)
+    if not isinstance(read, dict):
+        raise ValueError("no object")
+    return read  # pyright: ignore[reportUnknownVariableType]

@@ -1,0 +1,34 @@
+"""Tokens only the issuer can read: it is asked what each of them is worth (RFC 7662)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dragoman.auth.http import RETRY_AFTER, IssuerClient
+from dragoman.auth.refusals import InvalidToken, IssuerUnreachable
+
+if TYPE_CHECKING:
+    from dragoman.config.settings import Auth
+
+
+class IntrospectedTokens:
+    """Asks the issuer about each token."""
+
+    def __init__(self, client: IssuerClient, settings: Auth) -> None:
+        self._client = client
+        self._url = settings.introspection_url
+        secret = settings.client_secret.reveal() if settings.client_secret else ""
+        self._credentials = (settings.client_id, secret) if settings.client_id else None
+
+    async def claims(self, token: str) -> dict[str, Any]:
+        """Return what the issuer says of a token. Raises `InvalidToken`, `IssuerUnreachable`."""
+        form = {"token": token, "token_type_hint": "access_token"}
+        answer = await self._client.ask(
+            "POST", self._url, data=form, auth=self._credentials, headers={"Accept": "application/json"}
+        )
+        active = answer.get("active")
+        if not isinstance(active, bool):
+            raise IssuerUnreachable(RETRY_AFTER)
+        if not active:
+            raise InvalidToken("The issuer does not accept this token.")
+        return answer

@@ -1,0 +1,113 @@
+"""The issuer's public keys: kept, looked for again when a token names an unknown one, and used on while it is down."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dragoman.auth.http import RETRY_AFTER, IssuerClient
+from dragoman.auth.refusals import InvalidToken, IssuerUnreachable
+from dragoman.catalog.flight import SingleFlight
+
+if TYPE_CHECKING:
+    from joserfc.jwk import Key
+
+LOGGER = logging.getLogger("dragoman.auth")
+
+FRESH = 600.0
+"""Seconds until the keys are fetched again behind the callers' backs: one that was withdrawn is then gone."""
+
+PATIENCE = 30.0
+"""Seconds between two fetches for keys that turned out not to exist."""
+
+_AFTER_FAILURE = 1.0
+_KEY_TYPES = {"RS256": "RSA", "PS256": "RSA", "ES256": "EC", "EdDSA": "OKP", "Ed25519": "OKP"}
+ALGORITHMS = tuple(_KEY_TYPES)
+_MISSED = 256
+
+
+class KeyCache:
+    """The keys under `jwks_url`. At most one fetch runs at a time, and no caller can cancel it for the others."""
+
+    def __init__(self, client: IssuerClient, jwks_url: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._url = jwks_url
+        self._clock = clock
+        self._flight = SingleFlight()
+        self._keys: list[Key] = []
+        self._fetched = self._failed = self._fruitless = float("-inf")
+        self._missed: set[str | None] = set()
+
+    async def find(self, kid: str | None, algorithm: str) -> Key:
+        """Return the key of a token. Raises `InvalidToken` when there is none, `IssuerUnreachable` if nobody knows."""
+        if (key := self._lookup(kid, algorithm)) is None:
+            await self._search(kid)
+            if (key := self._lookup(kid, algorithm)) is None:
+                self._miss(kid)
+                raise InvalidToken("This token is signed with a key that the issuer does not have.")
+        elif self._clock() > self._fetched + FRESH and self._clock() > self._failed + _AFTER_FAILURE:
+            self._flight.start("keys", self._fetch)
+        return key
+
+    def _lookup(self, kid: str | None, algorithm: str) -> Key | None:
+        fitting = [
+            key
+            for key in self._keys
+            if key.key_type == _KEY_TYPES[algorithm] and key.get("alg") in (None, algorithm) and kid in (None, key.kid)
+        ]
+        # A token that names no key is checked only where there is no choice.
+        return fitting[0] if fitting and (kid is not None or len(fitting) == 1) else None
+
+    async def _search(self, kid: str | None) -> None:
+        """Fetch the keys for one that is not known, unless that was done in vain not long ago."""
+        wait = self._fruitless + PATIENCE - self._clock()
+        if wait > 0:
+            if kid in self._missed:
+                return
+            # It may be a new key: saying that the token is wrong would send its owner to sign in again for nothing.
+            raise IssuerUnreachable(int(wait) + 1)
+        if self._clock() < self._failed + _AFTER_FAILURE:
+            raise IssuerUnreachable(RETRY_AFTER)
+        await self._flight.run("keys", self._fetch)
+
+    def _miss(self, kid: str | None) -> None:
+        if self._clock() > self._fruitless + PATIENCE:
+            self._fruitless = self._clock()
+            self._missed.clear()
+        if len(self._missed) < _MISSED:
+            self._missed.add(kid)
+
+    async def _fetch(self) -> None:
+        try:
+            answer = await self._client.ask("GET", self._url, headers={"Accept": "application/json"})
+        except IssuerUnreachable:
+            self._failed = self._clock()
+            raise
+        self._keys = _signing_keys(answer)
+        self._fetched = self._clock()
+
+    async def aclose(self) -> None:
+        """End a fetch under way."""
+        await self._flight.aclose()
+
+
+def _signing_keys(answer: dict[str, Any]) -> list[Key]:
+    given = answer.get("keys")
+    return [key for each in (given if isinstance(given, list) else []) if (key := _signing_key(each)) is not None]
+
+
+def _signing_key(given: Any) -> Key | None:
+    """Return a public key that may check signatures; None for any other, which is the issuer's own business."""
+    from joserfc import jwk
+
+    if not isinstance(given, dict) or given.get("use", "sig") != "sig" or given.get("kty") not in _KEY_TYPES.values():
+        return None
+    if "verify" not in given.get("key_ops", ["verify"]):
+        return None
+    try:
+        return jwk.import_key({name: value for name, value in given.items() if name != "key_ops"})
+    except Exception:  # whatever a broken key makes the library raise; the others still hold
+        LOGGER.warning("a key of the issuer cannot be read")
+        return None

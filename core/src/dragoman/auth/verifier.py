@@ -1,0 +1,70 @@
+"""Tokens of an issuer: verified once, then remembered for a minute at most."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from dragoman.auth.claims import principal_of
+from dragoman.auth.http import IssuerClient
+from dragoman.auth.introspection import IntrospectedTokens
+from dragoman.auth.jwks import KeyCache
+from dragoman.auth.jwt import SignedTokens
+from dragoman.auth.refusals import InvalidToken
+
+if TYPE_CHECKING:
+    from dragoman.config.settings import Auth
+    from dragoman.model import Principal
+
+REMEMBERED = 60.0
+"""Seconds for which a verified token is taken at its word: as long may a withdrawn one still work."""
+
+MOST = 10_000
+"""Tokens that are remembered."""
+
+Reader = Callable[[str], Awaitable[dict[str, Any]]]
+
+
+class Verifier:
+    """Says whom a token of the configured issuer names."""
+
+    def __init__(self, settings: Auth) -> None:
+        self._settings = settings
+        self._client = IssuerClient()
+        self._keys = KeyCache(self._client, settings.jwks_url)
+        self._read: Reader = SignedTokens(self._keys).claims
+        if settings.introspection_url:
+            self._read = IntrospectedTokens(self._client, settings).claims
+        self._known: dict[bytes, tuple[Principal | InvalidToken, float]] = {}
+
+    async def principal(self, token: str) -> Principal:
+        """Return whom a token names. Raises `InvalidToken`, `IssuerUnreachable`."""
+        digest = hashlib.sha256(token.encode("latin-1")).digest()
+        found, until = self._known.get(digest, (None, 0.0))
+        if found is None or time.time() >= until:
+            found = await self._verify(token, digest)
+        if isinstance(found, InvalidToken):
+            raise InvalidToken(str(found))
+        return found
+
+    async def _verify(self, token: str, digest: bytes) -> Principal | InvalidToken:
+        found: Principal | InvalidToken
+        try:
+            found, expires = principal_of(await self._read(token), self._settings)
+        except InvalidToken as error:
+            if not self._settings.introspection_url:
+                raise
+            # What the issuer has refused it will refuse again, and asking costs it and us.
+            found, expires = error.with_traceback(None), time.time() + REMEMBERED
+        self._known.pop(digest, None)
+        while len(self._known) >= MOST:
+            del self._known[next(iter(self._known))]
+        self._known[digest] = (found, min(expires, time.time() + REMEMBERED))
+        return found
+
+    async def aclose(self) -> None:
+        """Close what is open to the issuer."""
+        await self._keys.aclose()
+        await self._client.aclose()

@@ -1,0 +1,327 @@
+"""Which tokens of an issuer are accepted, whom they name, and what happens while the issuer is down."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from dragoman.auth import InvalidToken, IssuerUnreachable
+from dragoman.auth.http import IssuerClient
+from dragoman.auth.jwks import FRESH, PATIENCE, KeyCache
+from dragoman.auth.jwt import SignedTokens
+from dragoman.auth.verifier import REMEMBERED, Verifier
+from dragoman.config import Auth
+from dragoman.model import Principal
+from issuer import ALGORITHMS, KEYS, RESOURCE, Issuer, sign
+from joserfc.jwk import RSAKey
+
+
+@asynccontextmanager
+async def verifying(settings: Auth) -> AsyncIterator[Verifier]:
+    verifier = Verifier(settings)
+    try:
+        yield verifier
+    finally:
+        await verifier.aclose()
+
+
+async def named(issuer: Issuer, token: str, **settings: Any) -> Principal:
+    async with verifying(issuer.settings(**settings)) as verifier:
+        return await verifier.principal(token)
+
+
+# Whom a token names
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("kind", ["at+jwt", "application/at+jwt", "JWT", None])
+async def test_a_token_the_issuer_signed_names_its_subject(issuer: Issuer, algorithm: str, kind: str | None) -> None:
+    principal = await named(issuer, issuer.token(algorithm, header={"typ": kind}))
+    assert (principal.issuer, principal.subject, principal.client) == (issuer.url, "u-1", "ide")
+
+
+async def test_name_groups_scopes_and_claims_come_from_the_configured_claims(issuer: Issuer) -> None:
+    claims = {
+        "preferred_username": "ada",
+        "realm_access": {"roles": ["analyst", "ops"]},
+        "scope": "openid dragoman.query",
+        "azp": "vscode",
+        "tenant": "a",
+        "jti": "x",
+    }
+    settings = {"user_claim": "preferred_username", "groups_claim": "realm_access.roles"}
+    one = await named(issuer, issuer.token(**claims), **settings)
+    assert (one.name, one.client, one.groups) == ("ada", "vscode", {"analyst", "ops"})
+    assert one.scopes == {"openid", "dragoman.query"}
+    assert one.claims["tenant"] == "a"
+    # The next token of the same caller is the same principal, whatever its times and numbers.
+    assert one == await named(issuer, issuer.token(**claims | {"jti": "y", "iat": 1, "nbf": 2}), **settings)
+
+
+@pytest.mark.parametrize(
+    ("claims", "groups", "scopes"),
+    [
+        ({"groups": ["a", "b"], "scp": ["x"]}, {"a", "b"}, {"x"}),
+        ({"groups": "a", "scp": "x y"}, {"a"}, {"x", "y"}),
+        ({}, set(), set()),
+    ],
+)
+async def test_groups_and_scopes_are_lists_or_texts(issuer: Issuer, claims: Any, groups: Any, scopes: Any) -> None:
+    principal = await named(issuer, issuer.token(**claims))
+    assert (principal.groups, principal.scopes) == (groups, scopes)
+
+
+async def test_nothing_a_tool_sees_has_the_token(issuer: Issuer) -> None:
+    token = issuer.token()
+    principal = await named(issuer, token)
+    assert not any(part in f"{principal!r}{dict(principal.claims)}" for part in token.split("."))
+
+
+# What is refused
+
+NOW = int(time.time())
+SECRET = KEYS["rsa"].as_pem(private=False)
+ENCRYPTING = RSAKey.import_key(KEYS["encryption"].as_pem(private=True))
+STRANGER = RSAKey.generate_key(2048, {"kid": "rsa"})
+REFUSED: dict[str, Callable[[Issuer], str]] = {
+    "no signature": lambda i: sign({"alg": "none", "kid": "rsa"}, i.claims(), None),
+    "no signature, another spelling": lambda i: sign({"alg": "none"}, i.claims(), None).replace("bm9uZSJ9", "TmJuZSJ9"),
+    "HS256 keyed with the public key": lambda i: sign({"alg": "HS256", "kid": "rsa"}, i.claims(), SECRET),
+    "RS512": lambda i: sign({"alg": "RS512", "kid": "rsa"}, i.claims(), KEYS["rsa"]),
+    "signed by a stranger": lambda i: sign({"alg": "RS256", "kid": "rsa"}, i.claims(), STRANGER),
+    "a stranger's key in the header": lambda i: sign(
+        {"alg": "RS256", "kid": "rsa", "jwk": STRANGER.as_dict(private=False)}, i.claims(), STRANGER
+    ),
+    "a stranger's keys at a URL in the header": lambda i: sign(
+        {"alg": "RS256", "kid": "rsa", "jku": f"{i.url}/jwks"}, i.claims(), STRANGER
+    ),
+    "a key of another kind": lambda i: i.token("ES256", header={"kid": "rsa"}),
+    "a replaced kid": lambda i: i.token(header={"kid": "rsa-2"}),
+    "a kid that is a path": lambda i: i.token(header={"kid": "../../dev/null"}),
+    "no kid, and two keys of its kind": lambda i: i.token(header={"kid": None}),
+    "a kid that is no text": lambda i: i.token(header={"kid": ["rsa"]}),
+    "a key for encryption": lambda i: sign({"alg": "RS256", "kid": "encryption"}, i.claims(), ENCRYPTING),
+    "an unknown critical parameter": lambda i: i.token(header={"crit": ["exp2"], "exp2": 1}),
+    "critical parameters that are no list": lambda i: i.token(header={"crit": 1}),
+    "an ID token by Keycloak": lambda i: i.token(header={"typ": "JWT"}, typ="ID"),
+    "a refresh token by Keycloak": lambda i: i.token(header={"typ": "JWT"}, typ="Refresh"),
+    "an ID token": lambda i: i.token(header={"typ": "JWT"}, at_hash="x"),
+    "an ID token for a browser": lambda i: i.token(header={"typ": None}, nonce="x"),
+    "an ID-JAG": lambda i: i.token(header={"typ": "oauth-id-jag+jwt"}),
+    "a logout token": lambda i: i.token(header={"typ": "logout+jwt"}),
+    "a security event": lambda i: i.token(header={"typ": "JWT"}, events={}),
+    "another type": lambda i: i.token(header={"typ": ["at+jwt"]}),
+    "another audience": lambda i: i.token(aud="https://other.example/mcp"),
+    "an audience that begins like ours": lambda i: i.token(aud=[RESOURCE + "/", RESOURCE[:-1], RESOURCE.upper()]),
+    "no audience": lambda i: i.token(aud=None),
+    "an audience that is no text": lambda i: i.token(aud={RESOURCE: True}),
+    "another issuer": lambda i: i.token(iss="https://other.example"),
+    "an issuer with a slash more": lambda i: i.token(iss=f"{i.url}/"),
+    "no issuer": lambda i: i.token(iss=None),
+    "expired": lambda i: i.token(exp=NOW - 120),
+    "no expiry": lambda i: i.token(exp=None),
+    "an expiry that is no number": lambda i: i.token(exp=str(NOW + 999)),
+    "an expiry that is true": lambda i: i.token(exp=True),
+    "an expiry that is no number at all": lambda i: i.token(exp=float("nan")),
+    "not valid yet": lambda i: i.token(nbf=NOW + 600),
+    "no subject": lambda i: i.token(sub=None),
+    "an empty subject": lambda i: i.token(sub=""),
+    "a subject that is no text": lambda i: i.token(sub=1),
+    "groups that cannot be read": lambda i: i.token(groups=[1]),
+    "a list instead of claims": lambda i: sign({"alg": "RS256", "kid": "rsa"}, [i.claims()], KEYS["rsa"]),
+    "too long": lambda i: i.token(filler="x" * 20_000),
+    "two parts": lambda i: i.token().rpartition(".")[0],
+    "four parts": lambda i: i.token() + ".x",
+    "five parts": lambda i: i.token() + ".x.y",
+    "no JSON": lambda i: "x.y.z",
+    "a header that is deep": lambda i: "W1tb" * 1300 + "." + i.token().partition(".")[2],
+    "not ASCII": lambda i: i.token() + "\xe9",
+    "nothing": lambda i: "",
+}
+
+
+@pytest.mark.parametrize("how", REFUSED)
+async def test_it_is_refused(issuer: Issuer, how: str) -> None:
+    with pytest.raises(InvalidToken):
+        await named(issuer, REFUSED[how](issuer))
+
+
+async def test_a_token_without_a_kid_needs_a_single_key(issuer: Issuer) -> None:
+    assert await named(issuer, issuer.token("ES256", header={"kid": None}))
+
+
+async def test_clocks_may_differ_by_a_minute(issuer: Issuer) -> None:
+    assert await named(issuer, issuer.token(exp=int(time.time()) - 30, nbf=int(time.time()) + 30))
+
+
+# Keys
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@asynccontextmanager
+async def reading(issuer: Issuer) -> AsyncIterator[tuple[SignedTokens, Clock]]:
+    clock, client = Clock(), IssuerClient()
+    keys = KeyCache(client, f"{issuer.url}/jwks", clock)
+    try:
+        yield SignedTokens(keys), clock
+    finally:
+        await keys.aclose()
+        await client.aclose()
+
+
+async def test_a_hundred_callers_fetch_the_keys_once(issuer: Issuer) -> None:
+    async with reading(issuer) as (tokens, _):
+        await asyncio.gather(*(tokens.claims(issuer.token("ES256", number=number)) for number in range(100)))
+    assert issuer.fetches == 1
+
+
+async def test_a_thousand_forged_keys_are_looked_for_once_in_half_a_minute(issuer: Issuer) -> None:
+    async with reading(issuer) as (tokens, clock):
+        await tokens.claims(issuer.token("ES256"))
+        for number in range(1000):
+            with pytest.raises((InvalidToken, IssuerUnreachable)):
+                await tokens.claims(issuer.token("ES256", header={"kid": f"forged-{number}"}))
+        assert issuer.fetches == 2
+        clock.now += PATIENCE + 1
+        with pytest.raises(InvalidToken):
+            await tokens.claims(issuer.token("ES256", header={"kid": "forged"}))
+    assert issuer.fetches == 3
+
+
+async def test_a_new_key_is_found_and_nobody_is_told_that_their_token_is_wrong(issuer: Issuer) -> None:
+    issuer.published = ["rsa"]
+    async with reading(issuer) as (tokens, clock):
+        await tokens.claims(issuer.token())
+        issuer.published = ["ec"]
+        assert await tokens.claims(issuer.token("ES256"))
+        with pytest.raises(InvalidToken):  # the key that was replaced
+            await tokens.claims(issuer.token())
+        issuer.published = ["ed"]
+        with pytest.raises(IssuerUnreachable) as told:  # forged keys are looked for seldom, so nobody can tell yet
+            await tokens.claims(issuer.token("EdDSA"))
+        clock.now += told.value.retry_after
+        assert await tokens.claims(issuer.token("EdDSA"))
+
+
+async def test_a_withdrawn_key_is_forgotten_behind_the_callers_backs(issuer: Issuer) -> None:
+    async with reading(issuer) as (tokens, clock):
+        await tokens.claims(issuer.token("ES256"))
+        issuer.published = ["rsa"]
+        clock.now += FRESH + 1
+        before = asyncio.all_tasks()
+        assert await tokens.claims(issuer.token("ES256"))
+        await asyncio.wait(asyncio.all_tasks() - before)
+        with pytest.raises(InvalidToken):
+            await tokens.claims(issuer.token("ES256"))
+
+
+async def test_while_the_issuer_is_down_good_keys_hold_and_nobody_is_told_that_a_token_is_wrong(issuer: Issuer) -> None:
+    async with reading(issuer) as (tokens, clock):
+        issuer.down = True
+        for _ in range(10):
+            with pytest.raises(IssuerUnreachable):
+                await tokens.claims(issuer.token())
+        issuer.down, clock.now = False, clock.now + 2
+        assert await tokens.claims(issuer.token())
+        issuer.down = True
+        for _ in range(100):
+            clock.now += 3600
+            assert await tokens.claims(issuer.token())
+            with pytest.raises(IssuerUnreachable):
+                await tokens.claims(issuer.token(header={"kid": "new"}))
+
+
+@pytest.mark.parametrize("answer", [[], {}, {"keys": 1}, {"keys": [1, {"kty": "RSA"}, {"kty": "oct", "k": "eA"}]}])
+async def test_an_answer_without_keys_signs_nobody_in(issuer: Issuer, answer: Any) -> None:
+    issuer.answer = lambda *_: (200, answer)  # type: ignore[method-assign]
+    with pytest.raises((InvalidToken, IssuerUnreachable)):
+        await named(issuer, issuer.token())
+
+
+async def test_a_redirect_is_not_followed(issuer: Issuer) -> None:
+    issuer.answer = lambda *_: (302, {})  # type: ignore[method-assign]
+    with pytest.raises(IssuerUnreachable):
+        await named(issuer, issuer.token())
+
+
+# Remembering
+
+
+async def test_a_token_is_verified_once_a_minute(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = issuer.token("ES256")
+    async with verifying(issuer.settings()) as verifier:
+        first = await verifier.principal(token)
+        issuer.published = []
+        assert await verifier.principal(token) is first
+        later = time.time() + REMEMBERED + 1
+        monkeypatch.setattr(time, "time", lambda: later)
+        assert await verifier.principal(token) is not first
+
+
+async def test_a_remembered_token_is_refused_once_it_has_expired(issuer: Issuer, monkeypatch: Any) -> None:
+    token = issuer.token("ES256", exp=int(time.time()) - 50)
+    async with verifying(issuer.settings()) as verifier:
+        assert await verifier.principal(token)
+        later = time.time() + 15
+        monkeypatch.setattr(time, "time", lambda: later)
+        with pytest.raises(InvalidToken, match="expired"):
+            await verifier.principal(token)
+
+
+# Introspection
+
+
+async def test_the_issuer_is_asked_about_a_token_once_a_minute(issuer: Issuer, monkeypatch: Any) -> None:
+    issuer.active["opaque"] = {"sub": "u-1", "aud": [RESOURCE], "scope": "a b", "username": "ada"}
+    async with verifying(issuer.introspecting(user_claim="username")) as verifier:
+        for _ in range(3):
+            principal = await verifier.principal("opaque")
+        assert (principal.name, principal.issuer, principal.scopes) == ("ada", issuer.url, {"a", "b"})
+        ((_, body, headers),) = issuer.requests
+        assert "token=opaque" in body
+        assert headers["authorization"] == "Basic Z3c6"
+        later = time.time() + REMEMBERED + 1
+        monkeypatch.setattr(time, "time", lambda: later)
+        issuer.active.clear()
+        for _ in range(3):
+            with pytest.raises(InvalidToken):
+                await verifier.principal("opaque")
+    assert len(issuer.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"sub": "u-1"},
+        {"aud": RESOURCE},
+        {"sub": "u-1", "aud": "other"},
+        {"sub": "u-1", "aud": RESOURCE, "iss": "other"},
+        {"sub": "u-1", "aud": RESOURCE, "exp": 1},
+        {"active": False, "sub": "u-1", "aud": RESOURCE},
+    ],
+)
+async def test_a_token_that_is_for_others_or_for_nobody_is_refused(issuer: Issuer, told: Any) -> None:
+    issuer.active["opaque"] = told
+    async with verifying(issuer.introspecting()) as verifier:
+        with pytest.raises(InvalidToken):
+            await verifier.principal("opaque")
+
+
+@pytest.mark.parametrize("answer", [(500, {}), (401, {}), (200, {}), (200, {"active": "true"}), (200, [])])
+async def test_an_issuer_that_does_not_say_is_unreachable_and_asked_again(issuer: Issuer, answer: Any) -> None:
+    right = issuer.answer
+    issuer.answer = lambda *_: answer  # type: ignore[method-assign]
+    issuer.active["opaque"] = {"sub": "u-1", "aud": RESOURCE}
+    async with verifying(issuer.introspecting()) as verifier:
+        with pytest.raises(IssuerUnreachable):
+            await verifier.principal("opaque")
+        issuer.answer = right  # type: ignore[method-assign]
+        assert await verifier.principal("opaque")
