@@ -20,7 +20,7 @@ import asyncpg
 import pytest
 from dragoman import Dialect, DragomanError, Relation, Statement, Table, TableColumn
 from dragoman.plugins import Plugins
-from dragoman.sql.columns import Names, touched_columns
+from dragoman.sql.columns import Names, find_touched_columns
 from dragoman.validators import read
 from naming import SPARE, Engine, Schema, query, schema
 
@@ -84,7 +84,7 @@ def told(dialect: Dialect, text: str, tables: Schema) -> Columns | None:
     try:
         statement = Statement.parse(text, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
         parsed = read(dialect, statement)
-        found = touched_columns(statement, {each: known.get(each.name.lower()) for each in parsed.names}, names)
+        found = find_touched_columns(statement, {each: known.get(each.name.lower()) for each in parsed.names}, names)
     except DragomanError:
         return None
     if parsed.refusal:

@@ -39,7 +39,7 @@ class Target:
         from dragoman.validators import check_text
 
         plugins = Plugins.discover()
-        names = sorted({"sqlite", "postgres", "trino"} & {found.name for found in plugins.installed()})
+        names = sorted({"sqlite", "postgres", "trino"} & {found.name for found in plugins.list_installed()})
         plain = Dialect(name="plain", contract=1, sqlglot="", rules=Rules(functions=frozenset({"count", "sum"})))
         self.dialects = (plain, *(plugins.load(name).dialect for name in names))
         self.error, self.check, self.statement = DragomanError, check_text, Statement

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 from dragoman._version import VERSION
-from dragoman.config import Server, hot_path_wanted
+from dragoman.config import Server, wants_hot_path
 from dragoman.mcp import handshake as own
 from dragoman.mcp import switch
 from dragoman.mcp.answers import one_line
@@ -555,9 +555,9 @@ def test_a_document_with_line_ends_is_sent_in_one_line() -> None:
 
 @pytest.mark.parametrize("given", ["off", "OFF", "0", "no", "false", " off "])
 def test_the_hot_path_can_be_switched_off(given: str) -> None:
-    assert not hot_path_wanted({"DRAGOMAN_HOT_PATH": given})
-    assert hot_path_wanted({})
-    assert hot_path_wanted({"DRAGOMAN_HOT_PATH": "on"})
+    assert not wants_hot_path({"DRAGOMAN_HOT_PATH": given})
+    assert wants_hot_path({})
+    assert wants_hot_path({"DRAGOMAN_HOT_PATH": "on"})
 
 
 @pytest.mark.parametrize(("folder", "hot"), [("mcp-2.3.9", True), ("mcp-2.4.0", False), ("mcp-3.0", False)])

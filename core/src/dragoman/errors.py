@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from dragoman.words import shown, visible_lines
+from dragoman.words import display, visible_lines
 
 _LONGEST: Final = 2_000
 """Characters of a message: a name in it may be as long as a statement."""
@@ -72,7 +72,7 @@ class DragomanError(Exception):
 
     def as_dict(self) -> dict[str, Any]:
         """Return `{"code", "message"}` and, when they say something, `suggestion` and `context`."""
-        message, suggestion = visible_lines(self.message), shown(self.suggestion, _ADVICE) if self.suggestion else ""
+        message, suggestion = visible_lines(self.message), display(self.suggestion, _ADVICE) if self.suggestion else ""
         known = {"code": self.code, "message": message, "suggestion": suggestion, "context": self.context}
         return {key: value for key, value in known.items() if value}
 

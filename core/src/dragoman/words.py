@@ -38,7 +38,7 @@ def visible_lines(text: str) -> str:
     return text.translate(_LINES)
 
 
-def shown(name: str, longest: int = SHOWN) -> str:
+def display(name: str, longest: int = SHOWN) -> str:
     """Return a foreign name as a message may hold it: one visible line of at most `longest` characters."""
     line = visible(" ".join(name[: 2 * longest].split())) or "''"
     return line if len(line) <= longest else line[: longest - 3] + "..."

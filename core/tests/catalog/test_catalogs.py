@@ -18,7 +18,7 @@ from dragoman import (
     TableColumn,
     TableNotFound,
 )
-from dragoman.catalog import Catalog, placed
+from dragoman.catalog import Catalog, place_database
 
 NAMES = ("lake.sales.orders", "lake.sales.leads", "lake.web.logs", "crm.sales.orders", "crm.public.users")
 
@@ -53,7 +53,7 @@ def lake(dialect):
     layered = replace(dialect, capabilities=frozenset({Capability.CATALOGS}), default_schema=None)
 
     def make(inspector: Lake | None = None, **settings):
-        database = placed(Database(name="lake", dialect="facts", **settings), layered)
+        database = place_database(Database(name="lake", dialect="facts", **settings), layered)
         return Catalog(inspector or Lake(*NAMES), layered, database)
 
     return make
@@ -161,6 +161,6 @@ async def test_details_are_asked_for_once_and_only_of_what_is_looked_at(lake):
     catalog = lake(inspector)
     logs = await catalog.find("web.logs")
     for _ in range(2):
-        (detailed,) = await catalog.detailed([logs])
+        (detailed,) = await catalog.add_details([logs])
         assert (detailed.row_estimate, detailed.partitioned_by) == (20_000, ("day(at)",))
     assert inspector.looks == [logs.relation]

@@ -1,8 +1,9 @@
 import io
+import logging
 import os
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,16 @@ CREATE VIEW big_orders AS SELECT * FROM orders WHERE total > 20;
 INSERT INTO customers VALUES (1, 'Ada'), (2, 'Grace, "G"');
 INSERT INTO orders VALUES (1, 1, 12.5, NULL), (2, 1, 30, ''), (3, 2, 9007199254740993, 'a|b' || char(10) || char(27));
 """
+
+
+@pytest.fixture(autouse=True)
+def own_logs() -> Iterator[None]:
+    """Take away the handlers a command adds: they write to a stream that ends with the test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ async def test_a_dialect_that_describes_itself_wrongly_is_told_so(field: str, in
         assert raised.value.message.startswith(wanted)
         assert (await gateway.query("good", "SELECT 1")).row_count == 1
     assert wanted in caplog.text
-    listed = next(each for each in Plugins.discover().installed() if each.name == "pretend")
+    listed = next(each for each in Plugins.discover().list_installed() if each.name == "pretend")
     assert (listed.status, listed.error.startswith(wanted)) == ("broken", True)
 
 
@@ -153,7 +153,7 @@ def test_a_dialect_that_cannot_be_made_says_what_it_lacks(arguments: str, what: 
 def test_a_plugin_that_fails_when_it_is_looked_at_is_listed_as_broken(install):
     source = "class Odd(PretendPlugin):\n    @property\n    def dialect(self): raise KeyError('x')\nplugin = Odd()"
     install("dragoman-odd", source, dialects={"pretend": "plugin"}, pretend=True)
-    listed = {each.name: each for each in Plugins.discover().installed()}
+    listed = {each.name: each for each in Plugins.discover().list_installed()}
     assert "looking at it raised KeyError" in listed["pretend"].error
     assert listed["sqlite"].status == "ok"
 
@@ -317,7 +317,7 @@ async def test_an_error_of_ours_from_a_hook_comes_out_as_it_is(install):
 def test_the_list_of_dialects_shows_broken_ones_with_their_reason(install):
     install("dragoman-odd", "1 / 0", dialects={"odd": "plugin"})
     install("dragoman-good", FINE, version="2.5", dialects={"pretend": "plugin"}, pretend=True)
-    known = {installed.name: installed for installed in Plugins.discover().installed()}
+    known = {installed.name: installed for installed in Plugins.discover().list_installed()}
     assert (known["odd"].status, known["odd"].distribution, known["odd"].version) == ("broken", "dragoman-odd", "1.0")
     assert "ZeroDivisionError" in known["odd"].error
     assert (known["pretend"].status, known["pretend"].version) == ("ok", "2.5")
@@ -328,7 +328,7 @@ def test_the_list_of_dialects_shows_broken_ones_with_their_reason(install):
 def test_both_claimants_of_a_name_are_listed(install):
     for distribution in ("dragoman-first", "dragoman-second"):
         install(distribution, FINE, dialects={"pretend": "plugin"}, pretend=True)
-    known = {installed.name: installed for installed in Plugins.discover().installed()}
+    known = {installed.name: installed for installed in Plugins.discover().list_installed()}
     assert known["pretend"].status == "broken"
     assert {"dragoman-first", "dragoman-second"} == set(known["pretend"].distribution.split(", "))
 
@@ -350,7 +350,9 @@ def test_a_plugin_is_loaded_once_and_its_error_remembered(install):
 def test_policies_are_listed_with_the_broken_ones_and_their_reason(install):
     install("dragoman-odd", "1 / 0", policies={"odd": "plugin"})
     install("dragoman-calm", "from dragoman import *\nplugin = PolicyPlugin()", policies={"calm": "plugin"})
-    known = {installed.name: installed for installed in Plugins.discover().installed() if installed.kind == "policy"}
+    known = {
+        installed.name: installed for installed in Plugins.discover().list_installed() if installed.kind == "policy"
+    }
     assert (known["calm"].status, known["calm"].distribution) == ("ok", "dragoman-calm")
     assert known["odd"].status == "broken"
     assert "ZeroDivisionError" in known["odd"].error

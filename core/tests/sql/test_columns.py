@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dragoman import InvalidSql, Relation, Statement, Table, TableColumn, testing
 from dragoman.plugins import Plugins
-from dragoman.sql.columns import Names, touched_columns
+from dragoman.sql.columns import Names, find_touched_columns
 
 SCHEMA = {
     "customers": ("id", "name", "email", "region"),
@@ -48,7 +48,7 @@ def connection() -> Iterator[sqlite3.Connection]:
 def touched(sql: str, by_name: Mapping[str, Table] = KNOWN) -> set[tuple[str, str]]:
     statement = Statement.parse(sql, sqlglot="sqlite", lexicon=LEXICON)
     tables = {written: by_name.get(written.name.lower()) for written in statement.relations()}
-    return {(relation.name, column) for relation, column in touched_columns(statement, tables, NAMES)}
+    return {(relation.name, column) for relation, column in find_touched_columns(statement, tables, NAMES)}
 
 
 def read(connection: sqlite3.Connection, sql: str, names: Collection[str] = SCHEMA) -> set[tuple[str, str]]:

@@ -22,7 +22,7 @@ from dragoman import (
     TableNotFound,
     WriteDenied,
 )
-from dragoman.sqlalchemy.failures import translated
+from dragoman.sqlalchemy.failures import translate_errors
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -213,17 +213,17 @@ async def test_a_dialect_may_send_a_statement_in_a_way_of_its_own(executor, monk
 def test_what_a_driver_raises_in_a_hook_is_translated_by_the_same_patterns():
     with (
         pytest.raises(InvalidSql, match=r"^Parser Error: near \*\*\*$"),
-        translated("shop", ((r"^Parser Error", InvalidSql),), ("/data/shop.db",)),
+        translate_errors("shop", ((r"^Parser Error", InvalidSql),), ("/data/shop.db",)),
     ):
         raise RuntimeError("Parser Error: near /data/shop.db")
-    with pytest.raises(QueryError, match=r"RuntimeError\.$"), translated("shop", (), ()):
+    with pytest.raises(QueryError, match=r"RuntimeError\.$"), translate_errors("shop", (), ()):
         raise RuntimeError("/data/shop.db is odd")
 
 
 def test_the_number_before_a_message_is_not_shown():
     driver_error = ProgrammingError("SELECT", None, Exception(1146, "Table 'x.y' doesn't exist"))
     patterns = ((r"^\(1146, .*'(?:\w+\.)?(?P<name>\w+)'", TableNotFound),)
-    with pytest.raises(TableNotFound) as caught, translated("shop", patterns, ()):
+    with pytest.raises(TableNotFound) as caught, translate_errors("shop", patterns, ()):
         raise driver_error
     assert (caught.value.message, caught.value.identifier) == ("Table 'x.y' doesn't exist", "y")
 

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 import asyncpg
-from dragoman_postgres.rules import allowed
+from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.testing import Server
 
 TIMEOUT = 0.1
@@ -145,7 +145,7 @@ def spread(choices: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
 
 async def calls(connection: asyncpg.Connection[asyncpg.Record]) -> Sequence[tuple[str, str]]:
     """Return (what, expression) of everything to time."""
-    lists = allowed()
+    lists = load_allowed()
     found: list[tuple[str, str]] = []
     names = sorted(lists.functions | lists.extension_functions | {name.rpartition(".")[2] for name in lists.qualified})
     for row in await connection.fetch(_FUNCTIONS, names):

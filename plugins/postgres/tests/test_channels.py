@@ -10,7 +10,7 @@ from dragoman.testing.asking import value_of
 from dragoman.testing.memory import within_memory
 from dragoman_postgres.driver import Frames
 from dragoman_postgres.executor import PostgresExecutor
-from dragoman_postgres.failures import MOST_WORDS, translated
+from dragoman_postgres.failures import MOST_WORDS, translate_errors
 from dragoman_postgres.testing import Server
 
 BOUNDED = ("QUERY_ERROR", "RESULT_TOO_LARGE", "QUERY_TIMEOUT", "INVALID_SQL", "COLUMN_NOT_FOUND")
@@ -152,6 +152,6 @@ def test_messages_are_told_apart_however_they_arrive(step: int):
 async def test_error_texts_are_read_in_a_time_that_does_not_grow_with_them(executor: PostgresExecutor):
     for text in ("column " * 100_000, "(" * 1_000_000, "portal " * 100_000, 'relation "' * 100_000):
         told = {"S": "ERROR", "C": "42703", "M": text, "W": text, "D": text, "H": text}
-        with pytest.raises(DragomanError), translated("shop"):
+        with pytest.raises(DragomanError), translate_errors("shop"):
             raise asyncpg.PostgresError.new(told)
     assert await value_of(executor, "SELECT 1") == 1

@@ -4,7 +4,7 @@ import asyncpg
 import pytest
 from asyncpg import exceptions
 from dragoman import ConnectionFailed, DragomanError
-from dragoman_postgres.failures import translated
+from dragoman_postgres.failures import translate_errors
 
 
 def exception_types(kind):
@@ -22,7 +22,7 @@ def test_no_exception_of_the_driver_is_forgotten(kind):
     if issubclass(kind, asyncpg.PostgresError) and not kind.sqlstate:
         return
     error = kind("secret place /var/lib and postgresql://u:pw@h")
-    with pytest.raises(DragomanError) as raised, translated("shop"):
+    with pytest.raises(DragomanError) as raised, translate_errors("shop"):
         raise error
     assert raised.value.suggestion
     if isinstance(raised.value, ConnectionFailed):

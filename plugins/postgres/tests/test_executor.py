@@ -27,7 +27,7 @@ from dragoman import (
 )
 from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_postgres.executor import LARGE, PostgresExecutor
-from dragoman_postgres.failures import translated
+from dragoman_postgres.failures import translate_errors
 from dragoman_postgres.pool import Connections
 from dragoman_postgres.testing import Server
 
@@ -375,7 +375,7 @@ async def test_a_farewell_between_two_messages_is_a_clear_error(server, database
     connections = Connections(server.configured(database_name, pool_size=1))
     async with connections.borrow() as connection:
         connection._counting.data_received(FAREWELL)
-        with pytest.raises(ConnectionFailed), translated("shop"):
+        with pytest.raises(ConnectionFailed), translate_errors("shop"):
             await connection.fetch("SELECT 1")
     async with connections.borrow() as connection:
         assert await connection.fetchval("SELECT 1") == 1

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 import asyncpg
 import pytest
 from dragoman import Database, Gateway, UnsafeSql
-from dragoman_postgres.rules import MAJORS, allowed, inventory
+from dragoman_postgres.rules import MAJORS, inventory, load_allowed
 from dragoman_postgres.rules.policy import fits, patterns, read_policy
 from dragoman_postgres.testing import Server
 
@@ -49,7 +49,7 @@ async def extensions(connection: asyncpg.Connection) -> set[str]:
 async def test_the_shipped_lists_are_what_the_policy_makes_of_this_server(connection: asyncpg.Connection):
     if connection.get_server_version().major not in MAJORS:
         pytest.skip("no list of this major")
-    lists, rules = await inventory.own(connection, POLICY), allowed()
+    lists, rules = await inventory.own(connection, POLICY), load_allowed()
     assert lists["functions"] <= rules.functions
     assert lists["refused"] <= rules.refused
     assert lists["operators"] <= rules.operators
@@ -59,13 +59,13 @@ async def test_the_shipped_lists_are_what_the_policy_makes_of_this_server(connec
 async def test_no_volatile_function_is_allowed_but_those_the_policy_names(connection: asyncpg.Connection):
     rows = await connection.fetch("SELECT proname FROM pg_proc WHERE pronamespace = 11 AND provolatile = 'v'")
     named = patterns(POLICY["volatile"])
-    assert {row[0] for row in rows if not fits(row[0], named)} & allowed().functions == set()
+    assert {row[0] for row in rows if not fits(row[0], named)} & load_allowed().functions == set()
 
 
 async def test_the_lists_of_extensions_are_what_the_policy_makes_of_them(connection: asyncpg.Connection):
     if not await extensions(connection) - {"postgis"}:
         pytest.skip("this server has none of the well-known extensions")
-    lists, rules = await inventory.extensions(connection, POLICY), allowed()
+    lists, rules = await inventory.extensions(connection, POLICY), load_allowed()
     assert lists["functions"] <= rules.extension_functions | rules.functions
     assert lists["refused"] - rules.extension_functions <= rules.refused | rules.functions
     assert lists["operators"] <= rules.extension_operators | rules.operators
@@ -78,7 +78,7 @@ async def test_postgis_has_nothing_volatile_on_its_list_but_what_computes(connec
     volatile = {row["proname"] for row in rows if row["provolatile"] == b"v"}
     shipped = set(POLICY["postgis"]["names"].split())
     assert volatile & shipped == HARMLESS
-    assert {row["proname"] for row in rows if row["pronargs"] == 1} & volatile - shipped <= allowed().refused
+    assert {row["proname"] for row in rows if row["pronargs"] == 1} & volatile - shipped <= load_allowed().refused
     # The list is PostGIS': hardly anything on it is unknown to this version.
     assert len(shipped - {row["proname"] for row in rows}) < 15
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 from dragoman import Database, ExplainOptions, Gateway, Scope, UnsafeSql
-from dragoman_postgres.connecting import searched
+from dragoman_postgres.connecting import order_path
 from dragoman_postgres.testing import Server
 
 HOSTILE = (Path(__file__).parent / "hostile.sql").read_text()
@@ -74,7 +74,7 @@ async def test_operators_that_fit_better_are_refused(gateway: Gateway):
 
 
 def test_a_path_keeps_its_order_and_its_quotes():
-    assert searched('"$user", public') == '"$user", public, pg_temp'
-    assert searched('pg_temp, app, "pg_catalog", "My, shop"') == 'app, "My, shop", pg_temp'
-    assert searched('""') == '"", pg_temp'
-    assert searched("") == "pg_temp"
+    assert order_path('"$user", public') == '"$user", public, pg_temp'
+    assert order_path('pg_temp, app, "pg_catalog", "My, shop"') == 'app, "My, shop", pg_temp'
+    assert order_path('""') == '"", pg_temp'
+    assert order_path("") == "pg_temp"

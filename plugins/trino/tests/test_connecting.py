@@ -12,7 +12,7 @@ from dragoman import ConfigurationError, ConnectionFailed, Database, Gateway, Pr
 from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_trino.connecting import Connector
 from dragoman_trino.executor import TrinoExecutor
-from dragoman_trino.testing.fixtures import started
+from dragoman_trino.testing.fixtures import start_server
 from dragoman_trino.testing.server import free_port
 
 PASSWORD = "correct horse"
@@ -48,7 +48,7 @@ def secure_port(authority):
     port = free_port()
     own = authority.issue_cert("localhost")
     pem = own.private_key_pem.bytes() + b"".join(blob.bytes() for blob in own.cert_chain_pems)
-    server = started(
+    server = start_server(
         catalogs={"tpch": {"connector.name": "tpch"}},
         settings={
             "http-server.https.enabled": "true",

@@ -11,7 +11,7 @@ from dragoman_trino import doctor
 from dragoman_trino.client import Client
 from dragoman_trino.doctor import examine
 from dragoman_trino.inspector import TrinoInspector
-from dragoman_trino.testing.fixtures import started
+from dragoman_trino.testing.fixtures import start_server
 from dragoman_trino.testing.server import CATALOGS, free_port
 
 RULES = {
@@ -42,7 +42,7 @@ BROKEN = {"connector.name": "tpch", "tpch.splits-per-node": "0"}
 @pytest.fixture(scope="module")
 async def ruled_server(anyio_backend):
     """A server whose users have different rights; `memory.shop` has a table."""
-    server = started(
+    server = start_server(
         catalogs={**CATALOGS, "broken": BROKEN},
         files={
             "access-control.properties": "access-control.name=file\nsecurity.config-file={etc}/rules.json\n",

@@ -14,7 +14,7 @@ from dragoman import (
     WriteDenied,
 )
 from dragoman.testing.asking import failure_of
-from dragoman_trino.failures import translated
+from dragoman_trino.failures import translate_errors
 from dragoman_trino.protocol import ServerError
 
 # A statement, the error it is, the name that was not known, and the text that stands where it is wrong.
@@ -68,7 +68,7 @@ async def test_the_gateway_names_what_is_near_and_shows_the_place(trino_server):
 
 def failed(**error):
     """The error made of the server's own report."""
-    with pytest.raises(DragomanError) as raised, translated("lake", "SELECT 1", "SELECT 1"):
+    with pytest.raises(DragomanError) as raised, translate_errors("lake", "SELECT 1", "SELECT 1"):
         raise ServerError(error)
     return raised.value
 

@@ -13,7 +13,7 @@ from dragoman_trino import doctor
 from dragoman_trino.client import Client
 from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.reserved import RESERVED
-from dragoman_trino.rules import allowed, read_policy, sort_out
+from dragoman_trino.rules import load_allowed, read_policy, sort_out
 from dragoman_trino.testing import Server
 
 CASES = cases("trino")
@@ -194,13 +194,13 @@ async def test_what_a_statement_sets_does_not_reach_the_next_one(executor: Trino
 async def test_the_shipped_functions_are_what_the_policy_makes_of_this_server(trino_server: Server):
     listed = await trino_server.run("SHOW FUNCTIONS")
     lists = sort_out(read_policy(), [(row[0], row[3], row[4]) for row in listed])
-    assert set().union(*lists.values()) <= allowed().functions
+    assert set().union(*lists.values()) <= load_allowed().functions
 
 
 async def test_every_shipped_function_of_the_engine_is_one_of_this_server(trino_server: Server):
     listed = {row[0].lower() for row in await trino_server.run("SHOW FUNCTIONS")}
     added = {name for kind in ("forms", "plugins") for group in read_policy()[kind] for name in group["names"].split()}
-    assert allowed().functions - added <= listed
+    assert load_allowed().functions - added <= listed
 
 
 async def test_the_doctor_tells_where_the_lists_and_the_server_differ(
@@ -210,7 +210,7 @@ async def test_the_doctor_tells_where_the_lists_and_the_server_differ(
     client = Client(database)
     try:
         same = {finding.subject for finding in await doctor.examine(client, database)}
-        shorter = dataclasses.replace(allowed(), functions=allowed().functions - {"lower", "upper"})
+        shorter = dataclasses.replace(load_allowed(), functions=load_allowed().functions - {"lower", "upper"})
         policy = {**read_policy(), "changing": [{"reason": "tables", "names": "sequence exclude_columns"}]}
         monkeypatch.setattr(doctor, "allowed", lambda: shorter)
         monkeypatch.setattr(doctor, "read_policy", lambda: policy)

@@ -5,7 +5,7 @@ from dragoman import Database, ExplainOptions, Request, Scope
 from dragoman_trino.client import Client
 from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.inspector import TrinoInspector
-from dragoman_trino.testing.fixtures import started
+from dragoman_trino.testing.fixtures import start_server
 from dragoman_trino.testing.server import CATALOGS, free_port
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
@@ -45,7 +45,7 @@ async def lake(tmp_path_factory, anyio_backend):
         "iceberg.catalog.type": "HIVE_METASTORE",
         "hive.metastore.uri": f"thrift://127.0.0.1:{free_port()}",
     }
-    server = started(catalogs={**CATALOGS, "lake": iceberg, "gone": gone})
+    server = start_server(catalogs={**CATALOGS, "lake": iceberg, "gone": gone})
     await server.run(LAKE[0])
     await server.run(*LAKE[1:], schema="lake.web")
     yield server

@@ -44,10 +44,10 @@ def test_a_server_that_cannot_start_says_why():
 
 def test_a_connector_that_is_not_there_is_told_without_naming_a_host(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    from dragoman_trino.testing.installing import installed
+    from dragoman_trino.testing.installing import install
 
     with pytest.raises(RuntimeError, match="trino-no-such-connector 476 could not be fetched") as raised:
-        installed("no-such-connector")
+        install("no-such-connector")
     assert "://" not in str(raised.value)
     assert not list((tmp_path / "dragoman" / "trino").iterdir())
 
@@ -55,8 +55,8 @@ def test_a_connector_that_is_not_there_is_told_without_naming_a_host(tmp_path, m
 def test_a_download_opens_nothing_in_the_process_that_asked_for_it(tmp_path):
     asking = (
         "import sys\n"
-        "from dragoman_trino.testing.installing import installed\n"
-        "try:\n    installed('no-such-connector')\nexcept RuntimeError:\n    pass\n"
+        "from dragoman_trino.testing.installing import install\n"
+        "try:\n    install('no-such-connector')\nexcept RuntimeError:\n    pass\n"
         "print([name for name in sys.modules if name.partition('.')[0] in ('jgo', 'requests', 'urllib3')])\n"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}

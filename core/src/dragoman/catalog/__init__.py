@@ -2,13 +2,13 @@
 
 from dragoman.catalog.catalog import Catalog, Direction
 from dragoman.catalog.compact import compact
-from dragoman.catalog.full import full, said, summary
+from dragoman.catalog.full import drop_empty, full, summary
 from dragoman.catalog.insight import Insight
 from dragoman.catalog.joins import Step
 from dragoman.catalog.names import Namespace, near
-from dragoman.catalog.places import Places, placed, withheld
+from dragoman.catalog.places import Places, place_database, withheld
 from dragoman.catalog.search import Match, MatchKind, kind_of
-from dragoman.catalog.snapshot import SchemaKey, Snapshot, did_you_mean, quoted
+from dragoman.catalog.snapshot import SchemaKey, Snapshot, did_you_mean, quote_name
 
 __all__ = [
     "Catalog",
@@ -23,12 +23,12 @@ __all__ = [
     "Step",
     "compact",
     "did_you_mean",
+    "drop_empty",
     "full",
     "kind_of",
     "near",
-    "placed",
-    "quoted",
-    "said",
+    "place_database",
+    "quote_name",
     "summary",
     "withheld",
 ]

@@ -20,7 +20,7 @@ class Behind:
         self._snapshot = snapshot
         self._places = places
 
-    def told(self, table: Table) -> Table:
+    def redact(self, table: Table) -> Table:
         """Return a relation without its definition when that leads to what is outside."""
         if table.definition is None or not self._places.narrowed or self._is_open(table):
             return table

@@ -20,7 +20,7 @@ from dragoman.catalog.snapshot import SchemaKey, Snapshot
 from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError, NotFound, PathNotFound, QueryTimeout, SchemaNotFound
 from dragoman.model import Database, ForeignKey, Plan, Relation, Schema, Scope, Table
-from dragoman.words import shown
+from dragoman.words import display
 
 Direction = Literal["outgoing", "incoming", "both"]
 Found = TypeVar("Found")
@@ -107,7 +107,7 @@ class Catalog:
         except NotFound as error:
             raise (self.with_near_names(error) if near else error) from None
 
-    async def detailed(self, tables: Sequence[Table]) -> list[Table]:
+    async def add_details(self, tables: Sequence[Table]) -> list[Table]:
         """Return relations with what is told only of those looked at; as they are where it cannot be told."""
         now = self._clock()
         wanted = [table for table in tables if not self._is_detailed(table, now)]
@@ -125,8 +125,8 @@ class Catalog:
             return list(tables)
         snapshot = await self.snapshot()
         behind = Behind(snapshot, self.places)
-        shown = self.places.shown(tables, snapshot.by_relation)
-        return await asyncio.to_thread(lambda: [behind.told(table) for table in shown])
+        shown = self.places.filter_tables(tables, snapshot.by_relation)
+        return await asyncio.to_thread(lambda: [behind.redact(table) for table in shown])
 
     async def reaches_outside(self, plan: Plan, relations: Iterable[Relation]) -> bool:
         """Whether the plan of a statement over `relations` may name what is outside."""
@@ -254,7 +254,7 @@ class Catalog:
         if not self.places.narrowed:
             return tuple(tables)
         # In a thread: every text of 10,000 tables is looked through.
-        return await asyncio.to_thread(self.places.shown, tables)
+        return await asyncio.to_thread(self.places.filter_tables, tables)
 
     def _settle(self, schemas: Collection[Schema]) -> None:
         """Where names without a schema live: where the database says it looks, when it says so."""
@@ -323,7 +323,7 @@ def _order(table: Table) -> tuple[str, str, str]:
 
 def _no_path(snapshot: Snapshot, source: Relation, target: Relation, max_depth: int) -> PathNotFound:
     def name(relation: Relation) -> str:
-        return shown(snapshot.namespace.name(relation))
+        return display(snapshot.namespace.name(relation))
 
     if source == target:
         return PathNotFound(
@@ -339,6 +339,6 @@ def _no_path(snapshot: Snapshot, source: Relation, target: Relation, max_depth: 
 
 
 def _neighbours(snapshot: Snapshot, relation: Relation) -> str:
-    names = [shown(snapshot.namespace.name(other)) for other in snapshot.graph.neighbours(relation)]
+    names = [display(snapshot.namespace.name(other)) for other in snapshot.graph.neighbours(relation)]
     few = [*names[:5], *([f"{len(names) - 5} more"] if len(names) > 5 else [])]
     return ", ".join(few) or "nothing"

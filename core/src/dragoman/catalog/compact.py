@@ -25,7 +25,7 @@ def compact(
     insight: Insight = UNKNOWN,
 ) -> list[str]:
     """Return the lines of a relation; names are qualified only where they leave its schema."""
-    here = namespace.seen_from(table.relation)
+    here = namespace.namespace_of(table.relation)
     lines = [*_header(table), *(_column_line(table, column, here, insight) for column in table.columns)]
     lines += [_foreign_key_line(key, here) for key in table.foreign_keys if len(key.columns) > 1]
     if indexes:

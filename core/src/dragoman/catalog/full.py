@@ -14,7 +14,7 @@ from dragoman.model import Constraint, ForeignKey, Index, Relation, Table, Table
 Facts = dict[str, Any]
 
 
-def said(facts: Mapping[str, Any]) -> Facts:
+def drop_empty(facts: Mapping[str, Any]) -> Facts:
     """Return the facts that say something: not null, not false, not empty. Zero says something."""
     return {
         key: value
@@ -25,7 +25,7 @@ def said(facts: Mapping[str, Any]) -> Facts:
 
 def summary(table: Table, namespace: Namespace) -> Facts:
     """Return a relation as `list_tables` tells it."""
-    return said(
+    return drop_empty(
         {
             **_heading(table, namespace),
             "size_bytes": table.size_bytes,
@@ -44,7 +44,7 @@ def full(
     insight: Insight = UNKNOWN,
 ) -> Facts:
     """Return a relation as `describe_table` tells it."""
-    return said(
+    return drop_empty(
         {
             **_heading(table, namespace),
             "partitioned_by": list(table.partitioned_by),
@@ -58,7 +58,7 @@ def full(
 
 def foreign_key(key: ForeignKey, namespace: Namespace) -> Facts:
     """Return a foreign key as `get_foreign_keys` tells it."""
-    return said(
+    return drop_empty(
         {
             "constraint_name": _name(key.name, namespace),
             **_ends(key.relation, key.columns, key.references, key.referenced_columns, namespace),
@@ -71,7 +71,7 @@ def foreign_key(key: ForeignKey, namespace: Namespace) -> Facts:
 def step(taken: Step, namespace: Namespace) -> Facts:
     """Return one join as `find_join_path` tells it."""
     ends = _ends(taken.source, taken.source_columns, taken.target, taken.target_columns, namespace)
-    return said({**ends, "constraint_name": _name(taken.key.name, namespace)})
+    return drop_empty({**ends, "constraint_name": _name(taken.key.name, namespace)})
 
 
 def _heading(table: Table, namespace: Namespace) -> Facts:
@@ -99,7 +99,7 @@ def _ends(
 
 def _column(table: Table, column: TableColumn, namespace: Namespace, insight: Insight) -> Facts:
     profile = insight.profiles.get(column.name)
-    known = said(
+    known = drop_empty(
         {
             "name": namespace.dialect.quote(column.name),
             "data_type": column.type,
@@ -133,12 +133,13 @@ def _reference(table: Table, column: str, namespace: Namespace) -> Facts:
     if not keys:
         return {}
     key = keys[0]
-    return said({"constraint_name": _name(key.name, namespace), **_target(key, key.columns.index(column), namespace)})
+    end = _target(key, key.columns.index(column), namespace)
+    return drop_empty({"constraint_name": _name(key.name, namespace), **end})
 
 
 def _target(key: ForeignKey, position: int, namespace: Namespace) -> Facts:
     referenced = key.referenced_columns[position] if position < len(key.referenced_columns) else None
-    return said(
+    return drop_empty(
         {
             "referenced_schema": namespace.schema_name(key.references),
             "referenced_table": namespace.dialect.quote(key.references.name),
@@ -149,7 +150,7 @@ def _target(key: ForeignKey, position: int, namespace: Namespace) -> Facts:
 
 def _constraints(table: Table, namespace: Namespace) -> Iterator[Facts]:
     for constraint in table.constraints:
-        yield said(
+        yield drop_empty(
             {
                 "name": _name(constraint.name, namespace),
                 "type": constraint.type,
@@ -158,7 +159,7 @@ def _constraints(table: Table, namespace: Namespace) -> Iterator[Facts]:
             }
         )
     for key in table.foreign_keys:
-        yield said(
+        yield drop_empty(
             {
                 "name": _name(key.name, namespace),
                 "type": "FOREIGN KEY",
@@ -183,7 +184,7 @@ def _index(table: Table, index: Index, namespace: Namespace) -> Facts:
     names = {column.name for column in table.columns}
     plain = all(part in names for part in index.parts)
     parts = [namespace.dialect.quote(part) if part in names else one_line(part) for part in index.parts]
-    return said(
+    return drop_empty(
         {
             "name": namespace.dialect.quote(index.name),
             "columns" if plain else "expressions": parts,

@@ -92,7 +92,7 @@ class Namespace:
             return self.dialect.quote(relation.name)
         return self.join(None if home else relation.catalog, relation.schema, relation.name)
 
-    def seen_from(self, relation: Relation) -> Namespace:
+    def namespace_of(self, relation: Relation) -> Namespace:
         """Return the namespace in which names of the relation's own schema need no qualification."""
         return Namespace(self.dialect, relation.schema, relation.catalog)
 

@@ -26,7 +26,7 @@ _ABOUT_RELATIONS = frozenset({"42P17"})
 """SQLSTATEs of other errors that name a relation the caller did not."""
 
 
-def placed(database: Database, dialect: Dialect) -> Database:
+def place_database(database: Database, dialect: Dialect) -> Database:
     """Return a database of a dialect with catalogs with its default catalog and schema apart; any other as it is.
 
     They come as `catalog/schema`, as a URL has them, or from the only entry of `schemas`.
@@ -78,7 +78,7 @@ class Places:
 
     # The catalog
 
-    def shown(self, tables: Iterable[Table], known: Collection[Relation] | None = None) -> tuple[Table, ...]:
+    def filter_tables(self, tables: Iterable[Table], known: Collection[Relation] | None = None) -> tuple[Table, ...]:
         """Return the visible relations without keys to others and texts that name others.
 
         `known`: all that are visible, when `tables` are not. Definitions stay: judging them takes reading them, which

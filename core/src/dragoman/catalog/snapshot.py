@@ -13,7 +13,7 @@ from dragoman.catalog.search import Index
 from dragoman.dialect import Dialect
 from dragoman.errors import NotFound, ParameterError, SchemaNotFound, TableNotFound
 from dragoman.model import Relation, Schema, Table
-from dragoman.words import shown
+from dragoman.words import display
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Snapshot:
 
     def _few_schemas(self) -> str:
         few = sorted(self._schema_names)[:10]
-        return f"Schemas: {', '.join(map(shown, few))}." if few else "Use list_schemas."
+        return f"Schemas: {', '.join(map(display, few))}." if few else "Use list_schemas."
 
     @cached_property
     def _schema_names(self) -> tuple[str, ...]:
@@ -199,13 +199,13 @@ class Snapshot:
             return self._missing_schema(self.namespace.join(*(part.text for part in parts[:-1])))
         where = f" in schema {self.namespace.join(key.catalog, key.name)}" if key else ""
         return TableNotFound(
-            f"There is no table {shown(name)}{where}.",
+            f"There is no table {display(name)}{where}.",
             suggestion="Use list_tables or search_catalog to see what there is.",
             identifier=name,
         )
 
     def _missing_schema(self, written: str) -> SchemaNotFound:
-        return SchemaNotFound(f"There is no schema {shown(written)}.", identifier=written)
+        return SchemaNotFound(f"There is no schema {display(written)}.", identifier=written)
 
 
 def interpretations(written: str, dialect: Dialect) -> Iterator[tuple[Part, ...]]:
@@ -226,18 +226,18 @@ def _in_schema(schema: str, table: Table) -> bool:
 
 def did_you_mean(names: Sequence[str]) -> str:
     """Return names, as in SQL, as a question; empty without any. What others called a thing stands in quotes."""
-    return f"Did you mean {' or '.join(map(quoted, names))}?" if names else ""
+    return f"Did you mean {' or '.join(map(quote_name, names))}?" if names else ""
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a name, as in SQL, in quotes and as short as a message may hold it: it is data, whatever it says."""
-    line = shown(name)
+    line = display(name)
     return line if line.startswith(('"', "`", "[")) else f'"{line}"'
 
 
 def _ambiguous(written: str, candidates: Sequence[str]) -> ParameterError:
     return ParameterError(
-        f"{shown(written)} is ambiguous: {', '.join(map(shown, sorted(candidates)[:10]))}.",
+        f"{display(written)} is ambiguous: {', '.join(map(display, sorted(candidates)[:10]))}.",
         suggestion="Write it with its schema.",
         identifier=written,
     )

@@ -8,7 +8,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.common import add_json_argument, add_source_arguments, configured
+from dragoman.cli.common import add_json_argument, add_source_arguments, load_configuration
 from dragoman.cli.output import print_table, put
 from dragoman.errors import ConfigurationError
 
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _path(arguments: argparse.Namespace) -> Path:
     from dragoman.audit.file import audit_files
 
-    path = Path(arguments.path) if arguments.path else configured(arguments).audit.path
+    path = Path(arguments.path) if arguments.path else load_configuration(arguments).audit.path
     if path is None:
         raise ConfigurationError("No audit is configured.", suggestion="Set audit.path, or name one with --path.")
     if not audit_files(path):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from dragoman.cli.common import add_source_arguments, configured, warn
+from dragoman.cli.common import add_source_arguments, load_configuration, warn
 from dragoman.cli.output import put
 from dragoman.config import Configuration, is_path, parse_named, split_name
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the snippet."""
-    configuration = configured(arguments)
+    configuration = load_configuration(arguments)
     put(snippet(arguments.client, configuration, arguments.urls))
     warn(PLACES[arguments.client])
     if any(parse_named(url).password for url in arguments.urls):

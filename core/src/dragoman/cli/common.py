@@ -75,12 +75,12 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="answer in JSON")
 
 
-def configured(arguments: argparse.Namespace, overrides: Mapping[str, Any] | None = None) -> Configuration:
+def load_configuration(arguments: argparse.Namespace, overrides: Mapping[str, Any] | None = None) -> Configuration:
     """Return the configuration of this call. Raises `ConfigurationError`."""
     return load(arguments.config, urls=arguments.urls, overrides=overrides)
 
 
-def named_or_url(arguments: argparse.Namespace) -> str:
+def resolve_database(arguments: argparse.Namespace) -> str:
     """Return the name of the database an argument means; a URL or a path is configured on the way.
 
     Raises `ConfigurationError` when it is the path of a file that is not there.
@@ -125,7 +125,7 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
         raise KeyboardInterrupt from None
 
 
-def answered(answer: Answer) -> str:
+def render_answer(answer: Answer) -> str:
     """Return a tool's answer as JSON text. Raises the error that it is, if it is one."""
     import json
 
@@ -142,7 +142,7 @@ def _kinds(kind: type[DragomanError]) -> Iterator[type[DragomanError]]:
         yield from _kinds(narrower)
 
 
-def log_if_asked(configuration: Configuration) -> None:
+def start_logging(configuration: Configuration) -> None:
     """Log to stderr when the configuration asks for it; people are told errors in words, without tracebacks."""
     from dragoman.cli.logs import log_to_stderr
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dragoman.cli.common import add_json_argument, add_source_arguments, configured, warn
+from dragoman.cli.common import add_json_argument, add_source_arguments, load_configuration, warn
 from dragoman.cli.output import put
 from dragoman.config import STARTER, Configuration, show
 from dragoman.config.readers import is_list, is_mapping
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    shown = show(configured(arguments))
+    shown = show(load_configuration(arguments))
     put(json.dumps(shown, indent=2, ensure_ascii=False) if arguments.json else "\n".join(as_toml(shown)))
     return 0
 
@@ -101,7 +101,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _problems(arguments: argparse.Namespace) -> tuple[list[dict[str, str]], tuple[str, ...]]:
     try:
-        configuration = configured(arguments)
+        configuration = load_configuration(arguments)
     except ConfigurationError as error:
         unread = {"file": "configuration", "key": "", "message": error.message, "remedy": error.suggestion}
         return error.context.get("problems", [unread]), ()

@@ -9,10 +9,10 @@ from dragoman.cli.common import (
     add_caller_argument,
     add_json_argument,
     add_source_arguments,
-    answered,
-    configured,
-    log_if_asked,
+    load_configuration,
+    render_answer,
     run_async,
+    start_logging,
 )
 from dragoman.config import Configuration
 from dragoman.model import Principal
@@ -37,8 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the configured databases and whether they answer."""
     from dragoman.cli.output import print_table, put
 
-    configuration = configured(arguments)
-    log_if_asked(configuration)
+    configuration = load_configuration(arguments)
+    start_logging(configuration)
     text = run_async(_ask(configuration, arguments.principal))
     if arguments.json:
         put(text)
@@ -57,4 +57,4 @@ async def _ask(configuration: Configuration, principal: Principal) -> str:
     from dragoman.tools import Toolbox
 
     async with Gateway.open(configuration) as gateway:
-        return answered(await Toolbox(gateway).call("list_databases", {}, principal=principal))
+        return render_answer(await Toolbox(gateway).call("list_databases", {}, principal=principal))

@@ -12,11 +12,11 @@ from dragoman.cli.common import (
     add_database_argument,
     add_json_argument,
     add_source_arguments,
-    answered,
-    configured,
-    log_if_asked,
-    named_or_url,
+    load_configuration,
+    render_answer,
+    resolve_database,
     run_async,
+    start_logging,
     warn,
 )
 from dragoman.cli.output import put
@@ -45,9 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the tables of a database, or the columns, keys, indexes and checks of one."""
-    database = named_or_url(arguments)
-    configuration = configured(arguments)
-    log_if_asked(configuration)
+    database = resolve_database(arguments)
+    configuration = load_configuration(arguments)
+    start_logging(configuration)
     text = run_async(_ask(configuration, database, arguments))
     if arguments.json:
         put(text)
@@ -69,7 +69,7 @@ async def _ask(configuration: Configuration, database: str, arguments: argparse.
         asked |= {"table_name": arguments.table, "include_indexes": True, "include_constraints": True}
     async with Gateway.open(configuration) as gateway:
         tool = "describe_table" if arguments.table else "list_tables"
-        return answered(await Toolbox(gateway).call(tool, asked, principal=arguments.principal))
+        return render_answer(await Toolbox(gateway).call(tool, asked, principal=arguments.principal))
 
 
 def _show(answer: dict[str, Any], *, listing: bool) -> None:

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.output import print_table
     from dragoman.plugins import Plugins
 
-    installed = Plugins.discover().installed()
+    installed = Plugins.discover().list_installed()
     if arguments.json:
         print(json.dumps([dataclasses.asdict(each) for each in installed]))
         return 0

@@ -15,10 +15,10 @@ from dragoman.cli.common import (
     add_database_argument,
     add_json_argument,
     add_source_arguments,
-    configured,
-    log_if_asked,
-    named_or_url,
+    load_configuration,
+    resolve_database,
     run_async,
+    start_logging,
     warn,
 )
 from dragoman.cli.output import put
@@ -76,9 +76,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was found; the exit status says whether there is danger."""
-    chosen = named_or_url(arguments) if arguments.database else None
-    configuration = configured(arguments)
-    log_if_asked(configuration)
+    chosen = resolve_database(arguments) if arguments.database else None
+    configuration = load_configuration(arguments)
+    start_logging(configuration)
     reports = run_async(_examine(configuration, chosen))
     if arguments.json:
         put(json.dumps([report.as_dict() for report in reports], ensure_ascii=False))
@@ -100,7 +100,7 @@ async def _examine(configuration: Configuration, chosen: str | None) -> list[Rep
             names = gateway.names
             _report_broken(gateway)
         else:
-            names = (gateway.known(chosen),)
+            names = (gateway.resolve_name(chosen),)
         with _progress(len(names)) as advance:
             return await asyncio.gather(*(_report(gateway, name, advance) for name in names))
 
@@ -120,7 +120,7 @@ async def _report(gateway: Gateway, name: str, done: Callable[[], None]) -> Repo
 def _report_broken(gateway: Gateway) -> None:
     """Say which installed dialects do not work, beside those whose databases say so themselves."""
     used = {database.dialect for database in gateway.configuration.databases.values()}
-    for installed in gateway.plugins.installed():
+    for installed in gateway.plugins.list_installed():
         if installed.status == "broken" and installed.name not in used:
             warn(f"the dialect {installed.name} of {installed.distribution} is broken: {installed.error}")
 

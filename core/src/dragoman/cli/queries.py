@@ -7,7 +7,14 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.common import add_json_argument, add_source_arguments, configured, log_if_asked, run_async, warn
+from dragoman.cli.common import (
+    add_json_argument,
+    add_source_arguments,
+    load_configuration,
+    run_async,
+    start_logging,
+    warn,
+)
 from dragoman.cli.query import MAX_BYTES, parameter, print_result
 from dragoman.config import Configuration
 from dragoman.errors import ConfigurationError, DragomanError, ParameterError
@@ -55,8 +62,8 @@ def _add_options(action: argparse.ArgumentParser, name: str) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the chosen action."""
     overrides = {"server": {"queries_dir": arguments.dir}} if arguments.dir else None
-    configuration = configured(arguments, overrides)
-    log_if_asked(configuration)
+    configuration = load_configuration(arguments, overrides)
+    start_logging(configuration)
     return {"list": _list, "check": _check, "run": _run}[arguments.action](configuration, arguments)
 
 

@@ -11,10 +11,10 @@ from dragoman.cli.common import (
     add_caller_argument,
     add_database_argument,
     add_source_arguments,
-    configured,
-    log_if_asked,
-    named_or_url,
+    load_configuration,
+    resolve_database,
     run_async,
+    start_logging,
     warn,
 )
 from dragoman.config import Configuration
@@ -51,9 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the query and print its result."""
-    database = named_or_url(arguments)
-    configuration = configured(arguments)
-    log_if_asked(configuration)
+    database = resolve_database(arguments)
+    configuration = load_configuration(arguments)
+    start_logging(configuration)
     print_result(run_async(_query(configuration, database, arguments)), arguments.format)
     return 0
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from dragoman.cli.client_config import address
-from dragoman.cli.common import LOGGER, add_caller_argument, add_source_arguments, configured
+from dragoman.cli.common import LOGGER, add_caller_argument, add_source_arguments, load_configuration
 from dragoman.config import Configuration
 from dragoman.errors import ConfigurationError
 from dragoman.model import Principal
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.urls += arguments.positional
     keys = ("transport", "host", "port", "tools")
     given = {key: getattr(arguments, key) for key in keys if getattr(arguments, key) is not None}
-    configuration = configured(arguments, {"server": given} if given else None)
+    configuration = load_configuration(arguments, {"server": given} if given else None)
     server = configuration.server
     if server.transport == "stdio" and given.keys() & {"host", "port"}:
         raise ConfigurationError("--host and --port need HTTP.", suggestion="Add --transport http.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.config.loading import load
 from dragoman.config.settings import Audit, Auth, Configuration, Server, StaticToken
 from dragoman.config.urls import is_path, parse_named, parse_url, split_name
-from dragoman.config.variables import hot_path_wanted
+from dragoman.config.variables import wants_hot_path
 
 if TYPE_CHECKING:
     from dragoman.config.showing import STARTER, show
@@ -20,13 +20,13 @@ __all__ = [
     "Configuration",
     "Server",
     "StaticToken",
-    "hot_path_wanted",
     "is_path",
     "load",
     "parse_named",
     "parse_url",
     "show",
     "split_name",
+    "wants_hot_path",
 ]
 
 

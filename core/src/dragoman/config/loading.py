@@ -33,8 +33,8 @@ from dragoman.config.sources import (
     Problem,
     environment_layer,
     find,
+    find_misspelled_variables,
     interpolate,
-    misspelled_variables,
     read_dotenv,
     read_file,
 )
@@ -84,7 +84,7 @@ def load(
         reading.add(interpolated.layer)
     for origin, variables in ((".env", dotenv), ("environment", own)):
         reading.add(environment_layer(origin, variables, here))
-        reading.warnings += misspelled_variables(origin, variables)
+        reading.warnings += find_misspelled_variables(origin, variables)
     reading.add(Layer(COMMAND_LINE, overrides or {}, here))
     reading.add_urls(urls, COMMAND_LINE, here)
     if not reading.values.get("databases") and known.get(URL_VARIABLE):

@@ -237,7 +237,7 @@ def environment_layer(origin: str, environ: Mapping[str, str], folder: Path) -> 
     return Layer(origin, values, folder, names)
 
 
-def misspelled_variables(origin: str, environ: Mapping[str, str]) -> Iterator[str]:
+def find_misspelled_variables(origin: str, environ: Mapping[str, str]) -> Iterator[str]:
     """Yield a warning for each variable that is not read and nearly names a section."""
     for variable, path in _variables(environ):
         meant = "" if path[0] in TOP else suggest(path[0], TOP)

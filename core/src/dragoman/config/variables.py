@@ -52,7 +52,7 @@ def _seconds(milliseconds: str) -> float | str:
         return milliseconds
 
 
-def hot_path_wanted(environ: Mapping[str, str] | None = None) -> bool:
+def wants_hot_path(environ: Mapping[str, str] | None = None) -> bool:
     """Whether calls may take the short way past the MCP SDK: yes, unless DRAGOMAN_HOT_PATH is off, 0, no or false."""
     given = (os.environ if environ is None else environ).get("DRAGOMAN_HOT_PATH", "on")
     return given.strip().lower() not in ("off", "0", "no", "false")

@@ -23,7 +23,7 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
-def configured_openings(database: Database, dialect: Dialect, schemas: Sequence[Schema]) -> Iterator[Finding]:
+def find_openings(database: Database, dialect: Dialect, schemas: Sequence[Schema]) -> Iterator[Finding]:
     """What the dialect lacks and what the configuration opens, whatever the role may do; `schemas` are all it sees."""
     key = f"databases.{database.name}"
     if Capability.READ_ONLY_SESSION not in dialect.capabilities:
@@ -56,12 +56,12 @@ def configured_openings(database: Database, dialect: Dialect, schemas: Sequence[
         yield Finding(
             severity="note",
             subject="no_schemas",
-            message=f"Agents may query all {len(open_ones)} schemas: {listed(open_ones)}.",
+            message=f"Agents may query all {len(open_ones)} schemas: {list_names(open_ones)}.",
             remedy=f"Name those they need in {key}.schemas.",
         )
 
 
-def listed(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """Return the first few names as words, and how many more there are."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return ", ".join(names[:MOST_NAMES]) + more

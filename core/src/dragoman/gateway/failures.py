@@ -16,7 +16,7 @@ from dragoman.gateway.tasks import Fatal
 from dragoman.model import Database, Relation
 from dragoman.plugins import Plugins
 from dragoman.plugins.mistakes import words_of
-from dragoman.plugins.policies import checked, fault
+from dragoman.plugins.policies import check_type, fault
 from dragoman.sql import Statement
 from dragoman.sql.text import caret
 
@@ -63,7 +63,7 @@ class Source:
 
     def checked(self, answer: T, kind: type[Any], method: str) -> T:
         """Return what a method answered, which must be a `kind`. Raises `DialectError`."""
-        checked(answer, kind, method, self.origin)
+        check_type(answer, kind, method, self.origin)
         return answer
 
 
@@ -80,10 +80,10 @@ async def explained(error: DragomanError, statement: Statement, catalog: Catalog
         own = "" if error.suggestion == error.remedy else error.suggestion
         error.suggestion = f"{did_you_mean(near[:SHOWN])} {own}".strip()
         return error
-    return located(error, statement.text)
+    return locate(error, statement.text)
 
 
-def located(error: DragomanError, text: str) -> DragomanError:
+def locate(error: DragomanError, text: str) -> DragomanError:
     """Return `error` with the line of `text` it is about and a caret below, when it says where; the same object."""
     if error.offset is not None:
         error.context = {**error.context, "position": caret(text, error.offset)}

@@ -108,13 +108,13 @@ class Gateway:
 
     def database(self, name: str | None = None) -> OpenDatabase:
         """Return a database, opening it at first. Raises `UnknownDatabase`, `DialectError`, `ConfigurationError`."""
-        name = self.known(name)
+        name = self.resolve_name(name)
         if name not in self._opened:
             waiting = 2 * self.configuration.server.max_concurrent  # those who ran and those who waited before
             self._opened[name] = OpenDatabase(self.plugins, self.configuration.databases[name], waiting, self._offload)
         return self._opened[name]
 
-    def known(self, name: str | None) -> str:
+    def resolve_name(self, name: str | None) -> str:
         """Return the name of the database a call means. Raises `UnknownDatabase`, and `ParameterError` for none."""
         chosen = self.default if name is None else name
         if chosen is None:

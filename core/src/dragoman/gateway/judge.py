@@ -12,7 +12,7 @@ from typing import Any
 from dragoman.catalog import Catalog
 from dragoman.dialect import Call, Dialect, Resolution, Validator
 from dragoman.errors import DragomanError
-from dragoman.gateway.failures import Source, located
+from dragoman.gateway.failures import Source, locate
 from dragoman.gateway.offload import SHORT, Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.visible import Visible
@@ -94,7 +94,7 @@ class Judge:
         try:
             verdict = await self._check(sql, tool, principal)
         except DragomanError as error:
-            raise located(error, sql) from None
+            raise locate(error, sql) from None
         if len(sql) <= LONGEST:
             self._dependences.add(verdict.read)
             self._passed[_key(verdict.read, sql, tool, principal)] = verdict

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dragoman.catalog import Catalog, Places, placed
+from dragoman.catalog import Catalog, Places, place_database
 from dragoman.cleanup import CLEANUP
 from dragoman.dialect import Dialect, Executor, Inspector, Validator
 from dragoman.errors import ParameterError
-from dragoman.gateway.doctor import Watch, configured_openings, worst_first
+from dragoman.gateway.doctor import Watch, find_openings, worst_first
 from dragoman.gateway.failures import Source
 from dragoman.gateway.foreign import ForeignTables
 from dragoman.gateway.guard import GuardedInspector
@@ -56,7 +56,7 @@ class OpenDatabase:
     def __init__(self, plugins: Plugins, database: Database, waiting: int, offload: Offload) -> None:
         self._offload = offload
         self.dialect = plugins.load(database.dialect).dialect
-        self.config = placed(plugins.prepare(database), self.dialect)
+        self.config = place_database(plugins.prepare(database), self.dialect)
         self.turns = Turns(f"{database.name} runs statements", self.config.pool_size, waiting)
         self.work = Work()
         parts = plugins.open(self.config)
@@ -95,7 +95,7 @@ class OpenDatabase:
         with self.source.ours("Executor.doctor"):
             told = await self.work.do(self.executor.doctor(), self.config.timeout)
             schemas = await self.inspector.schemas()
-            return worst_first((*told, *configured_openings(self.config, self.dialect, schemas)))
+            return worst_first((*told, *find_openings(self.config, self.dialect, schemas)))
 
     async def translate(
         self, sql: str, params: Sequence[Any], source: str

@@ -47,11 +47,11 @@ class Resolver:
         return await self._tables(written)
 
     def _collect_columns(self, statement: Statement, tables: _Tables) -> Columns:
-        from dragoman.sql.columns import Names, touched_columns  # sqlglot is slow to import
+        from dragoman.sql.columns import Names, find_touched_columns  # sqlglot is slow to import
 
         dialect = self._dialect
         names = Names(same=dialect.same, implicit=dialect.implicit_columns, reserved=dialect.reserved)
-        return touched_columns(statement, tables, names)
+        return find_touched_columns(statement, tables, names)
 
     async def foreign(self, parsed: ParsedStatement) -> tuple[Relation, ...]:
         """What of the relations reaches a foreign table; a view counts when that cannot be told of it."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.catalog import did_you_mean, quoted
+from dragoman.catalog import did_you_mean, quote_name
 from dragoman.dialect import Dialect
 from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, UnsafeSql
-from dragoman.gateway.failures import located
+from dragoman.gateway.failures import locate
 from dragoman.model import Table
 from dragoman.sql import Statement
-from dragoman.words import nearest, shown
+from dragoman.words import display, nearest
 
 FEW = 20
 """Columns named when none is near."""
@@ -38,14 +38,14 @@ def _column(written: str, table: Table, dialect: Dialect) -> str:
         return found
     near = nearest(written, names)
     raise ColumnNotFound(
-        f"{shown(table.relation.name)} has no column {shown(written)!r}.",
+        f"{display(table.relation.name)} has no column {display(written)!r}.",
         suggestion=did_you_mean(near) or f"Its columns are: {_some(names)}.",
     )
 
 
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
-    return ", ".join(map(quoted, names[:FEW])) + more
+    return ", ".join(map(quote_name, names[:FEW])) + more
 
 
 def _expression(where: str, dialect: Dialect) -> str:
@@ -54,7 +54,7 @@ def _expression(where: str, dialect: Dialect) -> str:
         statement = Statement.parse(where, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
         _check_alone(statement)
     except DragomanError as error:
-        raise located(error, where) from None
+        raise locate(error, where) from None
     return statement.text
 
 

@@ -40,7 +40,7 @@ class Work:
             await job.over
             return job.result()
         finally:
-            await job.ended()
+            await job.cancel_and_wait()
 
     @asynccontextmanager
     async def feed(
@@ -69,7 +69,7 @@ class Work:
         try:
             yield taken()
         finally:
-            await job.ended()
+            await job.cancel_and_wait()
 
     def _start(self, work: Coroutine[Any, Any, T], timeout: float) -> _Job[T]:
         job = _Job(work, timeout)
@@ -82,7 +82,7 @@ class Work:
         jobs = list(self._jobs)
         for job in jobs:
             job.end(QueryCancelled("The gateway was closed while the query ran."))
-        await asyncio.gather(*(job.ended() for job in jobs))
+        await asyncio.gather(*(job.cancel_and_wait() for job in jobs))
 
 
 class _Job(Generic[T]):
@@ -134,7 +134,7 @@ class _Job(Generic[T]):
             raise QueryCancelled("The query was ended before its time.")
         return self.task.result()
 
-    async def ended(self) -> None:
+    async def cancel_and_wait(self) -> None:
         """Cancel it unless it is done, and wait until it is, whatever strikes the caller meanwhile."""
         if not self.task.done():
             self.task.cancel()

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 
-from dragoman.config import hot_path_wanted
+from dragoman.config import wants_hot_path
 
 LOGGER = logging.getLogger("dragoman.mcp")
 
@@ -16,7 +16,7 @@ TESTED = (2, 3)
 
 def hot_path() -> bool:
     """Tell whether calls may pass by the SDK: `DRAGOMAN_HOT_PATH=off` forbids it, and an SDK newer than tested."""
-    if not hot_path_wanted():
+    if not wants_hot_path():
         return False
     release = _release()
     if release[:2] <= TESTED:

@@ -33,17 +33,17 @@ def load_dialect(entry_point: EntryPoint) -> DialectPlugin:
     plugin = _instance(_import(entry_point), DialectPlugin, entry_point)  # type: ignore[type-abstract]
     dialect = getattr(plugin, "dialect", None)
     if not isinstance(dialect, Dialect):
-        raise broken(entry_point, "its `dialect` is not a dragoman.Dialect.")
+        raise unusable(entry_point, "its `dialect` is not a dragoman.Dialect.")
     _check_contract(dialect.contract, entry_point)
     _check_declared_options(dialect.options, entry_point)
     try:
         check_dialect(dialect)
     except Malformed as error:
-        raise broken(entry_point, f"it {error}.") from None
+        raise unusable(entry_point, f"it {error}.") from None
     for hook in HOOKS:
         if hook in _list_overridden(plugin) and _specname(getattr(plugin, hook), hook) is None:
             # pluggy would not see it, and the dialect would do nothing.
-            raise broken(entry_point, f"its hook {hook} is not marked with @hookimpl.")
+            raise unusable(entry_point, f"its hook {hook} is not marked with @hookimpl.")
     _check_hooks(plugin, entry_point)
     return plugin
 
@@ -54,7 +54,7 @@ def load_policy(entry_point: EntryPoint) -> PolicyPlugin:
     _check_contract(policy.contract, entry_point)
     _check_declared_options(policy.options, entry_point)
     for hook, _ in _find_hooks(policy):
-        raise broken(
+        raise unusable(
             entry_point,
             f"it marks {hook!r} with @hookimpl, which is no hook of a policy: override wrap_executor, wrap_inspector or"
             " further_validators.",
@@ -62,7 +62,7 @@ def load_policy(entry_point: EntryPoint) -> PolicyPlugin:
     return policy
 
 
-def broken(entry_point: EntryPoint, why: str, remedy: str = "") -> DialectError:
+def unusable(entry_point: EntryPoint, why: str, remedy: str = "") -> DialectError:
     """Return the error for a plugin that cannot be used, with the command that most likely mends it."""
     distribution = distribution_of(entry_point)
     return DialectError(
@@ -99,12 +99,12 @@ def _import(entry_point: EntryPoint) -> Any:
         return entry_point.load()
     except ImportError as error:
         if error.name and error.name.split(".")[0] == "dragoman":
-            raise broken(
+            raise unusable(
                 entry_point, "it needs what this dragoman does not have.", "Upgrade dragoman, or both."
             ) from None
         if isinstance(error, ModuleNotFoundError):
             distribution = distribution_of(entry_point)
-            raise broken(
+            raise unusable(
                 entry_point,
                 f"it needs the module {error.name!r}, which is not installed.",
                 f"Reinstall it with what it needs: `pip install --force-reinstall {distribution}`.",
@@ -117,15 +117,15 @@ def _import(entry_point: EntryPoint) -> Any:
 def _explain_failure(entry_point: EntryPoint, error: BaseException) -> DialectError:
     _log.error("the plugin %s of %s does not import", entry_point.name, distribution_of(entry_point), exc_info=error)
     if words := words_of(error):
-        return broken(entry_point, f"it {words}.")
-    return broken(entry_point, f"importing it raised {type(error).__name__}; the log has the details.")
+        return unusable(entry_point, f"it {words}.")
+    return unusable(entry_point, f"importing it raised {type(error).__name__}; the log has the details.")
 
 
 def _instance(plugin: Any, kind: type[PluginT], entry_point: EntryPoint) -> PluginT:
     if isinstance(plugin, type):
-        raise broken(entry_point, "its entry point names a class; it must name an instance.")
+        raise unusable(entry_point, "its entry point names a class; it must name an instance.")
     if not isinstance(plugin, kind):
-        raise broken(entry_point, f"its entry point names a {type(plugin).__name__}, not a {kind.__name__}.")
+        raise unusable(entry_point, f"its entry point names a {type(plugin).__name__}, not a {kind.__name__}.")
     return plugin
 
 
@@ -133,12 +133,12 @@ def _check_contract(contract: Any, entry_point: EntryPoint) -> None:
     if contract == CONTRACT and type(contract) is int:
         return
     if type(contract) is not int:
-        raise broken(
+        raise unusable(
             entry_point,
             f"it gave its contract as {with_article(type(contract).__name__)}, not as an int: contract={CONTRACT}.",
         )
     older = contract < CONTRACT
-    raise broken(
+    raise unusable(
         entry_point,
         f"it is written for contract version {contract}, this dragoman has {CONTRACT}.",
         f"Upgrade {distribution_of(entry_point) if older else 'dragoman'}.",
@@ -151,7 +151,7 @@ def _check_declared_options(options: Any, entry_point: EntryPoint) -> None:
             dataclasses.fields(options)
             typing.get_type_hints(options)
     except Exception:  # not a dataclass, or an annotation names what is not there when it runs
-        raise broken(entry_point, "its `options` is not a dataclass whose types can be read.") from None
+        raise unusable(entry_point, "its `options` is not a dataclass whose types can be read.") from None
 
 
 def _check_hooks(plugin: object, entry_point: EntryPoint) -> None:
@@ -159,12 +159,12 @@ def _check_hooks(plugin: object, entry_point: EntryPoint) -> None:
         if hook not in HOOKS:
             near = nearest(hook, HOOKS)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(HOOKS)}."
-            raise broken(entry_point, f"it marks {hook!r} with @hookimpl, which is no hook: {hint}")
+            raise unusable(entry_point, f"it marks {hook!r} with @hookimpl, which is no hook: {hint}")
         if inspect.iscoroutinefunction(function):
-            raise broken(entry_point, f"its hook {hook} is async; hooks are not, what they return is.")
+            raise unusable(entry_point, f"its hook {hook} is async; hooks are not, what they return is.")
         surplus = inspect.signature(function).parameters.keys() - HOOKS[hook] - {"self"}
         if surplus:
-            raise broken(
+            raise unusable(
                 entry_point,
                 f"its hook {hook} takes {', '.join(sorted(surplus))}; it may take {', '.join(sorted(HOOKS[hook]))}.",
             )

@@ -8,7 +8,7 @@ from typing import Final
 from dragoman.dialect import Capability, Dialect, Rules
 from dragoman.shapes import Malformed, check
 from dragoman.sql.grammars import near_grammar, sqlglot_reads
-from dragoman.words import nearest, shown
+from dragoman.words import display, nearest
 
 _CAPABILITIES: Final = [capability.name for capability in Capability]
 # Python's own words for a constructor that cannot run; they name classes and parameters, nothing else.
@@ -21,11 +21,11 @@ def check_dialect(dialect: Dialect) -> None:
     _check_capabilities(dialect)
     check(Dialect, [dialect], "dialect")
     if len(dialect.quote_marks) != 2:
-        raise Malformed(f"gave Dialect.quote_marks as {shown(dialect.quote_marks)!r}, not as two characters")
+        raise Malformed(f"gave Dialect.quote_marks as {display(dialect.quote_marks)!r}, not as two characters")
     if not sqlglot_reads(dialect.sqlglot):
         near = near_grammar(dialect.sqlglot)
         hint = f"; did you mean {near!r}?" if near else ""
-        raise Malformed(f"gave Dialect.sqlglot as {shown(dialect.sqlglot)!r}, not as a dialect sqlglot knows{hint}")
+        raise Malformed(f"gave Dialect.sqlglot as {display(dialect.sqlglot)!r}, not as a dialect sqlglot knows{hint}")
     _check_lower("Dialect.reserved", dialect.reserved)
     _check_lower("Dialect.implicit_columns", dialect.implicit_columns)
     if isinstance(dialect.rules, Rules):
@@ -57,7 +57,7 @@ def _check_capabilities(dialect: Dialect) -> None:
     for each in dialect.capabilities:
         if not isinstance(each, Capability):
             raise Malformed(
-                f"gave the capability {shown(str(each))!r} as a {type(each).__name__}, not as a member of Capability"
+                f"gave the capability {display(str(each))!r} as a {type(each).__name__}, not as a member of Capability"
                 f"{_meant(str(each))}"
             )
 
@@ -70,4 +70,4 @@ def _meant(text: str) -> str:
 def _check_lower(field: str, names: frozenset[str]) -> None:
     wrong = sorted(name for name in names if name != name.lower())
     if wrong:
-        raise Malformed(f"gave {shown(wrong[0])!r} in {field}, which must be in lower case")
+        raise Malformed(f"gave {display(wrong[0])!r} in {field}, which must be in lower case")

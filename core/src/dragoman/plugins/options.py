@@ -18,13 +18,13 @@ from dragoman.words import nearest
 _LISTS = (list, tuple, set, frozenset)
 
 
-def checked_options(declared: type[Any] | None, database: Database) -> Mapping[str, Any]:
+def check_options(declared: type[Any] | None, database: Database) -> Mapping[str, Any]:
     """Return every option of a dialect in its declared type, defaults included.
 
     Raises `ConfigurationError` for one that is unknown, missing or of a wrong type. No message repeats a value.
     """
     of = _Options(f"databases.{database.name}.options", f"the dialect {database.dialect!r}", declared)
-    built = of.built(database.options)
+    built = of.build(database.options)
     return types.MappingProxyType({key: getattr(built, key) for key in of.fields})
 
 
@@ -33,7 +33,7 @@ def policy_options(declared: type[Any] | None, name: str, given: Mapping[str, An
 
     Raises as `checked_options`.
     """
-    return _Options(f"policies.{name}", f"the policy {name!r}", declared).built(given)
+    return _Options(f"policies.{name}", f"the policy {name!r}", declared).build(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Options:
     def fields(self) -> dict[str, dataclasses.Field[Any]]:
         return {field.name: field for field in dataclasses.fields(self.declared)} if self.declared else {}
 
-    def built(self, given: Mapping[str, Any]) -> Any:
+    def build(self, given: Mapping[str, Any]) -> Any:
         """The dataclass, or None."""
         fields = self.fields
         for key in given:

@@ -19,18 +19,18 @@ from dragoman.errors import ConfigurationError, DialectError
 from dragoman.hookspecs import PROJECT, DialectPlugin
 from dragoman.model import Database
 from dragoman.plugins.loading import (
-    broken,
     distribution_of,
     driver_of,
     load_dialect,
     load_policy,
     origin_of,
+    unusable,
     version_of,
 )
-from dragoman.plugins.options import checked_options, policy_options
+from dragoman.plugins.options import check_options, policy_options
 from dragoman.plugins.owned import OwnedExecutor, OwnedInspector, Parts, speaks_for_values
-from dragoman.plugins.policies import Enforced, asked, checked, checked_validators, configured_policy
-from dragoman.words import nearest, shown
+from dragoman.plugins.policies import Enforced, call_hook, check_type, check_validators, configure_policy
+from dragoman.words import display, nearest
 
 DIALECTS: Final = "dragoman.dialects"
 POLICIES: Final = "dragoman.policies"
@@ -90,7 +90,7 @@ class Plugins:
             policy = load_policy(entry_point)
             given = policy_options(policy.options, name, options.get(name, {}))
             self._modules[_package(type(policy))] = origin_of(entry_point)
-            self._enforced.append(configured_policy(policy, given, origin_of(entry_point)))
+            self._enforced.append(configure_policy(policy, given, origin_of(entry_point)))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ class Plugins:
         plugin = _loaded(entry_point)
         own = self._entry_points.get(plugin.dialect.name, ())
         if distribution_of(entry_point) not in map(distribution_of, own):
-            raise broken(entry_point, f"it calls itself {plugin.dialect.name!r}, a name it does not register.")
+            raise unusable(entry_point, f"it calls itself {plugin.dialect.name!r}, a name it does not register.")
         if not any(plugin is other for other in self._loaded.values()):  # one plugin may have two names
             self._register(plugin, entry_point)
             self._modules[_package(type(plugin))] = origin_of(entry_point)
@@ -147,9 +147,9 @@ class Plugins:
         except (pluggy.PluginValidationError, ValueError) as error:
             if self._manager.is_registered(plugin):  # as far as pluggy came: those hooks would be called
                 self._manager.unregister(plugin)
-            raise broken(entry_point, f"its hooks do not fit ({type(error).__name__}).") from None
+            raise unusable(entry_point, f"its hooks do not fit ({type(error).__name__}).") from None
 
-    def installed(self) -> list[Installed]:
+    def list_installed(self) -> list[Installed]:
         """Every installed dialect, then every policy, loaded to see whether it works; a broken one says why."""
         dialects = [self._describe_dialect(name) for name in self.names]
         return dialects + [_describe_policy(name, self._policies[name]) for name in sorted(self._policies)]
@@ -171,7 +171,7 @@ class Plugins:
         """
         dialect = self.load(database.dialect).dialect
         _check_enforced(dialect, database)
-        return dataclasses.replace(database, options=checked_options(dialect.options, database))
+        return dataclasses.replace(database, options=check_options(dialect.options, database))
 
     def open(self, database: Database) -> Parts:
         """Return what serves `database`: the owner's executor, inspector and validators, and what policies add.
@@ -197,7 +197,7 @@ class Plugins:
         hook = "validators"
         own = self._ask(hook, list, database=database, executor=executor, inspector=inspector)
         origin = self.origin(database.dialect)
-        found = [validator for answer in own for validator in checked_validators(answer, hook, origin)]
+        found = [validator for answer in own for validator in check_validators(answer, hook, origin)]
         for policy in self._enforced:
             found += policy.validators(database, executor, inspector)
         return found
@@ -208,7 +208,7 @@ class Plugins:
         others = [plugin for plugin in self._loaded.values() if plugin is not owner]
         call = self._manager.subset_hook_caller(hook, remove_plugins=others)
         origin = self.origin(database.dialect)
-        return checked(asked(lambda: call(**values), hook, origin), kind, hook, origin)
+        return check_type(call_hook(lambda: call(**values), hook, origin), kind, hook, origin)
 
 
 def _report_conflict(name: str, entry_points: Sequence[EntryPoint]) -> Installed:
@@ -248,7 +248,7 @@ def _loaded(entry_point: EntryPoint) -> DialectPlugin:
         raise
     except Exception as error:
         _log.error("looking at the plugin of %s failed", origin_of(entry_point), exc_info=error)
-        raise broken(entry_point, f"looking at it raised {type(error).__name__}; the log has the details.") from None
+        raise unusable(entry_point, f"looking at it raised {type(error).__name__}; the log has the details.") from None
 
 
 def _refuse_rivals(name: str, claims: Sequence[EntryPoint]) -> None:
@@ -291,7 +291,7 @@ def _missing(name: str, installed: Sequence[str]) -> DialectError:
     near = nearest(name, installed)
     meant = f"Did you mean {near[0]!r}? " if near else ""
     return DialectError(
-        f"No plugin for the dialect {shown(name)!r} is installed; installed are: {', '.join(installed) or 'none'}.",
+        f"No plugin for the dialect {display(name)!r} is installed; installed are: {', '.join(installed) or 'none'}.",
         suggestion=meant + _how_to_install(name),
     )
 

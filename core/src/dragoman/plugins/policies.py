@@ -36,24 +36,24 @@ class Enforced:
     def validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
         """Return the policy's own validators. Raises `DialectError`."""
         method = "further_validators"
-        answer = asked(lambda: self._policy.further_validators(database, executor, inspector), method, self.origin)
-        return checked_validators(answer, method, self.origin)
+        answer = call_hook(lambda: self._policy.further_validators(database, executor, inspector), method, self.origin)
+        return check_validators(answer, method, self.origin)
 
     def _wrap(self, method: str, wrap: Callable[[T, Database], T], inner: T, kind: type[Any], database: Database) -> T:
-        answer = asked(lambda: wrap(inner, database), method, self.origin)
-        checked(answer, kind, method, self.origin)
+        answer = call_hook(lambda: wrap(inner, database), method, self.origin)
+        check_type(answer, kind, method, self.origin)
         return answer
 
 
-def configured_policy(policy: PolicyPlugin, options: Any, origin: str) -> Enforced:
+def configure_policy(policy: PolicyPlugin, options: Any, origin: str) -> Enforced:
     """Return the policy as it is configured for one gateway. Raises `DialectError` for one that cannot take it."""
     method = "configured"
     return Enforced(
-        checked(asked(lambda: policy.configured(options), method, origin), PolicyPlugin, method, origin), origin
+        check_type(call_hook(lambda: policy.configured(options), method, origin), PolicyPlugin, method, origin), origin
     )
 
 
-def asked(ask: Callable[[], T], hook: str, origin: str) -> T:
+def call_hook(ask: Callable[[], T], hook: str, origin: str) -> T:
     """Return what a hook answers. Raises `DialectError`, naming `origin`, for any exception that is not ours."""
     try:
         return ask()
@@ -64,14 +64,14 @@ def asked(ask: Callable[[], T], hook: str, origin: str) -> T:
         raise fault(hook, origin, words_of(error) or f"raised {type(error).__name__}") from None
 
 
-def checked(answer: Any, kind: type[T], hook: str, origin: str) -> T:
+def check_type(answer: Any, kind: type[T], hook: str, origin: str) -> T:
     """Return `answer`, which must be a `kind`. Raises `DialectError`."""
     if isinstance(answer, kind):
         return answer
     raise fault(hook, origin, f"returned {_name_type(answer)}, not {with_article(kind.__name__)}{_hint(answer)}")
 
 
-def checked_validators(answer: Any, hook: str, origin: str) -> list[Validator]:
+def check_validators(answer: Any, hook: str, origin: str) -> list[Validator]:
     """Return `answer` as a list, which must be a sequence of validators. Raises `DialectError`."""
     given: Sequence[Any] = answer if isinstance(answer, Sequence) else (answer,)  # pyright: ignore[reportUnknownVariableType]
     for validator in given:

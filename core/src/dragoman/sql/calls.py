@@ -74,7 +74,7 @@ def _qualify(tokens: Sequence[Token], index: int) -> FunctionCall:
     return FunctionCall(parts[-1], schema_of(parts), tokens[index].start)
 
 
-def written_calls(tokens: Sequence[Token]) -> list[FunctionCall]:
+def find_calls(tokens: Sequence[Token]) -> list[FunctionCall]:
     """Return every name that stands before a parenthesis and is neither a word of the grammar nor a type.
 
     Aliases with columns (`WITH a(b) AS`, `AS t(a, b)`) are among them: only a tree can tell those apart.

@@ -40,7 +40,7 @@ class Names:
 _STANDARD = Names()
 
 
-def touched_columns(
+def find_touched_columns(
     statement: Statement, tables: Mapping[Relation, Table | None], names: Names = _STANDARD
 ) -> tuple[Touched, ...]:
     """Return the columns a query touches, as (relation, column), both as stored.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dragoman.model import Relation
 from dragoman.parsed import FunctionCall
 from dragoman.sql import text as texts
-from dragoman.sql.calls import verbs, written_calls
+from dragoman.sql.calls import find_calls, verbs
 from dragoman.sql.lexicon import Lexicon
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Statement:
 
         Names with columns behind them (`WITH a(b) AS`) are among them: only a grammar tells those apart.
         """
-        return tuple(written_calls(self.tokens))
+        return tuple(find_calls(self.tokens))
 
     @cached_property
     def calls(self) -> tuple[FunctionCall, ...]:

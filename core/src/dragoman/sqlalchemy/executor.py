@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from dragoman.dialect import Dialect, Executor
 from dragoman.model import Column, Database, Kind, Request, RowStream
-from dragoman.sqlalchemy.failures import Patterns, translated, unreachable
+from dragoman.sqlalchemy.failures import Patterns, translate_errors, unreachable
 from dragoman.sqlalchemy.lanes import Engine, engine_for
 from dragoman.sqlalchemy.parameters import Bound, bind
 from dragoman.sqlalchemy.session import GRACE, Session, session
@@ -115,7 +115,7 @@ class SQLAlchemyExecutor(Executor):
             yield opened
 
     def _translate_errors(self) -> AbstractContextManager[None]:
-        return translated(self.database.name, self.failures, self._list_secrets())
+        return translate_errors(self.database.name, self.failures, self._list_secrets())
 
     def _list_secrets(self) -> list[str]:
         """What no message may hold: a database's name may, a path may not."""

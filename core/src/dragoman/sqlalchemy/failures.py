@@ -61,7 +61,7 @@ MAX_MESSAGE: Final = 500
 
 
 @contextmanager
-def translated(database: str, patterns: Patterns, hidden: Sequence[str]) -> Generator[None]:
+def translate_errors(database: str, patterns: Patterns, hidden: Sequence[str]) -> Generator[None]:
     """Raise only `DragomanError`s. `hidden`: texts no message may hold, such as a password, a host or a path."""
     try:
         yield

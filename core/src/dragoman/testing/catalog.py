@@ -14,7 +14,7 @@ from dragoman.testing.tiers import capability, recommended, required
 TABLES = {sample.GENRE, sample.TRACK, sample.RATING, sample.LISTING, sample.ODD}
 
 
-async def inspected(opened: OpenDatabase, names: Iterable[str] = (), **scope: frozenset[str]) -> dict[str, Table]:
+async def inspect(opened: OpenDatabase, names: Iterable[str] = (), **scope: frozenset[str]) -> dict[str, Table]:
     """Return what the inspector tells, by name, all names as the sample has them; `names` restricts it."""
     dialect: Dialect = opened.dialect
     stored = frozenset(sample.stored(dialect, name) for name in names)
@@ -35,7 +35,7 @@ class CatalogCases(Suite):
 
     @required
     async def test_every_relation_is_told(self, opened: OpenDatabase) -> None:
-        missing = TABLES - (await inspected(opened)).keys()
+        missing = TABLES - (await inspect(opened)).keys()
         assert not missing, (
             f"inspector.tables(Scope()) left out {sorted(missing)}; it must tell tables and views alike."
         )
@@ -43,20 +43,20 @@ class CatalogCases(Suite):
     @required
     async def test_every_relation_s_schema_is_among_the_schemas(self, opened: OpenDatabase) -> None:
         schemas = {schema.name for schema in await opened.inspector.schemas()}
-        told = {table.relation.schema for table in (await inspected(opened)).values()} - {None}
+        told = {table.relation.schema for table in (await inspect(opened)).values()} - {None}
         assert told <= schemas, (
             f"Relations stand in {sorted(map(str, told))}, inspector.schemas() tells {sorted(schemas)}."
         )
 
     @required
     async def test_a_view_is_told_as_a_view(self, opened: OpenDatabase) -> None:
-        tables = await inspected(opened)
+        tables = await inspect(opened)
         kinds = {name: tables[name].type for name in (sample.TRACK, sample.LISTING)}
         assert kinds == {sample.TRACK: "table", sample.LISTING: "view"}, f"Table.type is {kinds}."
 
     @required
     async def test_columns_are_told_in_their_order(self, opened: OpenDatabase) -> None:
-        tables = await inspected(opened)
+        tables = await inspect(opened)
         names = {name: [column.name for column in tables[name].columns] for name in (sample.TRACK, sample.LISTING)}
         assert names == {sample.TRACK: ["id", "genre_id", "title", "note"], sample.LISTING: ["title", "name"]}, (
             f"The columns are told as {names}; they must come in the order of the table, for views too."
@@ -66,7 +66,7 @@ class CatalogCases(Suite):
     async def test_every_column_has_a_type(self, opened: OpenDatabase) -> None:
         untyped = [
             f"{table.relation.name}.{column.name}"
-            for table in (await inspected(opened)).values()
+            for table in (await inspect(opened)).values()
             for column in table.columns
             if not column.type and table.type == "table"
         ]
@@ -74,7 +74,7 @@ class CatalogCases(Suite):
 
     @required
     async def test_nullable_columns_and_no_others_are_told_as_nullable(self, opened: OpenDatabase) -> None:
-        track = (await inspected(opened))[sample.TRACK]
+        track = (await inspect(opened))[sample.TRACK]
         nullable = {column.name: column.nullable for column in track.columns}
         assert (nullable["note"], nullable["title"], nullable["genre_id"]) == (True, False, False), (
             f"TableColumn.nullable is {nullable}; note may be null, genre_id and title may not. Is it inverted?"
@@ -83,35 +83,35 @@ class CatalogCases(Suite):
     @required
     async def test_a_scope_of_names_restricts(self, opened: OpenDatabase) -> None:
         wanted = frozenset({sample.TRACK, sample.ODD})
-        found = set(await inspected(opened, names=wanted))
+        found = set(await inspect(opened, names=wanted))
         assert found == wanted, f"tables(Scope(names={sorted(wanted)})) told {sorted(found)}; honour Scope.names."
 
     @required
     async def test_a_scope_of_schemas_restricts(self, opened: OpenDatabase) -> None:
-        track = (await inspected(opened))[sample.TRACK]
+        track = (await inspect(opened))[sample.TRACK]
         schema = track.relation.schema
         assert schema, "Relation.schema is None; name the schema the relation stands in, the default one too."
-        assert TABLES <= (await inspected(opened, schemas=frozenset({schema}))).keys(), (
+        assert TABLES <= (await inspect(opened, schemas=frozenset({schema}))).keys(), (
             f"tables(Scope(schemas={{{schema!r}}})) left out relations of that schema."
         )
-        elsewhere = await inspected(opened, schemas=frozenset({"kit_no_such_schema"}))
+        elsewhere = await inspect(opened, schemas=frozenset({"kit_no_such_schema"}))
         assert not elsewhere, "tables() told relations of a schema that is not there; honour Scope.schemas."
 
     @required
     async def test_a_name_that_is_not_there_is_no_error(self, opened: OpenDatabase) -> None:
-        found = await inspected(opened, names=frozenset({"kit_no_such_table"}))
+        found = await inspect(opened, names=frozenset({"kit_no_such_table"}))
         assert not found, f"A scope of one unknown name told {sorted(found)}; it must tell nothing."
 
     @required
     async def test_a_name_with_quotes_in_a_scope_is_only_a_name(self, opened: OpenDatabase) -> None:
-        found = await inspected(opened, names=frozenset({"x' OR '1'='1"}))
+        found = await inspect(opened, names=frozenset({"x' OR '1'='1"}))
         assert not found, "A name with quotes changed the inspector's own SQL: bind names or quote them."
 
     @required
     async def test_names_that_need_quotes_are_told_as_stored_and_can_be_queried(
         self, gateway: Gateway, dialect: Dialect, opened: OpenDatabase
     ) -> None:
-        columns = [column.name for column in (await inspected(opened))[sample.ODD].columns]
+        columns = [column.name for column in (await inspect(opened))[sample.ODD].columns]
         assert columns == ["select"], f"The column select of {sample.ODD!r} is told as {columns}."
         statement = f"SELECT {dialect.quote('select')} FROM {dialect.quote(sample.ODD)}"
         remedy = "Dialect.quote does not quote as the database reads: check quote_marks and reserved."
@@ -140,7 +140,7 @@ class CatalogCases(Suite):
 
     @recommended(Capability.COMMENTS)
     async def test_comments_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
-        track = (await inspected(opened))[sample.TRACK]
+        track = (await inspect(opened))[sample.TRACK]
         title = next(column for column in track.columns if column.name == "title")
         declared = Capability.COMMENTS in dialect.capabilities
         wanted = (sample.TRACK_COMMENT, sample.TITLE_COMMENT) if declared else (None, None)
@@ -148,7 +148,7 @@ class CatalogCases(Suite):
 
     @recommended(Capability.PRIMARY_KEYS)
     async def test_primary_keys_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
-        tables = await inspected(opened)
+        tables = await inspect(opened)
         keys = {name: tables[name].primary_key for name in (sample.TRACK, sample.RATING)}
         declared = Capability.PRIMARY_KEYS in dialect.capabilities
         wanted = {sample.TRACK: ("id",), sample.RATING: ("judge", "track_id")}
@@ -158,7 +158,7 @@ class CatalogCases(Suite):
 
     @recommended(Capability.FOREIGN_KEYS)
     async def test_foreign_keys_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
-        tables = await inspected(opened)
+        tables = await inspect(opened)
         keys = [
             (key.relation.name, key.columns, key.references.name, key.referenced_columns)
             for name in (sample.RATING, sample.TRACK)
@@ -173,7 +173,7 @@ class CatalogCases(Suite):
 
     @capability(Capability.INDEXES)
     async def test_indexes_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
-        indexes = (await inspected(opened))[sample.TRACK].indexes
+        indexes = (await inspect(opened))[sample.TRACK].indexes
         told = [(index.parts, index.unique) for index in indexes if index.name == sample.TITLE_INDEX]
         declared = Capability.INDEXES in dialect.capabilities
         assert (told == [(("title",), False)]) if declared else not indexes, declared_or_not(
@@ -182,13 +182,13 @@ class CatalogCases(Suite):
 
     @capability(Capability.ROW_ESTIMATES)
     async def test_row_estimates_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
-        estimate = (await inspected(opened))[sample.TRACK].row_estimate
+        estimate = (await inspect(opened))[sample.TRACK].row_estimate
         declared = Capability.ROW_ESTIMATES in dialect.capabilities
         assert (estimate is not None) == declared, declared_or_not("ROW_ESTIMATES", declared, estimate)
 
     @capability(Capability.CATALOGS)
     async def test_catalogs_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
-        catalog = (await inspected(opened))[sample.TRACK].relation.catalog
+        catalog = (await inspect(opened))[sample.TRACK].relation.catalog
         declared = Capability.CATALOGS in dialect.capabilities
         assert (catalog is not None) == declared, declared_or_not("CATALOGS", declared, catalog)
 

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.catalog import Insight, Namespace, compact, full, kind_of, said, summary
+from dragoman.catalog import Insight, Namespace, compact, drop_empty, full, kind_of, summary
 from dragoman.errors import NotFound, ParameterError, ResultTooLarge
 from dragoman.model import Relation, Table
 from dragoman.tools.answer import Body, size
 from dragoman.tools.context import ENVELOPE, Budget, ToolCall
-from dragoman.words import shown as line
+from dragoman.words import display as line
 
 NARROWER = "Narrow it with schema_name or name_pattern, or raise limit."
 EXPLAINED = 10
@@ -29,7 +29,7 @@ async def list_schemas(call: ToolCall) -> Body:
         if schema is not None and schema.system and not call["include_system"]:
             continue
         rows.append(
-            said(
+            drop_empty(
                 {
                     "name": snapshot.namespace.join(key.catalog, key.name),
                     "owner": schema and schema.owner,
@@ -114,7 +114,7 @@ def _like(pattern: str) -> re.Pattern[str]:
 async def describe_table(call: ToolCall) -> Body:
     """Answer one table or several; of several, those found, with `not_found` and what they may have meant."""
     found, missing = await _find(call)
-    found = await call.database.catalog.detailed(found)
+    found = await call.database.catalog.add_details(found)
     budget = call.budget()
     unknown = _unknown(missing, budget)
     known = await call.database.knowledge.of(found)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.catalog import Match, MatchKind, Snapshot, said
+from dragoman.catalog import Match, MatchKind, Snapshot, drop_empty
 from dragoman.catalog.full import foreign_key, step
 from dragoman.errors import DragomanError
 from dragoman.gateway.opened import OpenDatabase
@@ -41,11 +41,11 @@ async def _database(call: ToolCall, name: str) -> dict[str, Any]:
         opened = call.gateway.database(name)
         status = await opened.status(wait=PROBE)
     except DragomanError as error:
-        return {**said(facts), "status": "unreachable", "error": error.message, "schemas": list(config.schemas)}
+        return {**drop_empty(facts), "status": "unreachable", "error": error.message, "schemas": list(config.schemas)}
     schemas = await _schemas(opened) if status.state == "ready" else list(config.schemas)
     facts |= {"version": status.version, "status": status.state, "error": status.error}
-    told = {**said(facts), "placeholder": opened.dialect.placeholder, "schemas": schemas[:SHOWN_SCHEMAS]}
-    return {**told, **said({"omitted_schemas": len(schemas[SHOWN_SCHEMAS:]) or None})}
+    told = {**drop_empty(facts), "placeholder": opened.dialect.placeholder, "schemas": schemas[:SHOWN_SCHEMAS]}
+    return {**told, **drop_empty({"omitted_schemas": len(schemas[SHOWN_SCHEMAS:]) or None})}
 
 
 async def _schemas(opened: OpenDatabase) -> list[str]:
@@ -120,7 +120,7 @@ async def _rank(call: ToolCall, loaded: Sequence[tuple[str, Snapshot]]) -> list[
 
 def _result(match: Match, database: str, snapshot: Snapshot) -> dict[str, Any]:
     quote = snapshot.dialect.quote
-    return said(
+    return drop_empty(
         {
             "database": database,
             "schema_name": snapshot.namespace.schema_name(match.table.relation),

@@ -77,7 +77,7 @@ def _new(call: ToolCall) -> SavedQuery:
         query = parse_text(call["sql"], check_name(call["name"]))
     except ValueError as error:
         raise ParameterError(f"The query cannot be saved: {error}.", suggestion="Correct name and sql.") from None
-    database = call.gateway.known(call["database"] or query.database)
+    database = call.gateway.resolve_name(call["database"] or query.database)
     description = call["description"] or query.description
     # Which queries become tools is decided by those who write the files.
     return replace(query, name=call["name"], description=description, database=database, is_tool=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dragoman_postgres.nodes import Node
-from dragoman_postgres.spelling import quoted
+from dragoman_postgres.spelling import quote
 
 BIG = 10_000
 """Rows from which on a sequential scan is worth a warning."""
@@ -85,7 +85,7 @@ def _remedy(node: Node, table: Scanned) -> str:
 
 def _mentions(condition: str, column: str) -> bool:
     plain = rf"(?<![\w\"']){re.escape(column)}(?![\w(\"'])"
-    return re.search(rf"{plain}|{re.escape(quoted(column))}", condition) is not None
+    return re.search(rf"{plain}|{re.escape(quote(column))}", condition) is not None
 
 
 def _loops(plan: Node) -> Iterator[str]:

@@ -16,7 +16,7 @@ from dragoman_postgres.driver import Connection
 from dragoman_postgres.embedded import ABSENT, awake
 from dragoman_postgres.failures import unreachable
 from dragoman_postgres.options import Options
-from dragoman_postgres.spelling import quoted
+from dragoman_postgres.spelling import quote
 
 _UNSUPPORTED = re.compile(r"unsupported startup parameter")
 _UNKNOWN = re.compile(r"unrecognized configuration parameter")
@@ -95,7 +95,7 @@ class Connector:
         if self.pooled is None:
             self.pooled = await _is_pooled(connection)
         if self._follows_role:
-            self._path = searched(await _role_s_path(connection))
+            self._path = order_path(await _role_s_path(connection))
             if not self.pooled:
                 await connection.execute(f"SET search_path = {self._path}")
         if not self.pooled and self._told_later:
@@ -248,10 +248,10 @@ def _build_search_path(database: Database) -> str | None:
     """Where the server looks for names without a schema: in the configured ones and nowhere else, as the gate does."""
     first = (database.schema,) if database.schema else ()
     path = (*first, *(database.schemas or (("public",) if first else ())))
-    return searched(", ".join(dict.fromkeys(map(quoted, path)))) if path else None
+    return order_path(", ".join(dict.fromkeys(map(quote, path)))) if path else None
 
 
-def searched(path: str) -> str:
+def order_path(path: str) -> str:
     """Return a search path with the system's schema first and that of temporary objects last.
 
     The system's is first when it is not named, and `current_schema()` stays what it was. The other would be before it,

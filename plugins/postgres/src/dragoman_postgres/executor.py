@@ -28,12 +28,12 @@ from dragoman import (
 
 from dragoman_postgres import plans
 from dragoman_postgres.driver import OURS, Statement, TooMuch
-from dragoman_postgres.failures import Stale, Unreadable, translated
-from dragoman_postgres.parameters import Parameters, taught
+from dragoman_postgres.failures import Stale, Unreadable, translate_errors
+from dragoman_postgres.parameters import Parameters, teach
 from dragoman_postgres.pool import Connections, Session
 from dragoman_postgres.types import NATIVE, SCALARS, Types
-from dragoman_postgres.values import Convert, Making, column_converter, converted
-from dragoman_postgres.wrapping import SLACK, Cut, Picked, Wrapped, told_apart, wrap
+from dragoman_postgres.values import Convert, Making, column_converter, convert_values
+from dragoman_postgres.wrapping import SLACK, Cut, Picked, Wrapped, split_counts, wrap
 
 REMEMBERED = 100
 """Statements kept prepared per connection, the least recently used forgotten first."""
@@ -110,7 +110,7 @@ class PostgresExecutor(Executor):
         async with self._connections.lend(request.limits.timeout, request.tags) as session:
             wrapped = Wrapped(statement, max(statement.find(request.statement), 0), None)
             parsed, _ = await self._parse(session, wrapped, request)
-            with translated(self._name):
+            with translate_errors(self._name):
                 parameters = await self._parameters(session, parsed)
             if parameters.unknown:
                 parsed, _ = await self._parse(session, wrapped, request, parameters.unknown)
@@ -154,8 +154,8 @@ class PostgresExecutor(Executor):
             session.connection.allow(_allowance(request, counted=prepared.wrapped.most_bytes is not None))
             with self._translate_errors(prepared.wrapped, request):
                 answer = await prepared.statement.fetch(*arguments)
-            rows, cut = told_apart(answer, prepared.wrapped)
-            batches = _batches(converted(rows, prepared.converters), cut, prepared.wrapped.most_bytes)
+            rows, cut = split_counts(answer, prepared.wrapped)
+            batches = _batches(convert_values(rows, prepared.converters), cut, prepared.wrapped.most_bytes)
             notices += prepared.notices
         return RowStream(prepared.columns, batches, notices), batches
 
@@ -172,7 +172,7 @@ class PostgresExecutor(Executor):
                 rows = await cursor.fetch(count)
             if not rows:
                 return
-            values = converted(rows, prepared.converters)
+            values = convert_values(rows, prepared.converters)
             notices[:] = prepared.notices
             yield values
             octets = _octets(rows, prepared.wrapped.long) or 1
@@ -197,7 +197,7 @@ class PostgresExecutor(Executor):
         first = wrap(request.statement, request.limits)
         statement, attributes, modifiers = await self._describe(session, first, request)
         types = self._types
-        with translated(self._name):
+        with translate_errors(self._name):
             await types.learn(session.connection, (a.type.oid for a in attributes if a.type.oid not in SCALARS))
             await types.spell(session.connection, zip((a.type.oid for a in attributes), modifiers, strict=True))
             parameters = await self._parameters(session, statement)
@@ -211,7 +211,7 @@ class PostgresExecutor(Executor):
             statement=statement,
             wrapped=wrapped,
             columns=tuple(
-                Column(a.name, types.called(a.type.oid, modifier, a.type.name), scalar.kind)
+                Column(a.name, types.type_name(a.type.oid, modifier, a.type.name), scalar.kind)
                 for a, scalar, modifier in zip(attributes, scalars, modifiers, strict=True)
             ),
             converters={
@@ -232,12 +232,12 @@ class PostgresExecutor(Executor):
         unreadable: list[tuple[str, str]] = []
         while True:
             try:
-                with translated(self._name):
-                    async with taught(session, unreadable, format="binary"):
+                with translate_errors(self._name):
+                    async with teach(session, unreadable, format="binary"):
                         statement, modifiers = await self._parse(session, wrapped, request)
                         return statement, statement.get_attributes(), modifiers
             except Unreadable as error:
-                with translated(self._name):
+                with translate_errors(self._name):
                     more = await self._types.leaves(session.connection, error.type)
                 if not set(more) - set(unreadable):
                     raise
@@ -251,7 +251,7 @@ class PostgresExecutor(Executor):
         # sessions are shared there is none: the driver then sends the whole statement again, when it runs.
         name = "" if self._pooled else session.new_name()
         with self._translate_errors(wrapped, request):
-            async with taught(session, names, lasting=self._pooled):
+            async with teach(session, names, lasting=self._pooled):
                 return await session.connection.compile(wrapped.text, name)
 
     async def _parameters(self, session: Session, statement: Statement) -> Parameters:
@@ -269,7 +269,7 @@ class PostgresExecutor(Executor):
         return bool(self._connections.connector.pooled)
 
     def _translate_errors(self, wrapped: Wrapped, request: Request) -> AbstractContextManager[None]:
-        return translated(self._name, prefix=wrapped.prefix, length=len(request.statement))
+        return translate_errors(self._name, prefix=wrapped.prefix, length=len(request.statement))
 
 
 def _key(request: Request) -> Key:

@@ -154,7 +154,7 @@ class Unreadable(Unsupported):
 
 
 @contextlib.contextmanager
-def translated(database: str, *, prefix: int = 0, length: int | None = None) -> Generator[None]:
+def translate_errors(database: str, *, prefix: int = 0, length: int | None = None) -> Generator[None]:
     """Raise `DragomanError`s for whatever goes wrong inside.
 
     `prefix` and `length`, in characters: where in the text that was sent the caller's statement stands.

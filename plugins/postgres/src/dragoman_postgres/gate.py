@@ -25,7 +25,7 @@ from dragoman import (
     WriteDenied,
 )
 
-from dragoman_postgres.rules import allowed
+from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.user_defined import Reader, Remembered, UserDefined
 from dragoman_postgres.walk import Places, Walk
 
@@ -98,7 +98,7 @@ class PostgresGate(Validator):
         self._check_names(parsed, made, relations)
         self._check_active(relations, made.relation)
         used = {call.name for call in parsed.calls} | {operator.name for operator in parsed.operators}
-        if used & allowed().mixing:
+        if used & load_allowed().mixing:
             self._check_active(relations, made.checked)
 
     def _check_names(self, parsed: ParsedStatement, made: UserDefined, relations: Iterable[Relation]) -> None:
@@ -199,7 +199,7 @@ def _no_query(text: str) -> WriteDenied:
 
 
 def _check_setting(name: str) -> None:
-    if name.lower() not in allowed().settings:
+    if name.lower() not in load_allowed().settings:
         raise UnsafeSql(
             f"The setting {name} is not on the list of settings known to hold no secret.",
             suggestion="Show one of server_version, search_path, timezone, ...",

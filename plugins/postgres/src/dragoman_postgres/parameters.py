@@ -57,7 +57,7 @@ def _unknown(types: Types, oid: int) -> set[int]:
 
 
 @asynccontextmanager
-async def taught(
+async def teach(
     session: Session,
     names: Sequence[tuple[str, str]],
     *,

@@ -18,7 +18,7 @@ from dragoman import Busy, Database
 
 from dragoman_postgres.connecting import Connector
 from dragoman_postgres.driver import CATALOG, OURS, Connection
-from dragoman_postgres.failures import LOST, translated
+from dragoman_postgres.failures import LOST, translate_errors
 
 GONE = (*LOST, asyncpg.InternalClientError)
 """What a kept connection raises that the server has ended: the second, when its last words came and not yet its end."""
@@ -77,7 +77,7 @@ class Connections:
         """
         async with self.lend(CATALOG_TIMEOUT) as session:
             session.connection.allow(CATALOG, trusted=True)
-            with translated(self._name):
+            with translate_errors(self._name):
                 yield session.connection
 
     @contextlib.asynccontextmanager
@@ -88,7 +88,7 @@ class Connections:
         and the connection is clean or gone. Raises `Busy` when none comes free in time, and `ConnectionFailed`.
         """
         async with self._place(seconds) as ending:
-            with translated(self._name):
+            with translate_errors(self._name):
                 session = await self._begin_session(seconds, tags, ending)
             try:
                 yield session
@@ -173,7 +173,7 @@ class Connections:
     async def restart(self, session: Session, seconds: float) -> None:
         """Begin the transaction of a lent session anew, with nothing prepared and no type remembered."""
         session.prepared.clear()
-        with translated(self._name):
+        with translate_errors(self._name):
             await session.connection.execute("ROLLBACK")
             await session.connection.reload_schema_state()
             await self._begin(session, seconds)
@@ -182,7 +182,7 @@ class Connections:
         """Give a lent session whose connection is lost a new one, inside its transaction."""
         session.prepared.clear()
         await session.connection.leave()
-        with translated(self._name):
+        with translate_errors(self._name):
             session.connection = await self.connector.connect(seconds)
             await self._begin(session, seconds)
 

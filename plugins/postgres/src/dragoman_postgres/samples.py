@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dragoman import UnsafeSql
 
-from dragoman_postgres.rules import allowed
+from dragoman_postgres.rules import load_allowed
 
 
 class Samples:
@@ -19,7 +19,7 @@ class Samples:
     """
 
     def __init__(self) -> None:
-        self._rules = allowed()
+        self._rules = load_allowed()
         self._views: dict[str, int | None] = {}
         self.columns: set[str] = set()
         self.rows: set[str] = set()

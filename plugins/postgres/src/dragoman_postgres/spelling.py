@@ -21,6 +21,6 @@ def short_type(formatted: str) -> str:
     return formatted
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Return a name as SQL, always in quotes."""
     return '"' + name.replace('"', '""') + '"'

@@ -216,7 +216,7 @@ class Types:
             oid = self[oid].of[0]
         return oid
 
-    def called(self, oid: int, modifier: int, internal: str) -> str:
+    def type_name(self, oid: int, modifier: int, internal: str) -> str:
         """The name of a type in results; `internal` is what the driver calls it."""
         if spelled := self._spelled.get((oid, modifier)):
             return spelled

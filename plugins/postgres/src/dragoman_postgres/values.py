@@ -165,7 +165,7 @@ _SCALARS: dict[str, Convert] = {
 }
 
 
-def converted(rows: Sequence[Any], converters: dict[int, Convert]) -> Sequence[Any]:
+def convert_values(rows: Sequence[Any], converters: dict[int, Convert]) -> Sequence[Any]:
     """Return `rows` with the values of some columns, by position, made of their texts."""
     if not converters or not rows:
         return rows

@@ -23,7 +23,7 @@ from dragoman import (
     schema_of,
 )
 
-from dragoman_postgres.rules import allowed
+from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.samples import Samples
 
 Names = frozenset[str]
@@ -92,7 +92,7 @@ class Walk:
     """
 
     def __init__(self) -> None:
-        self._rules = allowed()
+        self._rules = load_allowed()
         self._scopes: list[tuple[Node, Names]] = []
         self._waiting: list[Node] = []
         self._names: Names = frozenset()

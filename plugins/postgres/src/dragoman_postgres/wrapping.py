@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from dragoman import Limits
 
-from dragoman_postgres.spelling import quoted
+from dragoman_postgres.spelling import quote
 from dragoman_postgres.types import AS_IT_IS, Scalar
 
 _INSPECTION = re.compile(r"\s*(?:show|explain)\b", re.IGNORECASE)
@@ -89,7 +89,7 @@ def _picking(columns: Sequence[Picked], rows: int) -> tuple[str, str]:
     names = _names(columns)
     own = [column.name for column in columns]
     by_name = len(set(own)) == len(own)
-    sources = [f"_q.{quoted(name)}" for name in own] if by_name else names
+    sources = [f"_q.{quote(name)}" for name in own] if by_name else names
     picked = (
         f"{column.scalar.pick.format(source)} AS {name}"
         for column, source, name in zip(columns, sources, names, strict=True)
@@ -125,7 +125,7 @@ def _count_bytes(picking: Wrapped, columns: Sequence[Picked]) -> Wrapped:
     return replace(picking, text=head + picking.text + tail, prefix=len(head) + picking.prefix)
 
 
-def told_apart(rows: Sequence[Any], wrapped: Wrapped) -> tuple[Sequence[Any], Cut]:
+def split_counts(rows: Sequence[Any], wrapped: Wrapped) -> tuple[Sequence[Any], Cut]:
     """Return the rows a statement gave, without what was added to count their bytes, and why there are no more.
 
     `stopped`: they are too many bytes; `oversized`: the next one is, by itself.

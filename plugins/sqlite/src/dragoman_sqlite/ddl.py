@@ -189,6 +189,6 @@ def allowed_values(check: str, column: str) -> tuple[str, ...]:
     return tuple(value[0].name for value in values) if texts else ()
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a name as SQL, always in quotes."""
     return '"' + name.replace('"', '""') + '"'

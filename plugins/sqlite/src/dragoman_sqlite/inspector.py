@@ -24,7 +24,7 @@ from dragoman import (
     Scope,
 )
 
-from dragoman_sqlite.ddl import quoted
+from dragoman_sqlite.ddl import quote_name
 from dragoman_sqlite.executor import check_file, file_of
 from dragoman_sqlite.tables import Facts, build
 
@@ -116,7 +116,7 @@ class SQLiteInspector(Inspector):
     async def _describe_columns(self, name: str, facts: Facts) -> list[Any]:
         """What the workers' SQLite says, which is newer than Python's and has modules and functions Python's lacks."""
         try:
-            columns = await self._executor.describe(Request(statement=f"SELECT * FROM {quoted(name)}"))
+            columns = await self._executor.describe(Request(statement=f"SELECT * FROM {quote_name(name)}"))
         except DragomanError as error:
             facts.notices.append(f"The columns of {name} cannot be read: {error.message}.")
             return []
@@ -215,6 +215,6 @@ def _spans(connection: sqlite3.Connection, rowids: dict[str, str]) -> dict[str, 
     names = list(rowids)
     for start in range(0, len(names), MOST_SPANS):
         some = names[start : start + MOST_SPANS]
-        terms = (SPAN.format(number=n, rowid=rowids[name], table=quoted(name)) for n, name in enumerate(some))
+        terms = (SPAN.format(number=n, rowid=rowids[name], table=quote_name(name)) for n, name in enumerate(some))
         spans |= {some[number]: span or 0 for number, span in _rows(connection, " UNION ALL ".join(terms))}
     return spans

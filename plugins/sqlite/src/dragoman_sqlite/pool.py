@@ -117,18 +117,18 @@ class Worker:
             with contextlib.suppress(ProcessLookupError):
                 # Not `Process.kill`: it polls first, and would take the exit status from asyncio's own watcher.
                 os.kill(self._process.pid, signal.SIGKILL)
-        await self.gone()
+        await self.wait_closed()
 
     async def close(self) -> None:
         """Let the process end by itself, or end it."""
         self._input.close()
         try:
             async with asyncio.timeout(GRACE):
-                await self.gone()
+                await self.wait_closed()
         except TimeoutError:
             await self.kill()
 
-    async def gone(self) -> None:
+    async def wait_closed(self) -> None:
         """Wait until the process has ended and its pipes are closed."""
         await self._process.wait()
         self._input.close()

@@ -68,7 +68,7 @@ def bind(sql: str, values: Sequence[Any]) -> Bindings:
     return {str(number): value for number, value in enumerate(values, 1)}
 
 
-def rescued(sql: str, width: int, encoding: str) -> tuple[str, Callable[[Sequence[Any]], list[Any]]]:
+def rescue(sql: str, width: int, encoding: str) -> tuple[str, Callable[[Sequence[Any]], list[Any]]]:
     """Return `sql` wrapped so that texts come as bytes, and the function that makes its rows what they were.
 
     For texts that are not valid in their encoding: the driver cannot hand them out otherwise.

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from dragoman import Busy, Database, QueryTimeout
 
 from dragoman_trino.connecting import Connector
-from dragoman_trino.failures import translated
+from dragoman_trino.failures import translate_errors
 from dragoman_trino.protocol import Exchange, Page, ServerError, TooMuch
 from dragoman_trino.workers import Workers
 
@@ -65,7 +65,7 @@ class Running:
         """Return what `handle` makes of the next page, in a thread; None at the end. Raises `DragomanError`s."""
 
         def ask() -> T | None:
-            with translated(self._connector.database.name, self._sent.statement, self._sent.about):
+            with translate_errors(self._connector.database.name, self._sent.statement, self._sent.about):
                 page = self._next()
                 return None if page is None else handle(page)
 
@@ -82,7 +82,7 @@ class Running:
         try:
             return self._exchange.page()
         except ServerError as error:
-            if not self._connector.learned(error.error):
+            if not self._connector.learn(error.error):
                 raise
         self._exchange = _exchange(self._connector, self._sent)
         return self._exchange.page()

@@ -106,7 +106,7 @@ class Connector:
         left_out = {HEADER_ENCODING, "" if user or self.way == "none" else HEADER_USER}
         return {name: value for name, value in told.items() if value and name not in left_out}
 
-    def learned(self, error: Mapping[str, Any]) -> bool:
+    def learn(self, error: Mapping[str, Any]) -> bool:
         """Whether a failure tells that the server does not let us set its deadline; we stop trying."""
         refused = self.enforced and error.get("errorName") in _REFUSALS and DEADLINE in error.get("message", "")
         self.enforced = self.enforced and not refused

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dragoman import Database, DeclaredKey, DialectError
 
 from dragoman_trino.embedded import wake
-from dragoman_trino.testing.installing import installed
+from dragoman_trino.testing.installing import install
 from dragoman_trino.testing.server import CATALOGS, free_port
 
 _KEYS = (
@@ -31,7 +31,7 @@ def build() -> Sequence[Database]:
     """
     try:
         for part in ("server-core", *CATALOGS):
-            installed(part)
+            install(part)
     except (RuntimeError, OSError) as error:
         raise DialectError(f"The demo has no Trino: {error}", suggestion="Run the demo without --trino.") from None
     port = free_port()

@@ -17,7 +17,7 @@ from dragoman import ConnectionFailed, Database, DragomanError, Finding, Relatio
 
 from dragoman_trino import queries
 from dragoman_trino.concurrency import together
-from dragoman_trino.rules import allowed, read_policy, sort_out
+from dragoman_trino.rules import load_allowed, read_policy, sort_out
 from dragoman_trino.tables import SYSTEM_SCHEMA
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class _Doctor:
         """Does the server have functions the shipped lists do not know, or call one changing that they let pass?"""
         rows = await self._rows("SHOW FUNCTIONS")
         passing = sort_out(read_policy(), [(row[0], row[3], row[4]) for row in rows])
-        here, shipped = frozenset[str]().union(*passing.values()), allowed().functions
+        here, shipped = frozenset[str]().union(*passing.values()), load_allowed().functions
         findings: list[Finding] = []
         if unknown := sorted(here - shipped - self.database.allow_functions):
             findings.append(
@@ -254,11 +254,11 @@ class _Doctor:
 
 
 def _creation(place: Relation) -> str:
-    return f"EXPLAIN (TYPE VALIDATE) CREATE TABLE {queries.qualified(place)} AS SELECT 1 AS a"
+    return f"EXPLAIN (TYPE VALIDATE) CREATE TABLE {queries.qualify(place)} AS SELECT 1 AS a"
 
 
 def _insertion(table: Relation) -> str:
-    name = queries.qualified(table)
+    name = queries.qualify(table)
     return f"EXPLAIN (TYPE VALIDATE) INSERT INTO {name} SELECT * FROM {name} WHERE false"
 
 

@@ -63,7 +63,7 @@ class TrinoExecutor(Executor):
                 reader = await self._start(opened, await self._prepare(request, about), request.limits)
             except (InvalidSql, ParameterError):
                 # What its parameters were remembered to be may have changed with its tables.
-                self._inputs.pop(plans.parted(request.statement, about)[1], None)
+                self._inputs.pop(plans.split_statement(request.statement, about)[1], None)
                 raise
             yield RowStream(reader.columns, reader.batches())
 
@@ -79,7 +79,7 @@ class TrinoExecutor(Executor):
     async def _begin(self, opened: AsyncExitStack, sent: Sent, limits: Limits) -> Reader:
         headers = dict(sent.headers or {})
         if self._client.connector.options.transactions:
-            headers[HEADER] = await opened.enter_async_context(self._transactions.begun(sent.timeout))
+            headers[HEADER] = await opened.enter_async_context(self._transactions.lend(sent.timeout))
         running = await opened.enter_async_context(self._client.run(replace(sent, headers=headers)))
         reader = Reader(running, limits)
         await reader.start()
@@ -98,8 +98,8 @@ class TrinoExecutor(Executor):
         )
         if not request.parameters:
             return sent
-        before, statement = plans.parted(request.statement, about)
-        sent = replace(sent, statement=statement, headers=parameters.prepared(statement))
+        before, statement = plans.split_statement(request.statement, about)
+        sent = replace(sent, statement=statement, headers=parameters.prepare_header(statement))
         types = await self._input(replace(sent, sql=parameters.DESCRIBE_INPUT))
         return replace(sent, sql=before + parameters.execution(statement, request.parameters, types))
 
@@ -125,7 +125,7 @@ class TrinoExecutor(Executor):
             statement=request.statement,
             about=request.statement,
             timeout=request.limits.timeout,
-            headers=parameters.prepared(request.statement),
+            headers=parameters.prepare_header(request.statement),
             tags=_tags(request),
         )
         async with self._client.place(request.limits.timeout):

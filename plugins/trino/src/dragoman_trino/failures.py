@@ -120,7 +120,7 @@ _PRIVATE = re.compile(r"\b[a-z][a-z0-9+.:-]*://\S+|\b[\w.-]+:\d{2,5}\b|(?<![\w.]
 
 
 @contextlib.contextmanager
-def translated(database: str, statement: str = "", about: str = "") -> Generator[None]:
+def translate_errors(database: str, statement: str = "", about: str = "") -> Generator[None]:
     """Raise `DragomanError`s for whatever goes wrong inside.
 
     `statement`: what the server's positions refer to; `about`: the part of it that is the caller's.

@@ -33,7 +33,7 @@ class Misfit(Exception):
     """A value that does not fit; its text says what would."""
 
 
-def prepared(statement: str) -> dict[str, str]:
+def prepare_header(statement: str) -> dict[str, str]:
     """Return the header that prepares a statement for one request."""
     return {HEADER: f"{_NAME}={quote_plus(statement)}"}
 

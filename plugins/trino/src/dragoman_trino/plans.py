@@ -65,7 +65,7 @@ def _form(options: ExplainOptions) -> str:
     return f"EXPLAIN (TYPE {'DISTRIBUTED' if options.verbose else 'LOGICAL'}, FORMAT TEXT)"
 
 
-def parted(statement: str, about: str) -> tuple[str, str]:
+def split_statement(statement: str, about: str) -> tuple[str, str]:
     """Return what stands before EXECUTE and what is prepared, of a statement of ours around the caller's.
 
     EXPLAIN takes no parameters when it is prepared itself; EXPLAIN ANALYZE takes them only then.

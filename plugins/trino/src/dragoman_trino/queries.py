@@ -21,7 +21,7 @@ FEW_SCHEMAS = 8
 """Up to so many schemas are asked for one by one."""
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Return a name as SQL, always in quotes."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -31,9 +31,9 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def qualified(relation: Relation) -> str:
+def qualify(relation: Relation) -> str:
     """Return a relation's whole name as SQL."""
-    return ".".join(quoted(part) for part in (relation.catalog, relation.schema, relation.name) if part is not None)
+    return ".".join(quote(part) for part in (relation.catalog, relation.schema, relation.name) if part is not None)
 
 
 def portions(scope: Scope) -> Iterator[Scope]:
@@ -46,13 +46,13 @@ def portions(scope: Scope) -> Iterator[Scope]:
 
 def schemas(catalog: str) -> str:
     """schema_name."""
-    return f"SELECT schema_name FROM {quoted(catalog)}.information_schema.schemata ORDER BY 1"
+    return f"SELECT schema_name FROM {quote(catalog)}.information_schema.schemata ORDER BY 1"
 
 
 def relations(catalog: str, scope: Scope) -> str:
     """schema, name, kind."""
     return (
-        f"SELECT table_schema, table_name, table_type FROM {quoted(catalog)}.information_schema.tables"
+        f"SELECT table_schema, table_name, table_type FROM {quote(catalog)}.information_schema.tables"
         f"{_where(scope, 'table_schema', 'table_name')}"
     )
 
@@ -66,7 +66,7 @@ def columns(catalog: str, scope: Scope) -> tuple[str, str]:
         "SELECT table_schem, table_name, ordinal_position, column_name, type_name, is_nullable, column_def, remarks"
         f" FROM system.jdbc.columns{_where(scope, 'table_schem', 'table_name', table_cat=catalog)}",
         "SELECT table_schema, table_name, ordinal_position, column_name, data_type, is_nullable, column_default, NULL"
-        f" FROM {quoted(catalog)}.information_schema.columns{_where(scope, 'table_schema', 'table_name')}",
+        f" FROM {quote(catalog)}.information_schema.columns{_where(scope, 'table_schema', 'table_name')}",
     )
 
 
@@ -81,7 +81,7 @@ def comments(catalog: str, scope: Scope) -> str:
 def views(catalog: str, scope: Scope) -> str:
     """schema, name, query."""
     return (
-        f"SELECT table_schema, table_name, view_definition FROM {quoted(catalog)}.information_schema.views"
+        f"SELECT table_schema, table_name, view_definition FROM {quote(catalog)}.information_schema.views"
         f"{_where(scope, 'table_schema', 'table_name')}"
     )
 
@@ -96,7 +96,7 @@ def materialized_views(catalog: str, scope: Scope) -> str:
 
 def estimates(tables: Iterable[Relation]) -> str:
     """One JSON text with the rows of every table, from statistics: planned, and not run."""
-    scans = " UNION ALL ".join(f"SELECT 1 FROM {qualified(table)}" for table in tables)
+    scans = " UNION ALL ".join(f"SELECT 1 FROM {qualify(table)}" for table in tables)
     return f"EXPLAIN (TYPE IO, FORMAT JSON) {scans}"
 
 
@@ -104,7 +104,7 @@ def partition_columns(catalog: str, schema: str, names: Iterable[str]) -> str:
     """table, column, type: of tables, and of what tells their partitions, a hidden table beside each of them."""
     wanted = Scope(schemas=frozenset({schema}), names=frozenset(f"{name}{part}" for name in names for part in PARTS))
     return (
-        f"SELECT table_name, column_name, data_type FROM {quoted(catalog)}.information_schema.columns"
+        f"SELECT table_name, column_name, data_type FROM {quote(catalog)}.information_schema.columns"
         f"{_where(wanted, 'table_schema', 'table_name')} ORDER BY ordinal_position"
     )
 

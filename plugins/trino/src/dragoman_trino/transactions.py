@@ -36,7 +36,7 @@ class Transactions:
         self._coming = 0
 
     @asynccontextmanager
-    async def begun(self, seconds: float) -> AsyncGenerator[str]:
+    async def lend(self, seconds: float) -> AsyncGenerator[str]:
         """Lend a transaction that nothing has run in; afterwards it is rolled back, which nobody waits for."""
         identifier = self._take() or await self._begin(seconds)
         try:

@@ -23,7 +23,7 @@ QUERY = "Correct the values the statement computes with and try again."
 
 
 @contextmanager
-def translated(database: str) -> Generator[None]:
+def translate_errors(database: str) -> Generator[None]:
     """Raise dragoman's errors for DuckDB's: its own first line, but never a path."""
     try:
         yield

@@ -10,7 +10,7 @@ import dragoman
 import duckdb
 from dragoman import Database, finish
 
-from dragoman_duckdb.failures import translated
+from dragoman_duckdb.failures import translate_errors
 
 T = TypeVar("T")
 SEALED: dict[str, str | bool | int | float | list[str]] = {
@@ -100,7 +100,7 @@ class Session:
                 f"The query did not finish within {self._timeout:g} seconds and was stopped.",
                 suggestion="Narrow it with WHERE, aggregate, or ask for a longer timeout.",
             )
-        with translated(self._database):
+        with translate_errors(self._database):
             return job.result()
 
     async def close(self) -> None:

@@ -11,7 +11,7 @@ from dragoman import Finding
 
 from dragoman_postgres.doctor.grants import some
 from dragoman_postgres.doctor.roles import Examined, Severity
-from dragoman_postgres.rules import allowed, inventory
+from dragoman_postgres.rules import inventory, load_allowed
 from dragoman_postgres.rules.policy import fits, read_policy
 
 
@@ -185,7 +185,7 @@ def _is_allowed(examined: Examined, row: asyncpg.Record) -> bool:
 async def lists_that_differ(examined: Examined) -> list[Finding]:
     """Functions of this server that the shipped lists do not have, and those they have that are said to act here."""
     policy = read_policy()
-    shipped = allowed()
+    shipped = load_allowed()
     here = await inventory.own(examined.connection, policy)
     findings: list[Finding] = []
     if unknown := sorted(here["functions"] - shipped.functions):

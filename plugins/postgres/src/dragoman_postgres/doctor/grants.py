@@ -9,7 +9,7 @@ import asyncpg
 from dragoman import Finding
 
 from dragoman_postgres.doctor.roles import PUBLIC, Examined, lines
-from dragoman_postgres.spelling import quoted
+from dragoman_postgres.spelling import quote
 
 SHOWN = 5
 """Names told of each finding; the SQL that closes it covers all."""
@@ -74,7 +74,7 @@ async def ownership(examined: Examined) -> list[Finding]:
     for role in roles.all:
         if role.oid not in owned:
             continue
-        remedy = f"REASSIGN OWNED BY {quoted(role.name)} TO CURRENT_USER;" if role.own else lines(roles.leave(role))
+        remedy = f"REASSIGN OWNED BY {quote(role.name)} TO CURRENT_USER;" if role.own else lines(roles.leave(role))
         words = "owns" if role.own else f"is a member of {role.name}, which owns"
         message = f"The role {roles.me.name} {words} what it may alter and drop: {some(owned[role.oid])}."
         findings.append(Finding(severity="danger", subject="ownership", message=message, remedy=remedy))
@@ -108,9 +108,9 @@ def _rights(rows: list[asyncpg.Record]) -> Iterator[tuple[str, int]]:
         privileges = ", ".join(sorted({privilege for row in group for privilege in row["privileges"]}))
         kind = "SEQUENCE" if sequence else "TABLE"
         if len(group) > SHOWN:
-            where = f"ALL {kind}S IN SCHEMA {quoted(schema)}"
+            where = f"ALL {kind}S IN SCHEMA {quote(schema)}"
         else:
-            where = f"{kind} " + ", ".join(f"{quoted(schema)}.{quoted(row['name'])}" for row in group)
+            where = f"{kind} " + ", ".join(f"{quote(schema)}.{quote(row['name'])}" for row in group)
         yield f"{privileges} ON {where}", grantee
 
 
@@ -127,7 +127,7 @@ async def rights_on_containers(examined: Examined) -> list[Finding]:
                 subject="temporary_tables" if temporary else f"{kind.lower()}_create",
                 message=f"The role {me} may create {'temporary tables' if temporary else 'objects'} in the {where}"
                 f"{', as everybody may' if row['grantee'] == PUBLIC else ''}.",
-                remedy=examined.roles.closing([(f"{privilege} ON {kind} {quoted(row['name'])}", row["grantee"])]),
+                remedy=examined.roles.closing([(f"{privilege} ON {kind} {quote(row['name'])}", row["grantee"])]),
             )
         )
     return findings
@@ -152,10 +152,10 @@ async def rights_to_come(examined: Examined) -> list[Finding]:
 def _no_longer(examined: Examined, rows: list[asyncpg.Record]) -> Iterator[str]:
     for row in rows:
         right = f"{', '.join(row['privileges'])} ON {'SEQUENCES' if row['sequence'] else 'TABLES'}"
-        within = f" IN SCHEMA {quoted(row['schema'])}" if row["schema"] else ""
+        within = f" IN SCHEMA {quote(row['schema'])}" if row["schema"] else ""
         for statement in examined.roles.closing([(right, row["grantee"])]).splitlines():
             # A comment, or a membership that ends, is whole as it is.
             whole = f"REVOKE {right}" not in statement
             yield (
-                statement if whole else f"ALTER DEFAULT PRIVILEGES FOR ROLE {quoted(row['maker'])}{within} {statement}"
+                statement if whole else f"ALTER DEFAULT PRIVILEGES FOR ROLE {quote(row['maker'])}{within} {statement}"
             )

@@ -7,7 +7,7 @@ from dragoman import Finding
 
 from dragoman_postgres.doctor.grants import some
 from dragoman_postgres.doctor.roles import Examined, Severity
-from dragoman_postgres.spelling import quoted
+from dragoman_postgres.spelling import quote
 
 _SERVERS = """
 SELECT 'FOREIGN SERVER' AS kind, s.srvname::text AS name, a.grantee
@@ -43,7 +43,7 @@ async def foreign_servers(examined: Examined) -> list[Finding]:
                 severity="warning" if of_server else "danger",
                 subject="foreign_servers" if of_server else "foreign_data_wrappers",
                 message=f"The role {examined.roles.me.name} may {does} the {kind.lower()} {name}.",
-                remedy=examined.roles.closing([(f"USAGE ON {kind} {quoted(name)}", row["grantee"])]),
+                remedy=examined.roles.closing([(f"USAGE ON {kind} {quote(name)}", row["grantee"])]),
             )
         )
     return findings

@@ -9,7 +9,7 @@ from typing import Literal
 from dragoman import Database, Finding
 
 from dragoman_postgres.driver import Connection
-from dragoman_postgres.spelling import quoted
+from dragoman_postgres.spelling import quote
 
 Severity = Literal["danger", "warning", "note"]
 PUBLIC = 0
@@ -93,7 +93,7 @@ class Roles:
 
     def leave(self, role: Role) -> list[str]:
         """The SQL that ends the memberships which lead to another role."""
-        return [f"REVOKE {quoted(name)} FROM {quoted(self.me.name)};" for name in role.via]
+        return [f"REVOKE {quote(name)} FROM {quote(self.me.name)};" for name in role.via]
 
     def closing(self, rights: Iterable[tuple[str, int]]) -> str:
         """The SQL that takes rights (`INSERT ON TABLE t`) from those they were granted to, or ends a membership."""
@@ -109,7 +109,7 @@ class Roles:
         if grantee == PUBLIC:
             return [f"REVOKE {right} FROM PUBLIC;"]
         role = next(role for role in self.all if role.oid == grantee)
-        return [f"REVOKE {right} FROM {quoted(role.name)};"] if role.own else self.leave(role)
+        return [f"REVOKE {right} FROM {quote(role.name)};"] if role.own else self.leave(role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ async def attributes(examined: Examined) -> list[Finding]:
 def _attributes_of(role: Role, roles: Roles) -> Iterator[Finding]:
     for name in sorted(role.has):
         if role.own:
-            words, remedy = "", f"ALTER ROLE {quoted(role.name)} NO{name.upper()};"
+            words, remedy = "", f"ALTER ROLE {quote(role.name)} NO{name.upper()};"
         else:
             words, remedy = f"is a member of {role.name}, which ", lines(roles.leave(role))
         message = f"The role {roles.me.name} {words}{_ATTRIBUTES[name]}."
@@ -190,7 +190,7 @@ def minimal_role(database: Database) -> str:
         "-- Create a role that may only read, and configure its name as `user`:",
         f"CREATE ROLE {role} LOGIN PASSWORD '...' CONNECTION LIMIT 20;",
     ]
-    for schema in map(quoted, database.schemas or (database.schema or "public",)):
+    for schema in map(quote, database.schemas or (database.schema or "public",)):
         statements += [
             f"GRANT USAGE ON SCHEMA {schema} TO {role};",
             f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role};",

@@ -11,7 +11,7 @@ from dragoman import Database, Finding
 
 from dragoman_postgres.doctor.roles import Examined
 from dragoman_postgres.options import Options
-from dragoman_postgres.spelling import quoted
+from dragoman_postgres.spelling import quote
 
 MUCH_MEMORY = 64 * 1024
 """kB of work_mem, for each step of each query, from which on it is no bound."""
@@ -76,7 +76,7 @@ async def missing_bounds(examined: Examined) -> list[Finding]:
             severity="warning",
             subject=bound.name,
             message=f"{bound.name} does not bound the role {me.name}: {bound.means}.",
-            remedy=f"ALTER ROLE {quoted(me.name)} SET {bound.name} = '{bound.value(examined.database)}';",
+            remedy=f"ALTER ROLE {quote(me.name)} SET {bound.name} = '{bound.value(examined.database)}';",
         )
         for bound in _BOUNDS
         if bound.name in values and bound.is_missing(values[bound.name])
@@ -87,7 +87,7 @@ async def missing_bounds(examined: Examined) -> list[Finding]:
                 severity="note",
                 subject="default_read_only",
                 message=f"Transactions of the role {me.name} that others open write by default.",
-                remedy=f"ALTER ROLE {quoted(me.name)} SET default_transaction_read_only = on;",
+                remedy=f"ALTER ROLE {quote(me.name)} SET default_transaction_read_only = on;",
             )
         )
     if [values.get(name) for name in _LOGS] == ["none", "-1"]:
@@ -96,7 +96,7 @@ async def missing_bounds(examined: Examined) -> list[Finding]:
                 severity="note",
                 subject="no_log",
                 message="The server logs no statements: what agents ran stands in the gateway's log alone, as hashes.",
-                remedy=f"ALTER ROLE {quoted(me.name)} SET log_statement = 'all';",
+                remedy=f"ALTER ROLE {quote(me.name)} SET log_statement = 'all';",
             )
         )
     return findings
@@ -109,7 +109,7 @@ async def connection_limit(examined: Examined) -> list[Finding]:
         return []
     message = f"The role {me.name} may take every connection the server has."
     limit = 2 * examined.database.pool_size + 4
-    remedy = f"ALTER ROLE {quoted(me.name)} CONNECTION LIMIT {limit};"
+    remedy = f"ALTER ROLE {quote(me.name)} CONNECTION LIMIT {limit};"
     return [Finding(severity="note", subject="connection_limit", message=message, remedy=remedy)]
 
 

@@ -196,7 +196,7 @@ AGGREGATES: dict[type[Any], Rewriter] = {
 }
 
 
-def called(node: Any, notes: Notes) -> Any:
+def rewrite_call(node: Any, notes: Notes) -> Any:
     """A function that sqlglot has no class for."""
     name = node.name.lower()
     if notes.sqlite and name == "total" and len(node.expressions) == 1:

@@ -53,7 +53,7 @@ _MIDNIGHT = (
 _CAST = "Say which: CAST(... AS date) or CAST(... AS timestamp)."
 
 
-def compared(node: Any) -> bool:
+def is_compared(node: Any) -> bool:
     """Whether a value is only compared: there, a date and a timestamp of its midnight are the same."""
     parent = parent_of(node)
     if isinstance(parent, (exp.Extract, *COMPARISONS)):
@@ -91,10 +91,10 @@ def _move(node: Any, notes: Notes) -> Any:
         moment, interval = interval, moment
     unit = bare(interval).args.get("unit")
     name = unit.name.upper().rstrip("S") if isinstance(unit, exp.Var) else ""
-    return shifted(node, moment, name, notes)
+    return type_like(node, moment, name, notes)
 
 
-def shifted(moved: Any, moment: Any, unit: str, notes: Notes) -> Any:
+def type_like(moved: Any, moment: Any, unit: str, notes: Notes) -> Any:
     """`moved`, a moment and an interval of `unit`, with the type of the moment. Postgres makes timestamps of dates."""
     kind = kind_of(moment)
     if kind == "date" and unit in _DAYS:
@@ -103,7 +103,7 @@ def shifted(moved: Any, moment: Any, unit: str, notes: Notes) -> Any:
         return ours(moved, kind)
     if kind:
         raise unsupported(f"An interval of {unit.lower() or 'several units'} beside a {kind}", _CAST)
-    if not compared(moved):
+    if not is_compared(moved):
         notes.add(_MIDNIGHT)
     return ours(moved, "timestamp")
 
@@ -125,7 +125,7 @@ def _add(node: Any, notes: Notes) -> Any:
         raise unsupported(f"date_add of {unit}", "Use year, quarter, month, week, day, hour, minute or second.")
     months = {"QUARTER": 3}.get(unit, 1)
     interval = exp.Interval(this=text(f"{months} {'MONTH' if unit == 'QUARTER' else unit}"))
-    return shifted(
+    return type_like(
         ours(exp.paren(exp.Add(this=node.this, expression=exp.Mul(this=amount, expression=interval)))),
         node.this,
         unit,
@@ -187,7 +187,7 @@ def _truncate(node: Any, notes: Notes) -> Any:
     if kind == "date":
         moment.meta["kind"] = ""
         return cast(moment, "date")
-    if not compared(node):
+    if not is_compared(node):
         notes.add(_MIDNIGHT)
     return moment
 
@@ -222,7 +222,7 @@ def _today(node: Any, notes: Notes) -> Any:
 # Formats
 
 
-def formatted(form: Any, moment: Any, kind: str = "text") -> Any:
+def format_moment(form: Any, moment: Any, kind: str = "text") -> Any:
     """A moment as text by a format of strftime. Raises `Unsupported` for a format that is not of digits only."""
     if not isinstance(form, exp.Literal):
         raise unsupported("A format of dates that is computed", "Write it as a literal.")
@@ -238,7 +238,7 @@ def formatted(form: Any, moment: Any, kind: str = "text") -> Any:
 def _format(node: Any, notes: Notes) -> Any:
     if kind_of(node.this) == "text":
         raise unsupported("A text as a date", "Cast it to date or timestamp.")
-    return formatted(node.args["format"], node.this)
+    return format_moment(node.args["format"], node.this)
 
 
 DATES: dict[type[Any], Rewriter] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from dragoman_postgres.rewrite.dates import formatted
+from dragoman_postgres.rewrite.dates import format_moment
 from dragoman_postgres.rewrite.rewriting import (
     Notes,
     Rewriter,
@@ -127,7 +127,7 @@ def _strftime(arguments: list[Any], notes: Notes) -> Any:
     form, *rest = arguments
     moment = _moment(rest, notes)
     if not is_text(form) or form.name not in _FIELDS:
-        return formatted(form, moment)
+        return format_moment(form, moment)
     field = ours(exp.Extract(this=exp.var(_FIELDS[form.name]), expression=moment), "number")
     shown = cast(cast(call("floor", field), "bigint"), "text")
     shown.meta["digits"] = True
@@ -144,7 +144,7 @@ _CALLS = {
 }
 
 
-def called(node: Any, notes: Notes) -> Any:
+def rewrite_call(node: Any, notes: Notes) -> Any:
     """A function that sqlglot has no class for."""
     made = _CALLS.get(node.name.lower()) if notes.sqlite else None
     return made(list(node.expressions), notes) if made else node

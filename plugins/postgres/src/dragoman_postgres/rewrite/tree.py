@@ -18,7 +18,7 @@ from dragoman_postgres.rewrite.dates import DATES
 from dragoman_postgres.rewrite.numbers import NUMBERS
 from dragoman_postgres.rewrite.rewriting import Notes, Rewriter, is_ours, unsupported
 from dragoman_postgres.rewrite.texts import TEXTS
-from dragoman_postgres.rewrite.truth import TRUTH, numbered, of_one_type
+from dragoman_postgres.rewrite.truth import TRUTH, number_truths, of_one_type
 
 UNKNOWN = "No rules of ours cover this pair of dialects: check the result."
 
@@ -161,7 +161,7 @@ def _limit(node: Any, notes: Notes) -> Any:
 
 
 def _call(node: Any, notes: Notes) -> Any:
-    return aggregates.called(moments.called(node, notes), notes)
+    return aggregates.rewrite_call(moments.rewrite_call(node, notes), notes)
 
 
 def _bytes(node: Any, notes: Notes) -> Any:
@@ -205,7 +205,7 @@ def rewrite(tree: Any) -> Any:
         elif new is not node:
             parent.set(place, new, index)
     if notes.sqlite:
-        numbered(tree)
+        number_truths(tree)
     for node in tree.walk():
         if node.__class__ not in SAME and not is_ours(node):
             raise _refusal(node)

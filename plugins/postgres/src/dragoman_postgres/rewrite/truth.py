@@ -170,7 +170,7 @@ _TRUTHFUL = (
 )  # fmt: skip
 
 
-def numbered(tree: Any) -> None:
+def number_truths(tree: Any) -> None:
     """Turn SQLite's truth values into numbers where they are used as such."""
     for node in list(tree.walk()):
         if isinstance(node, exp.Paren) or kind_of(node) != "boolean" or is_ours(node):

@@ -62,7 +62,7 @@ class Allowed:
 
 
 @functools.cache
-def allowed() -> Allowed:
+def load_allowed() -> Allowed:
     """Return the shipped lists, read once."""
     policy = read_policy()
     servers = [_read(f"{major}.toml") for major in MAJORS]
@@ -100,7 +100,7 @@ _PLAIN_PATH = re.compile(
 
 def rules() -> Rules:
     """Return the lists as the core's rules."""
-    lists = allowed()
+    lists = load_allowed()
     setting = re.compile("|".join(map(re.escape, lists.settings)), re.IGNORECASE)
     forms: dict[str, tuple[Form, ...]] = {
         "ts_rewrite": ((None, None, None),),  # with two, the second is a query given as text

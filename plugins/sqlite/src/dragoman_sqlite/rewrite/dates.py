@@ -15,7 +15,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     Rewriter,
     call,
     exact,
-    folded,
+    fold,
     integer,
     is_integer,
     is_text,
@@ -133,7 +133,7 @@ def _of_its_length(moment: Any, column: Any) -> Any:
 def _sum(node: Any, notes: Notes) -> Any:
     sign = 1 if isinstance(node, exp.Add) else -1
     left, right = node.this, node.expression
-    constant = folded(node)
+    constant = fold(node)
     if constant is not None:
         return constant
     if sign == 1 and notes.source in TSQL and (is_text(left) or is_text(right)):

@@ -17,7 +17,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     Rewriter,
     call,
     exact,
-    folded,
+    fold,
     integer,
     is_integer,
     is_ours,
@@ -35,7 +35,7 @@ _WHOLE = (exp.Count, exp.Length, exp.StrPosition, exp.RowNumber, exp.Rank, exp.D
 
 
 def _product(node: Any, notes: Notes) -> Any:
-    return folded(node) or node
+    return fold(node) or node
 
 
 def _quotient(node: Any, notes: Notes) -> Any:

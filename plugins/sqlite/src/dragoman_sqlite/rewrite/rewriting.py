@@ -106,7 +106,7 @@ def exact(node: Any) -> Decimal | None:
     return None
 
 
-def folded(node: Any) -> Any | None:
+def fold(node: Any) -> Any | None:
     """The exact result of arithmetic on two literals of which one has decimals: SQLite's would be a binary float's."""
     left, right = exact(node.this), exact(node.expression)
     if left is None or right is None or (left == left.to_integral() and right == right.to_integral()):

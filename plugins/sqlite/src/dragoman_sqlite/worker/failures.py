@@ -86,7 +86,7 @@ def _sql_error(error: apsw.SQLError, sql: str, *, running: bool) -> Failed:
     message = str(error)
     offset = _characters(sql, getattr(error, "error_offset", -1))
     if function := _REFUSED_FUNCTION.match(message):
-        return refused("FUNCTION", function[1])
+        return refuse("FUNCTION", function[1])
     if found := _NO_SUCH.match(message):
         kind, name = found[1], found[2].strip('"')
         hint = "Write texts in single quotes." if "single-quotes" in message else ""
@@ -96,7 +96,7 @@ def _sql_error(error: apsw.SQLError, sql: str, *, running: bool) -> Failed:
     return Failed("QueryError" if running else "InvalidSql", message, offset=offset)
 
 
-def quoted_by_a_view(error: apsw.SQLError, sql: str) -> bool:
+def is_quoted_by_view(error: apsw.SQLError, sql: str) -> bool:
     """Whether a view's definition, and surely not `sql`, has a text in double quotes, which SQLite used to take."""
     return '"' not in sql and _QUOTED_TEXT.match(str(error)) is not None
 
@@ -112,7 +112,7 @@ def _characters(sql: str, offset: int) -> int | None:
     return len(sql.encode()[:offset].decode(errors="ignore")) if offset >= 0 else None
 
 
-def refused(kind: str, name: str) -> Failed:
+def refuse(kind: str, name: str) -> Failed:
     """Return the refusal of what the authorizer denied: a function, or something that is not reading."""
     if kind == "FUNCTION":
         return Failed(

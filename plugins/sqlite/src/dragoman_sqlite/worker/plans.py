@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from dragoman_sqlite.ddl import quoted
+from dragoman_sqlite.ddl import quote_name
 from dragoman_sqlite.frames import Run, Told
 
 BIG = 10_000
@@ -72,7 +72,7 @@ def _list_scanned(steps: Sequence[Step], bytecode: Sequence[Any]) -> Iterator[in
 
 
 def _rows(connection: apsw.Connection, table: str) -> int:
-    name = quoted(table)
+    name = quote_name(table)
     # Apart, each is found at one end of the table; together they would read all of it.
     span = f"SELECT (SELECT max(rowid) FROM {name}) - (SELECT min(rowid) FROM {name}) + 1"
     row: Any = next(connection.execute(span))

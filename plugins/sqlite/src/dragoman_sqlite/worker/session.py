@@ -14,7 +14,7 @@ import apsw
 
 from dragoman_sqlite.frames import Failed, Run, Setup
 from dragoman_sqlite.worker.authorizer import Authorizer
-from dragoman_sqlite.worker.failures import describe_failure, quoted_by_a_view, refused
+from dragoman_sqlite.worker.failures import describe_failure, is_quoted_by_view, refuse
 from dragoman_sqlite.worker.plans import tell_plan
 from dragoman_sqlite.worker.statement import Send, Sender, Statement
 
@@ -80,7 +80,7 @@ class Session:
             self._authorizer.guard(connection)  # in case the schema has changed
             self._tell(connection, statement, send)
         except apsw.SQLError as error:
-            if not quoted_by_a_view(error, statement.order.sql):
+            if not is_quoted_by_view(error, statement.order.sql):
                 raise
             connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 1)
             try:
@@ -94,13 +94,13 @@ class Session:
                 self._send_rows(connection, statement, send)
             case "columns":
                 statement.look(connection)
-                send(statement.told())
+                send(statement.read_columns())
             case "plan":
                 send(tell_plan(connection, statement.order, lambda explain: statement.start(connection, explain)))
 
     def _failure(self, error: Exception, statement: Statement) -> Failed:
         if isinstance(error, apsw.AuthError) and self._authorizer.denied:
-            return refused(*self._authorizer.denied)
+            return refuse(*self._authorizer.denied)
         if isinstance(error, apsw.CantOpenError | apsw.NotADBError | apsw.CorruptError | apsw.IOError):
             self._close()
         return describe_failure(
@@ -144,13 +144,13 @@ class Session:
 
     def _send_rows(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
         rows: Iterator[Any] = statement.start(connection)
-        send(statement.told())
+        send(statement.read_columns())
         sender = Sender(statement, send)
         try:
             sender.send_all(rows)
         except UnicodeDecodeError as broken:
             try:
-                rows = statement.rescued(connection, skip=sender.seen)
+                rows = statement.reread(connection, skip=sender.seen)
             except apsw.SQLError:  # not something that can be wrapped, a PRAGMA for one
                 raise broken from None
             sender.send_all(rows)

@@ -17,7 +17,7 @@ from dragoman import Column, Encoded, UnsafeSql, WriteDenied, encode
 
 from dragoman_sqlite.frames import Columns, Report, Rows, Run
 from dragoman_sqlite.types import short_type, storage_class
-from dragoman_sqlite.values import bind, rescued
+from dragoman_sqlite.values import bind, rescue
 
 Send = Callable[[Report], None]
 
@@ -61,13 +61,13 @@ class Statement:
         self.columns = self.columns or [Column(field[0], short_type(field[1])) for field in cursor.description]
         return run
 
-    def told(self) -> Columns:
+    def read_columns(self) -> Columns:
         """Its columns, with the types SQLite knows."""
         return Columns([column.name for column in self.columns], [column.type for column in self.columns])
 
-    def rescued(self, connection: apsw.Connection, skip: int) -> Iterator[Any]:
+    def reread(self, connection: apsw.Connection, skip: int) -> Iterator[Any]:
         """The same rows with every text read as bytes, from the first one not sent yet."""
-        sql, decode = rescued(self.order.sql, len(self.columns), connection.pragma("encoding"))
+        sql, decode = rescue(self.order.sql, len(self.columns), connection.pragma("encoding"))
         return map(decode, itertools.islice(self.start(connection, sql=sql), skip, None))
 
     def close(self) -> None:

@@ -141,7 +141,7 @@ def _array(value: Any, to: Any) -> Any:
     return cast(value, f"array({names[element]})")
 
 
-def compared(node: Any, notes: Notes) -> Any:
+def compare(node: Any, notes: Notes) -> Any:
     """A text that looks like a date, beside what may be one, is one: Trino compares no text with a date."""
     sides = [side for side in _sides(node) if side is not None]
     if any(map(is_textual_but_literal, sides)) or all(map(is_text, sides)):
@@ -188,7 +188,7 @@ def _compare_numbers(node: Any, notes: Notes) -> Any:
     numbers = [kind_of_number(side) or is_integer(side) for side in (node.this, node.expression)]
     if notes.sqlite and any(kinds) and any(numbers):
         raise unsupported("A comparison of a text and a number", "Compare numbers with numbers.")
-    return compared(_guard(node), notes)
+    return compare(_guard(node), notes)
 
 
 def _equals(node: Any, notes: Notes) -> Any:
@@ -204,7 +204,7 @@ def _equals(node: Any, notes: Notes) -> Any:
     if isinstance(listed, (exp.Query, exp.Subquery)):
         return node
     found = (
-        compared(exp.In(this=node.this, expressions=listed.expressions), notes)
+        compare(exp.In(this=node.this, expressions=listed.expressions), notes)
         if isinstance(listed, exp.Array) and listed.expressions
         else call("contains", listed, node.this)
     )
@@ -216,7 +216,7 @@ def _in(node: Any, notes: Notes) -> Any:
         raise unsupported("IN of an array", "Write IN with the values one by one.")
     if not node.expressions and not node.args.get("query"):
         raise unsupported("IN of nothing", "Write false.")
-    return compared(_guard(node), notes)
+    return compare(_guard(node), notes)
 
 
 def _is(node: Any, notes: Notes) -> Any:
@@ -241,7 +241,7 @@ def _guard(node: Any) -> Any:
 def _between(node: Any, notes: Notes) -> Any:
     if node.args.get("symmetric"):
         raise unsupported("BETWEEN SYMMETRIC", "Write the lower bound first.")
-    return compared(_guard(node), notes)
+    return compare(_guard(node), notes)
 
 
 CASTS: dict[type[Any], Rewriter] = {

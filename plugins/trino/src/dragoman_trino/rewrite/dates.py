@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from dragoman_trino.rewrite.numbers import check_numbers, folded, kind_of_number
+from dragoman_trino.rewrite.numbers import check_numbers, fold, kind_of_number
 from dragoman_trino.rewrite.rewriting import (
     Notes,
     Rewriter,
@@ -49,7 +49,7 @@ def parts_of(interval: Any) -> list[tuple[int, str]]:
     return sorted(found, key=lambda part: _UNITS.index(part[1]))
 
 
-def moved(moment: Any, parts: list[tuple[int, str]], sign: int = 1) -> Any:
+def move_moment(moment: Any, parts: list[tuple[int, str]], sign: int = 1) -> Any:
     """`moment` with amounts of units added one after another."""
     for amount, unit in parts:
         if unit == "week":
@@ -73,7 +73,7 @@ def _sum(node: Any, notes: Notes) -> Any:
         return _shift(left, right, sign, notes)
     if not any(kinds):
         check_numbers(node)
-        constant = folded(node, notes)
+        constant = fold(node, notes)
         if constant is not None:
             return constant
         if sign == -1 and not _is_number(left) and not _is_number(right):
@@ -114,7 +114,7 @@ def _shift(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
         moment = cast(moment, "timestamp(6)")
     if not kind:
         notes.add(DATES_STAY)
-    return exp.paren(moved(in_parens(moment), parts_of(interval), sign))
+    return exp.paren(move_moment(in_parens(moment), parts_of(interval), sign))
 
 
 def _extract(node: Any, notes: Notes) -> Any:
@@ -146,7 +146,7 @@ def _truncate(node: Any, notes: Notes) -> Any:
     return call("date_trunc", unit.lower(), moment, kind=kind)
 
 
-def spelled(form: str) -> str:
+def spell(form: str) -> str:
     """A format of strftime's as date_format writes it. Raises `Unsupported` for what is spelled otherwise."""
     if not _FORMAT.fullmatch(form):
         raise unsupported("This format of a date or number", "Use digits of years, months, days and times only.")
@@ -158,7 +158,7 @@ def _format(node: Any, notes: Notes) -> Any:
     form = node.args["format"]
     if not is_text(form):
         raise unsupported("A format that is computed", "Write the format as a literal.")
-    found = call("date_format", node.this, spelled(form.name))
+    found = call("date_format", node.this, spell(form.name))
     return cast(found, "varchar")
 
 
@@ -166,7 +166,7 @@ def _parse(node: Any, notes: Notes) -> Any:
     form = node.args["format"]
     if not is_text(form):
         raise unsupported("A format that is computed", "Write the format as a literal.")
-    return cast(call("date_parse", node.this, spelled(form.name)), "date")
+    return cast(call("date_parse", node.this, spell(form.name)), "date")
 
 
 def _set_zone(node: Any, notes: Notes) -> Any:
@@ -183,8 +183,8 @@ def _set_zone(node: Any, notes: Notes) -> Any:
     return cast(call("at_timezone", node.this, zone), "timestamp(6)")
 
 
-def made(node: Any, notes: Notes) -> Any:
-    """make_date() of three numbers is a date."""
+def make_date(node: Any, notes: Notes) -> Any:
+    """Rewrite a date made of three numbers."""
     numbers = [whole(part) for part in node.expressions]
     if len(numbers) != 3 or None in numbers:
         raise unsupported("make_date() of what is computed", "Use date_parse in Trino's own SQL.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from dragoman_trino.rewrite.dates import made
+from dragoman_trino.rewrite.dates import make_date
 from dragoman_trino.rewrite.rewriting import Notes, Rewriter, call, is_text, number, text, unsupported, whole
 
 _SCALARS = "Objects and lists as text are NULL in Trino; numbers in JSON are texts, spelled as Trino does."
@@ -89,13 +89,13 @@ _RENAMED = {
 }
 
 
-def named(node: Any, notes: Notes) -> Any:
+def call_named(node: Any, notes: Notes) -> Any:
     """A function that sqlglot knows nothing of, where Trino has the same."""
     if node.meta.get("ours"):
         return node
     name, arguments = node.name.lower(), node.expressions
     if name == "make_date" and not notes.sqlite:
-        return made(node, notes)
+        return make_date(node, notes)
     if name == "octet_length":
         return call("length", call("to_utf8", *arguments))
     if name in _RENAMED and len(arguments) == 1:
@@ -117,6 +117,6 @@ DOCUMENTS: dict[type[Any], Rewriter] = {
     exp.ArrayToString: _join_array,
     exp.ArrayPosition: _array_position,
     exp.Array: _array,
-    exp.Anonymous: named,
+    exp.Anonymous: call_named,
     exp.National: _same_text,
 }

@@ -136,10 +136,10 @@ def _product(node: Any, notes: Notes) -> Any:
     if any(kind_of(side) == "interval" for side in (node.this, node.expression)):
         raise unsupported("Arithmetic on an interval", "Write the whole interval as a literal.")
     check_numbers(node)
-    return folded(node, notes) or node
+    return fold(node, notes) or node
 
 
-def folded(node: Any, notes: Notes) -> Any | None:
+def fold(node: Any, notes: Notes) -> Any | None:
     """Arithmetic on whole literals of SQLite's, whose integers are twice as wide as Trino's literals."""
     left, right = whole(node.this), whole(node.expression)
     if not notes.sqlite or left is None or right is None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from dragoman_trino.rewrite.dates import moved, spelled
-from dragoman_trino.rewrite.documents import named
+from dragoman_trino.rewrite.dates import move_moment, spell
+from dragoman_trino.rewrite.documents import call_named
 from dragoman_trino.rewrite.rewriting import Notes, Rewriter, call, cast, in_parens, is_text, number, text, unsupported
 
 _MODIFIER = re.compile(r"([+-]?\d+) (year|month|day|hour|minute|second)s?")
@@ -54,11 +54,11 @@ def _modify(moment: Any, modifier: str, clocked: bool) -> Any:
         raise unsupported(f"The modifier {modifier!r}", "Use '+N days' and the like, or 'start of month'.")
     amount, unit = int(found[1]), found[2]
     if unit not in {"year", "month"}:
-        return moved(moment, [(amount, unit)])
+        return move_moment(moment, [(amount, unit)])
     # SQLite keeps the day's number and lets it run over into the next month.
     begin = call("date_trunc", "month", moment)
     elapsed = exp.paren(exp.Sub(this=call("day", moment.copy()), expression=number(1)))
-    day = call("date_add", "day", elapsed, moved(begin, [(amount, unit)]))
+    day = call("date_add", "day", elapsed, move_moment(begin, [(amount, unit)]))
     time = call("date_diff", "second", call("date_trunc", "day", moment.copy()), moment.copy())
     return call("date_add", "second", time, day) if clocked else day
 
@@ -66,7 +66,7 @@ def _modify(moment: Any, modifier: str, clocked: bool) -> Any:
 def _call(node: Any, notes: Notes) -> Any:
     name, arguments = node.name.lower(), list(node.expressions)
     found = _FUNCTIONS.get(name)
-    return found(arguments, notes) if found else named(node, notes)
+    return found(arguments, notes) if found else call_named(node, notes)
 
 
 def _date(arguments: list[Any], notes: Notes) -> Any:
@@ -112,7 +112,7 @@ def _strftime(arguments: list[Any], notes: Notes) -> Any:
         return cast(exp.Mod(this=call("day_of_week", moment), expression=number(7)), "varchar")
     if form.name == "%s":
         return cast(cast(call("to_unixtime", moment), "bigint"), "varchar")
-    return cast(call("date_format", moment, spelled(form.name)), "varchar")
+    return cast(call("date_format", moment, spell(form.name)), "varchar")
 
 
 def _julian(arguments: list[Any], notes: Notes) -> Any:

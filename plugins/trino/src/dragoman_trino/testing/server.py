@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from dragoman import Database
 
-from dragoman_trino.testing.installing import installed, java
+from dragoman_trino.testing.installing import install, java
 
 ENVIRONMENT: Final = "DRAGOMAN_TEST_TRINO_URL"
 """Names a server to use instead of our own, as http://user@host:port; it needs the catalogs tpch and memory."""
@@ -226,8 +226,8 @@ def _lay_out(folder: Path, contents: Mapping[str, str], connectors: Iterable[str
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text.replace("{etc}", str(folder / "etc")), encoding="utf-8")
     (folder / "plugin").mkdir()
-    builtin = installed("server-core") / "plugin"
-    for plugin in (*(builtin / name for name in _BUILTIN), *(installed(connector) for connector in connectors)):
+    builtin = install("server-core") / "plugin"
+    for plugin in (*(builtin / name for name in _BUILTIN), *(install(connector) for connector in connectors)):
         (folder / "plugin" / plugin.name).symlink_to(plugin)
 
 
@@ -239,7 +239,7 @@ def _keep(folder: Path) -> subprocess.Popen[bytes]:
         f"-Dconfig={folder / 'etc' / 'config.properties'}",
         f"-Dlog.levels-file={folder / 'etc' / 'log.properties'}",
         "-cp",
-        str(installed("server-core") / "lib" / "*"),
+        str(install("server-core") / "lib" / "*"),
         "io.trino.server.TrinoServer",
     ]
     return subprocess.Popen(
