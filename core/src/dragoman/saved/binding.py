@@ -17,7 +17,8 @@ def bind(query: SavedQuery, values: Mapping[str, Any], lexicon: Lexicon, placeho
 
     Raises `InvalidSql` for a name that the file does not declare.
     """
-    sql, params = "", []
+    sql = ""
+    params: list[Any] = []
     places: dict[str, int] = {}
     end = 0
     for token in named_parameters(query.sql, lexicon):

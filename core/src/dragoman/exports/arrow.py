@@ -1,0 +1,280 @@
+"""Parquet and Arrow: a column is typed where every value of it comes back the same, else it is text.
+
+Two readings of the rows: the first finds the columns whose values all fit, the second writes them. What has no
+counterpart keeps its exact text, with the database's type in the field's metadata `dragoman:type`.
+"""
+
+# pyarrow has no type stubs.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import re
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dragoman.exports.formats import Source
+from dragoman.model import Column
+
+GROUP_ROWS: Final = 65_536
+_PRECISE = re.compile(r"(?:numeric|decimal)\((\d+)(?:, ?(-?\d+))?\)", re.IGNORECASE)
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6}0*)?)?")
+_OFFSET = re.compile(r"(?P<local>.*?) ?(?P<zone>Z|UTC|[+-]\d\d(:?\d\d)?)")
+_TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6}0*)?")
+_OF_TEXT = re.compile("char|text|string|clob|enum|^name$|^$", re.IGNORECASE)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+class Misfit(ValueError):
+    """A value that the type cannot hold as it is."""
+
+
+Convert = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a column is written: its Arrow type, and what turns a JSON value into one of Arrow's or raises `Misfit`."""
+
+    type: pa.DataType
+    convert: Convert
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+TEXT: Final = Form(pa.string(), _text)
+
+
+def _plain_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Misfit
+    return value
+
+
+def _integer(value: Any) -> int:
+    number = int(value) if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value) else value
+    if type(number) is not int or not -(2**63) <= number < 2**63:
+        raise Misfit
+    return number
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
+        return float(value.replace("Infinity", "inf"))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Misfit
+    if isinstance(value, int) and int(float(value)) != value:
+        raise Misfit
+    return float(value)
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Misfit
+    return value
+
+
+def _binary(value: Any) -> bytes:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (ValueError, TypeError):
+        raise Misfit from None
+
+
+def _date(value: Any) -> datetime.date:
+    return datetime.date.fromisoformat(_match(_DATE, value))
+
+
+def _time(value: Any) -> datetime.time:
+    return datetime.time.fromisoformat(_trim(_match(_TIME, value)))
+
+
+def _timestamp(value: Any) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(_trim(_match(_TIMESTAMP, value)))
+
+
+def _moment(value: Any) -> datetime.datetime:
+    """An instant; a zone's name would be lost, so that one is a misfit."""
+    found = _OFFSET.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise Misfit
+    zone = "+00:00" if found["zone"] in ("Z", "UTC") else found["zone"]
+    local = _match(_TIMESTAMP, found["local"])
+    return datetime.datetime.fromisoformat(_trim(local) + zone).astimezone(datetime.UTC)
+
+
+def _uuid(value: Any) -> bytes:
+    read = uuid.UUID(value) if isinstance(value, str) and len(value) == 36 else None
+    if read is None or str(read) != value:
+        raise Misfit
+    return read.bytes
+
+
+def _match(pattern: re.Pattern[str], value: Any) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise Misfit
+    return value
+
+
+def _trim(text: str) -> str:
+    """Cut a fraction to the microseconds that Python reads; what is cut are zeros."""
+    head, point, fraction = text.partition(".")
+    return head + point + fraction[:6].ljust(6, "0") if point else text
+
+
+def _decimal(precision: int, scale: int) -> Form:
+    def convert(value: Any) -> Decimal:
+        try:
+            number = Decimal(value) if isinstance(value, str) else Decimal(_integer(value))
+        except InvalidOperation:
+            raise Misfit from None
+        exponent = number.as_tuple().exponent
+        if not number.is_finite() or not isinstance(exponent, int) or -exponent > scale:
+            raise Misfit
+        # Minus zero has no place in a decimal.
+        if (number.adjusted() + 1 > precision - scale and number) or (not number and number.is_signed()):
+            raise Misfit
+        return number
+
+    return Form(pa.decimal128(precision, scale), convert)
+
+
+_SIMPLE: Final[dict[str, Form]] = {
+    "date": Form(pa.date32(), _date),
+    "time": Form(pa.time64("us"), _time),
+    "timestamp": Form(pa.timestamp("us"), _timestamp),
+    "timestamptz": Form(pa.timestamp("us", "UTC"), _moment),
+    "uuid": Form(pa.uuid(), _uuid),
+    "boolean": Form(pa.bool_(), _boolean),
+    "bool": Form(pa.bool_(), _boolean),
+}
+_BY_KIND: Final[dict[str, Form]] = {
+    "boolean": Form(pa.bool_(), _boolean),
+    "integer": Form(pa.int64(), _integer),
+    "float": Form(pa.float64(), _float),
+    "binary": Form(pa.binary(), _binary),
+}
+_SEEN: Final = (Form(pa.int64(), _integer), Form(pa.float64(), _float), Form(pa.string(), _plain_text))
+
+
+def _candidates(column: Column) -> tuple[Form, ...]:
+    """The forms a column may take, the best first; text is always the last resort."""
+    declared = re.sub(r"\(\d+\)(?= with|$)", "", column.type.lower())
+    declared = {"timestamp with time zone": "timestamptz"}.get(declared, declared)
+    if column.kind.name == "array":
+        return tuple(_list(form) for form in _candidates(Column("", _element(column.type), column.kind.of[0])))
+    if precise := _PRECISE.fullmatch(column.type):
+        precision, scale = int(precise[1]), int(precise[2] or 0)
+        if precision <= 38 and 0 <= scale <= precision:
+            return (_decimal(precision, scale),)
+    if declared in _SIMPLE and column.kind.name != "any":
+        return (_SIMPLE[declared],)
+    if column.kind.name == "any":
+        return _SEEN
+    return (_BY_KIND[column.kind.name],) if column.kind.name in _BY_KIND else ()
+
+
+def _element(declared: str) -> str:
+    """The type of an array's elements, in the spellings of the engines: `integer[]`, `array(integer)`."""
+    lower = declared.lower()
+    if lower.startswith("array(") and lower.endswith(")"):
+        return declared[6:-1]
+    return declared.removesuffix("[]")
+
+
+def _list(form: Form) -> Form:
+    def convert(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise Misfit
+        return [None if each is None else form.convert(each) for each in value]
+
+    return Form(pa.list_(form.type), convert)
+
+
+def _choose(columns: Sequence[Column], source: Source) -> list[Form]:
+    """Read all rows once and return a form for each column that every value of it fits."""
+    left = [_candidates(column) for column in columns]
+    for rows in source():
+        for place, forms in enumerate(left):
+            left[place] = tuple(form for form in forms if _fits(form, rows, place))
+    return [forms[0] if forms else TEXT for forms in left]
+
+
+def _fits(form: Form, rows: Sequence[Sequence[Any]], place: int) -> bool:
+    try:
+        for row in rows:
+            if row[place] is not None:
+                form.convert(row[place])
+    except ValueError:
+        return False
+    return True
+
+
+def _schema(columns: Sequence[Column], forms: Sequence[Form]) -> pa.Schema:
+    fields = [
+        pa.field(column.name, form.type, metadata={"dragoman:type": column.type})
+        for column, form in zip(columns, forms, strict=True)
+    ]
+    return pa.schema(fields)
+
+
+def _tables(schema: pa.Schema, forms: Sequence[Form], source: Source) -> Iterator[pa.RecordBatch]:
+    waiting: list[Sequence[Any]] = []
+    for rows in source():
+        waiting += rows
+        if len(waiting) >= GROUP_ROWS:
+            yield _batch(schema, forms, waiting)
+            waiting = []
+    if waiting:
+        yield _batch(schema, forms, waiting)
+
+
+def _batch(schema: pa.Schema, forms: Sequence[Form], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    arrays = [
+        pa.array([None if row[place] is None else form.convert(row[place]) for row in rows], type=form.type)
+        for place, form in enumerate(forms)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _notices(columns: Sequence[Column], forms: Sequence[Form]) -> tuple[str, ...]:
+    told = [
+        f"{column.name} ({column.type})"
+        for column, form in zip(columns, forms, strict=True)
+        if form is TEXT and not _OF_TEXT.search(column.type)
+    ]
+    return (f"Written as exact text, for want of a type that holds every value: {', '.join(told)}.",) if told else ()
+
+
+def write_parquet(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
+    """Write Parquet, compressed by zstd, in groups of 65,536 rows."""
+    forms = _choose(columns, source)
+    schema = _schema(columns, forms)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in _tables(schema, forms, source):
+            writer.write_batch(batch)
+    return _notices(columns, forms)
+
+
+def write_arrow(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
+    """Write an Arrow IPC file, compressed by lz4."""
+    forms = _choose(columns, source)
+    schema = _schema(columns, forms)
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema, options=options) as writer:
+        for batch in _tables(schema, forms, source):
+            writer.write_batch(batch)
+    return _notices(columns, forms)

@@ -1,0 +1,72 @@
+"""Excel's XLSX, for people: numbers that Excel keeps exactly are numbers, everything else is text, nothing is live."""
+
+# xlsxwriter has no type stubs.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import xlsxwriter
+
+from dragoman.errors import ResultTooLarge
+from dragoman.exports.formats import Source
+from dragoman.model import Column
+
+MAX_ROWS: Final = 1_048_575
+"""Below the line of names."""
+MAX_COLUMNS: Final = 16_384
+MAX_TEXT: Final = 32_767
+MAX_DIGITS: Final = 10**15
+_OPTIONS: Final = {
+    "constant_memory": True,
+    "strings_to_formulas": False,
+    "strings_to_urls": False,
+    "strings_to_numbers": False,
+    "nan_inf_to_errors": False,
+}
+
+
+def write_xlsx(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
+    """Write one sheet. Raises `ResultTooLarge` for more rows or columns than a sheet has."""
+    if len(columns) > MAX_COLUMNS:
+        raise _too_large(f"{MAX_COLUMNS} columns")
+    cut = 0
+    with xlsxwriter.Workbook(str(path), _OPTIONS) as book:
+        sheet = book.add_worksheet("result")
+        sheet.freeze_panes(1, 0)
+        for place, column in enumerate(columns):
+            sheet.write_string(0, place, column.name[:MAX_TEXT], book.add_format({"bold": True}))
+        number = 0
+        for rows in source():
+            for row in rows:
+                number += 1
+                if number > MAX_ROWS:
+                    raise _too_large(f"{MAX_ROWS} rows")
+                cut += sum(_write(sheet, number, place, value) for place, value in enumerate(row))
+    return (f"{cut} texts were cut to {MAX_TEXT} characters, the most a cell holds.",) if cut else ()
+
+
+def _write(sheet: Any, row: int, place: int, value: Any) -> bool:
+    """Write a cell; tell whether its text was cut."""
+    match value:
+        case None:
+            return False
+        case bool():
+            sheet.write_boolean(row, place, value)
+        case int() if abs(value) < MAX_DIGITS:
+            sheet.write_number(row, place, value)
+        case float():
+            sheet.write_number(row, place, value)
+        case _:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            sheet.write_string(row, place, text[:MAX_TEXT])
+            return len(text) > MAX_TEXT
+    return False
+
+
+def _too_large(what: str) -> ResultTooLarge:
+    return ResultTooLarge(f"An XLSX sheet holds at most {what}.", suggestion="Export csv or parquet instead.")

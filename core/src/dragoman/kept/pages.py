@@ -1,0 +1,114 @@
+"""The rows of one result in a file: exact JSON, cut into pages that are found by their offsets."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from dragoman.model import Encoded
+
+PAGE_ROWS: Final = 1024
+PAGE_BYTES: Final = 256 * 1024
+_raw_rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_decode_rows = msgspec.json.Decoder(list[list[Any]]).decode
+
+
+class Pages:
+    """A file of rows that grows while it is read. Its methods block: call them in a thread.
+
+    Memory: one page, and 16 bytes for each page of the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self._file = os.fdopen(descriptor, "r+b", buffering=0)
+        self._ends = array("Q")  # of each page, in bytes
+        self._rows = array("Q")  # up to and with each page
+        self._waiting: list[bytes] = []
+        self._waiting_rows = self._waiting_bytes = 0
+
+    @property
+    def rows(self) -> int:
+        """How many rows can be read."""
+        return self._rows[-1] if self._rows else 0
+
+    @property
+    def size(self) -> int:
+        """How many bytes the file has."""
+        return self._ends[-1] if self._ends else 0
+
+    def add(self, batch: Encoded) -> None:
+        """Add rows. They can be read once their page is full, or after `flush`. Raises `OSError`."""
+        if batch.count > PAGE_ROWS or len(batch.json) > PAGE_BYTES:
+            self._add_parts(batch)
+        elif batch.count:
+            self._add(batch.json, batch.count)
+
+    def _add_parts(self, batch: Encoded) -> None:
+        rows = _raw_rows(b"[%b]" % batch.json)
+        for row in rows:
+            self._add(bytes(row), 1)
+
+    def _add(self, json: bytes, count: int) -> None:
+        if self._waiting_rows + count > PAGE_ROWS or self._waiting_bytes + len(json) > PAGE_BYTES:
+            self.flush()
+        self._waiting.append(json)
+        self._waiting_rows += count
+        self._waiting_bytes += len(json)
+
+    def flush(self) -> None:
+        """Write what was added. Raises `OSError`; what was written before stays readable."""
+        if not self._waiting:
+            return
+        page = b",".join(self._waiting)
+        self._write(page)
+        self._ends.append(self.size + len(page))
+        self._rows.append(self.rows + self._waiting_rows)
+        self._waiting = []
+        self._waiting_rows = self._waiting_bytes = 0
+
+    def _write(self, page: bytes) -> None:
+        left, place = memoryview(page), self.size
+        while left:
+            written = os.pwrite(self._file.fileno(), left, place)
+            left, place = left[written:], place + written
+
+    def read(self, offset: int, limit: int, max_bytes: int) -> Encoded:
+        """Return rows from `offset` on: at most `limit`, and at most `max_bytes` of them, but one at least."""
+        found: list[bytes] = []
+        taken = 0
+        for row in self._from(offset):
+            taken += len(row) + 1
+            if len(found) == limit or (found and taken > max_bytes):
+                break
+            found.append(row)
+        return Encoded.of(found)
+
+    def _from(self, offset: int) -> Iterator[bytes]:
+        page = bisect_right(self._rows, offset)
+        skipped = offset - (self._rows[page - 1] if page else 0)
+        for number in range(page, len(self._rows)):
+            for row in _raw_rows(b"[%b]" % self._page(number))[skipped:]:
+                yield bytes(row)
+            skipped = 0
+
+    def batches(self) -> Iterator[list[list[Any]]]:
+        """Yield all rows as JSON values, page by page."""
+        for number in range(len(self._rows)):
+            yield _decode_rows(b"[%b]" % self._page(number))
+
+    def _page(self, number: int) -> bytes:
+        start = self._ends[number - 1] if number else 0
+        return os.pread(self._file.fileno(), self._ends[number] - start, start)
+
+    def close(self) -> None:
+        """Close the file and remove it."""
+        self._file.close()
+        self.path.unlink(missing_ok=True)

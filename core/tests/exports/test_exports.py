@@ -1,0 +1,168 @@
+"""What is written to a file comes back the same; what a format cannot carry is told."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import uuid
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from dragoman import Column, Kind, ParameterError, ResultTooLarge
+from dragoman.exports import FORMATS, export, format_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+UUID = "9b2d6c1e-4f0a-4a53-8a51-0e0f3a5b7c11"
+
+
+def _export(folder: Path, form: str, columns: list[Column], rows: list[list[Any]]) -> tuple[Path, tuple[str, ...]]:
+    path = folder / f"out.{form}"
+    path.unlink(missing_ok=True)
+    # In two batches, so that what is decided for a column holds over both.
+    half = len(rows) // 2
+    return path, export(path, form, columns, lambda: [rows[:half], rows[half:]])
+
+
+TYPED = [
+    (Column("n", "bigint", Kind("integer")), [1, "9223372036854775807", None], [1, 2**63 - 1, None]),
+    (Column("d", "numeric(12,2)", Kind("text")), ["12.50", "-0.01", None], [Decimal("12.50"), Decimal("-0.01"), None]),
+    (Column("f", "double precision", Kind("float")), [1.5, "-Infinity", 2], [1.5, -math.inf, 2.0]),
+    (Column("b", "boolean", Kind("boolean")), [True, None, False], [True, None, False]),
+    (Column("x", "bytea", Kind("binary")), ["AAE=", "", None], [b"\x00\x01", b"", None]),
+    (Column("on", "date", Kind("text")), ["2024-02-29", None, "0001-01-01"], [date(2024, 2, 29), None, date(1, 1, 1)]),
+    (
+        Column("at", "timestamptz", Kind("text")),
+        ["2026-11-21 23:36:30.836494+00", "2026-11-22 01:36:30.836494+02", None],
+        [datetime(2026, 11, 21, 23, 36, 30, 836494, UTC)] * 2 + [None],
+    ),
+    (Column("u", "uuid", Kind("text")), [UUID, None, None], [uuid.UUID(UUID), None, None]),
+    (Column("l", "integer[]", Kind.array(Kind("integer"))), [[1, None], [], None], [[1, None], [], None]),
+    (Column("t", "text", Kind("text")), ["=1+1", "", None], ["=1+1", "", None]),
+]
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+@pytest.mark.parametrize(("column", "values", "wanted"), TYPED, ids=[column.type for column, *_ in TYPED])
+def test_typed_columns_come_back_equal(tmp_path, form, column, values, wanted):
+    path, notices = _export(tmp_path, form, [column], [[value] for value in values])
+    table = pq.read_table(path) if form == "parquet" else pa.ipc.open_file(path).read_all()
+    assert table.column(0).to_pylist() == wanted
+    assert table.schema.field(0).metadata[b"dragoman:type"].decode() == column.type
+    assert notices == ()
+
+
+MISFITS = [
+    (Column("d", "numeric(12,2)", Kind("text")), ["12.50", "NaN"]),
+    (Column("d", "numeric", Kind("text")), ["1", "1e400"]),
+    (Column("on", "date", Kind("text")), ["2024-01-01", "infinity"]),
+    (Column("on", "date", Kind("text")), ["2024-01-01", "0044-03-15 BC"]),
+    (Column("at", "timestamptz", Kind("text")), ["294276-01-01 00:00:00+00"]),
+    (Column("at", "timestamp(12)", Kind("text")), ["2024-01-02 03:04:05.123456789012"]),
+    (Column("at", "timestamp with time zone", Kind("text")), ["2024-01-02 03:04:05.1 America/New_York"]),
+    (Column("n", "hugeint", Kind("integer")), ["170141183460469231731687303715884105727"]),
+    (Column("l", "integer[]", Kind.array(Kind("integer"))), [[[1, 2], [3, 4]]]),
+    (Column("l", "integer[]", Kind.array(Kind("integer"))), ["[0:1]={1,2}"]),
+    (Column("m", "any", Kind("any")), [1, "one", None]),
+    (Column("j", "jsonb", Kind("json")), [{"a": [1, "x"]}, None]),
+    (Column("r", "int4range", Kind("native")), ["[1,5)"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("column", "values"), MISFITS, ids=[f"{column.type} {values[-1]}" for column, values in MISFITS]
+)
+def test_what_has_no_counterpart_keeps_its_text_and_is_named(tmp_path, column, values):
+    path, notices = _export(tmp_path, "parquet", [column], [[value] for value in values])
+    read = pq.read_table(path).column(0).to_pylist()
+    for value, like in zip(read, values, strict=True):
+        assert like == (value if value is None or isinstance(like, str) else json.loads(value))
+    assert f"{column.name} ({column.type})" in notices[0]
+
+
+_VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**53) + 1, 2**53 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(codec="utf-8"), max_size=8),
+    st.lists(st.integers(0, 9), max_size=2),
+)
+_KINDS = st.sampled_from(["any", "text", "integer", "float", "boolean", "binary", "json", "native"])
+
+
+_DECLARED = st.sampled_from(
+    ["", "date", "timestamp", "timestamptz", "time", "uuid", "numeric(4,2)", "bigint", "integer[]"]
+)
+
+
+@given(values=st.lists(_VALUES, max_size=6), kind=_KINDS, declared=_DECLARED)
+def test_no_value_of_any_kind_is_lost_or_changed(tmp_path_factory, values, kind, declared):
+    """Whatever a driver says of a column, what comes back is the value or its exact text."""
+    folder = tmp_path_factory.mktemp("out")
+    path, _ = _export(folder, "parquet", [Column("c", declared, Kind(kind))], [[value] for value in values])
+    for given_value, read in zip(values, pq.read_table(path).column(0).to_pylist(), strict=True):
+        if isinstance(read, bytes | date | datetime | Decimal):
+            continue  # typed: the tests above compare these
+        text = isinstance(read, str) and not isinstance(given_value, str)
+        same = json.loads(read) if text else read
+        assert same == given_value or str(read) == given_value
+
+
+def test_csv_tells_null_from_an_empty_text(tmp_path):
+    columns = [Column("a", "text", Kind("text")), Column("b, c", "text", Kind("text"))]
+    path, _ = _export(tmp_path, "csv", columns, [[None, ""], ["x\ny", 'say "hi"']])
+    assert path.read_bytes() == b'a,"b, c"\r\n,""\r\n"x\ny","say ""hi"""\r\n'
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1"])
+def test_a_spreadsheet_runs_nothing_of_a_csv(tmp_path, text):
+    path, notices = _export(tmp_path, "csv", [Column("a", "text", Kind("text"))], [[text], ["-1.5"], ["fine"]])
+    with path.open(newline="") as file:
+        cells = [row[0] for row in csv.reader(file)][1:]
+    assert cells == [f"'{text}", "-1.5", "fine"]
+    assert notices == ("1 values of the column 'a' begin like a formula; a ' stands before them.",)
+
+
+def test_jsonl_numbers_columns_of_one_name(tmp_path):
+    columns = [Column("id", "bigint", Kind("integer")), Column("id", "bigint", Kind("integer"))]
+    path, notices = _export(tmp_path, "jsonl", columns, [[1, 2], ["9007199254740993", None]])
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [
+        {"id": 1, "id_2": 2},
+        {"id": "9007199254740993", "id_2": None},
+    ]
+    assert notices == ("Columns of one name are written as id_2.",)
+
+
+def test_a_sheet_holds_exact_numbers_and_no_formula(tmp_path):
+    import zipfile
+
+    columns = [Column("a", "text", Kind("text")), Column("n", "bigint", Kind("integer"))]
+    path, _ = _export(tmp_path, "xlsx", columns, [["=1+1", 12], ["http://x", 9007199254740991], [None, True]])
+    with zipfile.ZipFile(path) as book:
+        sheet = book.read("xl/worksheets/sheet1.xml").decode()
+    assert "<f>" not in sheet
+    assert "<hyperlink" not in sheet
+    assert "<v>12</v>" in sheet
+    assert "9007199254740991</t>" in sheet
+
+
+def test_a_sheet_has_an_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.exports.xlsx.MAX_ROWS", 2)
+    with pytest.raises(ResultTooLarge):
+        _export(tmp_path, "xlsx", [Column("n", "bigint", Kind("integer"))], [[1], [2], [3]])
+
+
+def test_the_suffix_tells_the_format():
+    assert format_of(Path("a/B.PARQUET")) == "parquet"
+    assert format_of(Path("x.txt"), "csv") == "csv"
+    with pytest.raises(ParameterError) as caught:
+        format_of(Path("x.parqet"))
+    assert caught.value.suggestion == "Did you mean parquet?"
+    assert {format_of(Path(f"x.{form}")) for form in FORMATS} == set(FORMATS)
