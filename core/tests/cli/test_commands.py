@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from dragoman.cli import COMMANDS
 from dragoman.config import STARTER, load
+from dragoman.model import Secret
 
 from .conftest import Dragoman
 
@@ -18,7 +19,7 @@ def test_every_command_has_help_with_examples_and_takes_config_and_url(dragoman:
     outcome = dragoman(command, "-h")
     assert outcome.code == 0
     assert f"dragoman {command}" in outcome.out.split("examples:")[1]
-    action = {"audit": "verify", "config": "show", "token": "create"}.get(command)
+    action = {"audit": "verify", "config": "show", "queries": "list", "token": "create"}.get(command)
     help_text = dragoman(command, action, "-h").out if action else outcome.out
     assert "--config" in help_text
     assert "--url" in help_text
@@ -125,8 +126,8 @@ def test_config_check_tells_every_problem(dragoman: Dragoman, folder: Path) -> N
     outcome = dragoman("config", "check")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.splitlines() == [
-        "dragoman.toml: server.prot: unknown key. Did you mean port?",
-        "dragoman.toml: server.port: expected a whole number from 0 to 65535.",
+        "dragoman.toml:2: server.prot: unknown key. Did you mean port?",
+        "dragoman.toml:3: server.port: expected a whole number from 0 to 65535.",
     ]
     problems = json.loads(dragoman("config", "check", "--json").out)["problems"]
     assert [problem["key"] for problem in problems] == ["server.prot", "server.port"]
@@ -140,8 +141,69 @@ def test_config_check_asks_the_plugins_too(dragoman: Dragoman, folder: Path, dat
     (folder / "dragoman.toml").write_text(f"[databases.a]\n{database}\n")
     outcome = dragoman("config", "check")
     assert outcome.code == 2
-    assert outcome.err.startswith("dragoman.toml: databases.a: ")
+    assert outcome.err.startswith("dragoman.toml:1: databases.a: ")
     assert words in outcome.err
+
+
+CHECKED = """
+[server]
+transport = "http"
+host = "0.0.0.0"
+tools = "standrd"
+[databases.shop]
+url = "sqlite:///shop.db"
+schemas = ["public"]
+[[databases.shop.keys]]
+table = "ordrs"
+columns = ["id"]
+[databases.gone]
+url = "sqlite:///gone.db"
+"""
+
+
+def test_config_check_tells_what_serve_would_refuse(dragoman: Dragoman, folder: Path) -> None:
+    (folder / "dragoman.toml").write_text(CHECKED)
+    server, host = dragoman("config", "check").err.splitlines()
+    assert server.startswith("dragoman.toml:5: server.tools: ")
+    assert server.endswith("Did you mean 'standard'?")
+    assert host.startswith("dragoman.toml:4: server.host: The server would listen on 0.0.0.0 for anyone")
+
+
+def test_config_check_tells_files_schemas_and_keys_that_are_not_there(dragoman: Dragoman, folder: Path) -> None:
+    (folder / "dragoman.toml").write_text(CHECKED.replace("0.0.0.0", "127.0.0.1").replace("standrd", "standard"))
+    schema, key, file = dragoman("config", "check").err.splitlines()
+    assert schema == "dragoman.toml:8: databases.shop.schemas.0: there is no schema public. There are: main."
+    assert key.startswith("dragoman.toml:9: databases.shop.keys: A declared key of ordrs is not used")
+    assert file.startswith("dragoman.toml:13: databases.gone.url: The database 'gone' cannot be read")
+
+
+def test_config_check_notes_a_server_that_does_not_answer(dragoman: Dragoman, folder: Path) -> None:
+    pytest.importorskip("dragoman_postgres")
+    (folder / "dragoman.toml").write_text("[databases.a]\nurl = 'postgresql://a@127.0.0.1:1/x'\n")
+    outcome = dragoman("config", "check")
+    assert (outcome.code, outcome.out) == (0, "no problems found\n")
+    assert "schemas and keys were not checked" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [("dragoman.toml", "[server]\nport = = 1\n", 2), ("dragoman.yaml", "server:\n  port: [\n", 3)],
+)
+def test_config_check_tells_the_line_of_a_malformed_file(
+    dragoman: Dragoman, folder: Path, name: str, text: str, line: int
+) -> None:
+    (folder / name).write_text(text)
+    outcome = dragoman("config", "check")
+    assert (outcome.code, outcome.err.startswith(f"{name}:{line}: not valid ")) == (2, True)
+
+
+def test_config_init_writes_the_databases_of_urls_without_their_secrets(dragoman: Dragoman, folder: Path) -> None:
+    assert dragoman("config", "init", "--url", "crm=postgresql://r:p%40s@h/d", "--url", "shop.db").code == 0
+    written = (folder / "dragoman.toml").read_text()
+    assert "p%40s" not in written
+    (folder / ".env").write_text("CRM_PASSWORD=p%40s\n")
+    databases = load(folder=folder, environ={}).databases
+    assert (databases["crm"].password, databases["shop"].database) == (Secret("p@s"), "shop.db")
 
 
 @pytest.mark.usefixtures("configured")

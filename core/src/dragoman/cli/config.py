@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dragoman.cli.common import add_json_argument, add_source_arguments, load_configuration, warn
+from dragoman.cli.common import add_json_argument, add_source_arguments, load_configuration, run_async, warn
 from dragoman.cli.output import put
-from dragoman.config import STARTER, Configuration, show
+from dragoman.config import STARTER, parse_named, show, split_name
 from dragoman.config.readers import is_list, is_mapping
-from dragoman.errors import ConfigurationError, DragomanError
+from dragoman.config.showing import MASK, mask_url
+from dragoman.config.sources import Problem
+from dragoman.config.urls import as_url
+from dragoman.errors import ConfigurationError
 
 EXAMPLES = """\
 examples:
@@ -28,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     actions = {
         "show": "print the merged configuration, secrets masked, with where each value came from",
-        "check": "tell every problem with file, key and remedy",
-        "init": "write a starter file, ./dragoman.toml",
+        "check": "tell every problem with file, line, key and remedy; asks the databases",
+        "init": "write a starter file, ./dragoman.toml, with the databases of --url",
     }
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, summary in actions.items():
@@ -87,11 +92,11 @@ def to_toml(value: Any) -> str:
 def _check(arguments: argparse.Namespace) -> int:
     problems, warnings = _problems(arguments)
     if arguments.json:
-        put(json.dumps({"problems": problems, "warnings": list(warnings)}, ensure_ascii=False))
+        listed = [asdict(problem) for problem in problems]
+        put(json.dumps({"problems": listed, "warnings": list(warnings)}, ensure_ascii=False))
     else:
         for problem in problems:
-            told = f"{problem['file']}: {problem['key']}: {problem['message'].rstrip('.')}. {problem['remedy']}"
-            put(told.rstrip(), sys.stderr)
+            put(f"{problem.told} {problem.remedy}".rstrip(), sys.stderr)
         for warning in warnings:
             warn(warning)
         if not problems:
@@ -99,41 +104,27 @@ def _check(arguments: argparse.Namespace) -> int:
     return 2 if problems else 0
 
 
-def _problems(arguments: argparse.Namespace) -> tuple[list[dict[str, str]], tuple[str, ...]]:
+def _problems(arguments: argparse.Namespace) -> tuple[Sequence[Problem], Sequence[str]]:
+    from dragoman.cli.checking import Check
+
     try:
         configuration = load_configuration(arguments)
     except ConfigurationError as error:
         unread = {"file": "configuration", "key": "", "message": error.message, "remedy": error.suggestion}
-        return error.context.get("problems", [unread]), ()
-    return list(_plugin_problems(configuration)), configuration.warnings
-
-
-def _plugin_problems(configuration: Configuration) -> Iterable[dict[str, str]]:
-    """Yield what only a dialect's plugin can tell: that it is missing, and whether its options fit."""
-    from dragoman.plugins import Plugins
-
-    plugins = Plugins.discover()
-    try:
-        plugins.enforce(configuration.policies)
-    except DragomanError as error:
-        yield {"file": "", "key": "policies", "message": error.message, "remedy": error.suggestion}
-    for name, database in configuration.databases.items():
-        try:
-            plugins.prepare(database)
-        except DragomanError as error:
-            key = f"databases.{name}"
-            file = next((origin for path, origin in configuration.sources.items() if path.startswith(f"{key}.")), "")
-            yield {"file": file, "key": key, "message": error.message, "remedy": error.suggestion}
+        return [Problem(**each) for each in error.context.get("problems", [unread])], ()
+    check = Check(configuration, list(configuration.warnings))
+    return run_async(check.problems()), check.warnings
 
 
 def _init(arguments: argparse.Namespace) -> int:
+    starter = _starter(arguments.urls)
     if arguments.stdout:
-        print(STARTER, end="")
+        print(starter, end="")
         return 0
     path = Path(arguments.config or "dragoman.toml")
     try:
         with path.open("w" if arguments.force else "x", encoding="utf-8") as file:
-            file.write(STARTER)
+            file.write(starter)
     except FileExistsError:
         raise ConfigurationError(
             f"{path} is already there.", suggestion="Pass --force to replace it, or --stdout to print the starter."
@@ -142,3 +133,20 @@ def _init(arguments: argparse.Namespace) -> int:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}.") from None
     print(f"wrote {path}; edit it, then run: dragoman config check")
     return 0
+
+
+def _starter(urls: Sequence[str]) -> str:
+    """Return the starter file; with URLs, their databases instead of the examples, passwords as variables."""
+    if not urls:
+        return STARTER
+    return "\n".join([STARTER.partition("[databases.")[0], *map(_section, urls)])
+
+
+def _section(text: str) -> str:
+    """Return a database's section; what is secret in its URL becomes a variable."""
+    own, url = parse_named(text), as_url(split_name(text)[1]).replace("$", "$$")
+    variable = re.sub(r"\W", "_", own.name).upper()
+    body, mark, query = mask_url(url).partition("?")
+    written = body.replace(MASK, f"${{{variable}_PASSWORD}}") + mark + query.replace(MASK, f"${{{variable}_SECRET}}")
+    hint = "  # the variables are percent-encoded, in the environment or in .env" if MASK in mask_url(url) else ""
+    return f"[databases.{own.name}]\nurl = {to_toml(written)}{hint}\n"

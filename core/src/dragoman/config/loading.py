@@ -35,6 +35,7 @@ from dragoman.config.sources import (
     find,
     find_misspelled_variables,
     interpolate,
+    problems_error,
     read_dotenv,
     read_file,
 )
@@ -65,35 +66,35 @@ def load(
 
     `path`: the file, else the first one found. `urls`: `[NAME=]URL` texts, relative to `folder` (the current one).
     `overrides`: further values of the command line, nested as in a file. Raises `ConfigurationError`, whose context
-    lists every problem as `{"file", "key", "message", "remedy"}`.
+    lists every problem as `{"file", "line", "key", "message", "remedy"}`.
     """
     here = folder or Path.cwd()
     own = dict(os.environ if environ is None else environ)
     dotenv = read_dotenv(here)
     known = {**dotenv, **own}
     found = find(path, known, here)
-    reading = _Reading()
+    merge = _Merge()
     if found:
         file, shown = found
         written = read_file(file, shown)
         interpolated = interpolate(Layer(shown, written, file.parent), known)
-        reading.problems += interpolated.problems
-        reading.variables += interpolated.variables
+        merge.problems += interpolated.problems
+        merge.variables += interpolated.variables
         if file.stat().st_mode & 0o044:
-            reading.warnings += [_readable(shown, key) for key in _literal_secrets(written)]
-        reading.add(interpolated.layer)
+            merge.warnings += [_readable(shown, key) for key in _literal_secrets(written)]
+        merge.add(interpolated.layer)
     for origin, variables in ((".env", dotenv), ("environment", own)):
-        reading.add(environment_layer(origin, variables, here))
-        reading.warnings += find_misspelled_variables(origin, variables)
-    reading.add(Layer(COMMAND_LINE, overrides or {}, here))
-    reading.add_urls(urls, COMMAND_LINE, here)
-    if not reading.values.get("databases") and known.get(URL_VARIABLE):
-        reading.variables.append(URL_VARIABLE)
-        reading.add_urls([known[URL_VARIABLE]], f"environment: {URL_VARIABLE}", here)
-    if not reading.values.get("databases") and (shared := postgres_layer(known, here)):
-        reading.variables += shared.names.values()
-        reading.add(shared)
-    return reading.result(found[0] if found else None)
+        merge.add(environment_layer(origin, variables, here))
+        merge.warnings += find_misspelled_variables(origin, variables)
+    merge.add(Layer(COMMAND_LINE, overrides or {}, here))
+    merge.add_urls(urls, COMMAND_LINE, here)
+    if not merge.values.get("databases") and known.get(URL_VARIABLE):
+        merge.variables.append(URL_VARIABLE)
+        merge.add_urls([known[URL_VARIABLE]], f"environment: {URL_VARIABLE}", here)
+    if not merge.values.get("databases") and (shared := postgres_layer(known, here)):
+        merge.variables += shared.names.values()
+        merge.add(shared)
+    return merge.result(*(found or (None, "")))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class _Origin:
     folder: Path
 
 
-class _Reading:
+class _Merge:
     """One loading: the merged values, where each came from, and the problems so far."""
 
     def __init__(self) -> None:
@@ -163,8 +164,11 @@ class _Reading:
 
     # Reading
 
-    def result(self, source: Path | None) -> Configuration:
-        """Read everything. Raises `ConfigurationError` with every problem there was."""
+    def result(self, source: Path | None, shown: str) -> Configuration:
+        """Read everything. Raises `ConfigurationError` with every problem there was.
+
+        `shown`: what the file `source` is called in messages.
+        """
         self._unknown(self.values, TOP, (), {"server": SERVER, "defaults": DATABASE, "audit": AUDIT})
         server = self._server()
         audit = self._audit()
@@ -172,7 +176,7 @@ class _Reading:
         default = self._default(databases)
         policies = self._policies()
         if self.problems:
-            raise _error(self.problems)
+            raise problems_error([_locate(each, source, shown) for each in self.problems])
         return Configuration(
             databases=MappingProxyType(databases),
             policies=MappingProxyType(policies),
@@ -365,6 +369,15 @@ class _Reading:
         self.problems.append(Problem(origin.file, ".".join((origin.key, *path[known:])), message, remedy))
 
 
+def _locate(problem: Problem, source: Path | None, shown: str) -> Problem:
+    """Return the problem with the line of the file it is about, if it is about the file."""
+    if source is None or problem.file != shown:
+        return problem
+    from dragoman.config.positions import line_of  # only for a file with problems
+
+    return dataclasses.replace(problem, line=line_of(source, problem.key.split(".")))
+
+
 def _is_exposed(url: str) -> bool:
     split = urlsplit(url)
     return split.scheme == "http" and not is_loopback(split.hostname or "")
@@ -395,11 +408,3 @@ def _readable(file: str, key: str) -> str:
 def _same_name(name: str, databases: Mapping[str, Any]) -> str:
     """Return a database's name as the file has it: a variable cannot spell the - of `my-shop`."""
     return next((known for known in databases if known.replace("-", "_") == name.replace("-", "_")), name)
-
-
-def _error(problems: Sequence[Problem]) -> ConfigurationError:
-    context = {"problems": [dataclasses.asdict(each) for each in problems]}
-    if len(problems) == 1:
-        return ConfigurationError(problems[0].told, suggestion=problems[0].remedy, context=context)
-    lines = [f"- {each.told} {each.remedy}".rstrip() for each in problems]
-    return ConfigurationError("\n".join([f"The configuration has {len(lines)} problems:", *lines]), context=context)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,28 @@ URL_VARIABLE = "DATABASE_URL"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one key: where it stands, what it is, what to do."""
+    """What is wrong with one key: where it stands, what it is, what to do. `line`: from 1, where a file tells it."""
 
     file: str
     key: str
     message: str
     remedy: str = ""
+    line: int | None = None
 
     @property
     def told(self) -> str:
         """The problem in a sentence, without its remedy."""
-        return f"{self.file}: {self.key}: {self.message}."
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return ": ".join(part for part in (place, self.key, f"{self.message.rstrip('.')}.") if part)
+
+
+def problems_error(problems: Sequence[Problem]) -> ConfigurationError:
+    """Return the error that tells all problems; its context lists them as `asdict` has them."""
+    context = {"problems": [asdict(each) for each in problems]}
+    if len(problems) == 1:
+        return ConfigurationError(problems[0].told, suggestion=problems[0].remedy, context=context)
+    lines = [f"- {each.told} {each.remedy}".rstrip() for each in problems]
+    return ConfigurationError("\n".join([f"The configuration has {len(lines)} problems:", *lines]), context=context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +118,12 @@ def _parse_toml(content: str, shown: str) -> dict[str, Any]:
     try:
         return tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{shown} is not valid TOML: {error}.", suggestion=_TOML_REMEDY) from None
+        found = _TOML_PLACE.search(str(error))
+        message = f"not valid TOML: {error}"
+        raise problems_error([Problem(shown, "", message, _TOML_REMEDY, int(found[1]) if found else None)]) from None
 
 
+_TOML_PLACE = re.compile(r"\(at line (\d+), column \d+\)$")
 _TOML_REMEDY = "Texts need quotes; a section starts with [server] or [databases.NAME]."
 
 
@@ -122,7 +136,8 @@ def _parse_yaml(content: str, shown: str) -> dict[str, Any]:
         # The parser's own words may repeat a value: `password: *name` is an alias to it.
         mark = error.problem_mark
         where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-        raise ConfigurationError(f"{shown} is not valid YAML{where}.", suggestion=_YAML_REMEDY) from None
+        line = mark.line + 1 if mark else None
+        raise problems_error([Problem(shown, "", f"not valid YAML{where}", _YAML_REMEDY, line)]) from None
     except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigurationError(f"{shown} is not valid YAML.", suggestion=_YAML_REMEDY) from None
     if values is None:

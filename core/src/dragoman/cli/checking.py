@@ -1,0 +1,114 @@
+"""What `serve` would refuse, and what no query could use: for `dragoman config check`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dragoman.config import Configuration
+from dragoman.config.positions import line_of
+from dragoman.config.sources import Problem
+from dragoman.errors import ConfigurationError, ConnectionFailed, DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.gateway import Gateway
+    from dragoman.gateway.opened import OpenDatabase
+
+PATIENCE = 10
+"""Seconds a database gets to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Checks a configuration that could be read. `warnings` are what could not be looked at."""
+
+    configuration: Configuration
+    warnings: list[str]
+
+    async def problems(self) -> list[Problem]:
+        """Return every problem: of the server, of the plugins, and of the databases that answer."""
+        found = [*self._server(), *self._plugins()]
+        if not found:
+            found += await self._databases()
+        return found
+
+    def _server(self) -> Iterable[Problem]:
+        from dragoman.tools.registry import chosen
+
+        server = self.configuration.server
+        try:
+            chosen(server.tools, self.configuration)
+        except ConfigurationError as error:
+            yield self._problem("server.tools", error)
+        try:
+            server.check_exposure()
+        except ConfigurationError as error:
+            yield self._problem("server.host", error)
+
+    def _plugins(self) -> Iterable[Problem]:
+        """Yield what only a plugin can tell: that it is missing, and whether its options fit."""
+        from dragoman.plugins import Plugins
+
+        plugins = Plugins.discover()
+        try:
+            plugins.enforce(self.configuration.policies)
+        except DragomanError as error:
+            yield self._problem("policies", error)
+        for name, database in self.configuration.databases.items():
+            try:
+                plugins.prepare(database)
+            except DragomanError as error:
+                yield self._problem(f"databases.{name}", error)
+
+    async def _databases(self) -> list[Problem]:
+        """Ask all databases at once."""
+        from dragoman.gateway import Gateway
+
+        quiet = replace(self.configuration, audit=type(self.configuration.audit)())  # a check is no call
+        async with Gateway.open(quiet) as gateway:
+            found = await asyncio.gather(*(self._database(gateway, name) for name in gateway.names))
+        return [problem for problems in found for problem in problems]
+
+    async def _database(self, gateway: Gateway, name: str) -> list[Problem]:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return [problem async for problem in self._contents(gateway.database(name))]
+        except (DragomanError, TimeoutError) as error:
+            database = self.configuration.databases[name]
+            if isinstance(error, ConnectionFailed) and not database.host:  # a file; a server may be up later
+                return [self._problem(f"databases.{name}.{'url' if database.url else 'database'}", error)]
+            why = error.message if isinstance(error, DragomanError) else f"no answer within {PATIENCE} seconds."
+            self.warnings.append(f"databases.{name}: schemas and keys were not checked: {why}")
+            return []
+
+    async def _contents(self, opened: OpenDatabase) -> AsyncIterator[Problem]:
+        from dragoman.catalog import Places
+
+        key = f"databases.{opened.config.name}"
+        there = await opened.inspector.schemas()
+        for place, written in enumerate(opened.config.schemas):
+            places = Places(replace(opened.config, schemas=(written,)), opened.dialect)
+            if not any(places.visible(schema.name, schema.catalog) for schema in there):
+                names = ", ".join(schema.name for schema in there if not schema.system)
+                remedy = f"There are: {names}." if names else "The database has none, or its role sees none."
+                yield self._problem(
+                    f"{key}.schemas.{place}", ConfigurationError(f"there is no schema {written}", suggestion=remedy)
+                )
+        if opened.config.keys:
+            for unused in (await opened.catalog.snapshot()).unused_keys:
+                yield self._problem(
+                    f"{key}.keys", ConfigurationError(unused, suggestion="Compare it with `dragoman describe`.")
+                )
+
+    def _problem(self, key: str, error: DragomanError) -> Problem:
+        """Return a problem of a key, with the source that gave the key and its line there."""
+        sources, file = self.configuration.sources, self.configuration.source
+        near = [origin for path, origin in sources.items() if path == key or path.startswith(f"{key}.")]
+        parent = key.rpartition(".")[0]
+        near += [origin for path, origin in sources.items() if parent and path.startswith(parent)]
+        origin = near[0] if near else "configuration"
+        line = line_of(file, key.split(".")) if file and origin.endswith(file.name) else None
+        message = error.message.removeprefix(f"{key}: ").rstrip(".")
+        return Problem(origin, key, message, error.suggestion, line)
