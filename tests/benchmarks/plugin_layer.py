@@ -140,12 +140,13 @@ async def main(rounds: int) -> None:
 
 async def watched(gateway: Gateway) -> None:
     watchdog = Watchdog(gateway.plugins.culprit)
-    with watchdog:
-        pass
+    watchdog.wake()
     began = time.perf_counter()
     for _ in range(AT_ONCE * 50):
-        with watchdog:
-            pass
+        watchdog.under_way += 1
+        if watchdog.asleep:
+            watchdog.wake()
+        watchdog.under_way -= 1
     print(f"{'to be watched, per call':34} {(time.perf_counter() - began) / AT_ONCE / 50 * 1e6:8.2f} us")
     watchdog.close()
 

@@ -31,7 +31,7 @@ what the database says stands in the message, and beyond that in `context["datab
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 from dragoman.words import display, visible_lines
 
@@ -69,6 +69,15 @@ class DragomanError(Exception):
         self.identifier = identifier
         self.offset = offset
         self.context = context or {}
+
+    def replace(
+        self, *, message: str | None = None, suggestion: str | None = None, context: dict[str, Any] | None = None
+    ) -> Self:
+        """Return another error of this kind, which differs in what is given."""
+        other = type(self).__new__(type(self), self.message if message is None else message)
+        given = {"message": message, "suggestion": suggestion, "context": context}
+        other.__dict__.update(self.__dict__, **{name: value for name, value in given.items() if value is not None})
+        return other.with_traceback(self.__traceback__)
 
     def as_dict(self) -> dict[str, Any]:
         """Return `{"code", "message"}` and, when they say something, `suggestion` and `context`."""

@@ -151,7 +151,7 @@ class Catalog:
             raise self.with_near_names(error) from None
 
     def with_near_names(self, error: NotFound) -> NotFound:
-        """Return an error of `find` with the names that were perhaps meant; the same object."""
+        """Return an error of `find` with the names that were perhaps meant."""
         return error if self._snapshot is None else self._snapshot.with_near_names(error)
 
     async def near_relations(self, name: str) -> list[str]:

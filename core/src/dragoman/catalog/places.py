@@ -180,21 +180,25 @@ class Places:
         return tuple([replace(column, type=self.type(column.type)) for column in columns])
 
     def cleaned(self, error: DragomanError) -> DragomanError:
-        """Return an error of the database's without the names of what is outside; the same object.
+        """Return an error of the database's without the names of what is outside.
 
         What it says depends on the kind of error alone, never on whether a name in it is one that is there.
         """
         if not self.narrowed:
             return error
+        return error.replace(
+            message=self.masked(self._words(error)),
+            suggestion=self.masked(error.suggestion),
+            context=_mask_json(error.context, self.masked),
+        )
+
+    def _words(self, error: DragomanError) -> str:
         state = str(error.context.get("sqlstate", ""))
         if isinstance(error, PermissionDenied):
-            error.message = "The role may not read something that the statement reaches."
-        elif (isinstance(error, QueryError) and state[:2] not in _TELLING) or state in _ABOUT_RELATIONS:
-            error.message = "The database could not run the statement."
-        error.message, error.suggestion = self.masked(error.message), self.masked(error.suggestion)
-        error.context = _mask_json(error.context, self.masked)
-        error.args = (error.message,)
-        return error
+            return "The role may not read something that the statement reaches."
+        if (isinstance(error, QueryError) and state[:2] not in _TELLING) or state in _ABOUT_RELATIONS:
+            return "The database could not run the statement."
+        return error.message
 
 
 def withheld(plan: Plan) -> Plan:

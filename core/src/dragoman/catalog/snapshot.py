@@ -109,13 +109,11 @@ class Snapshot:
         raise self._missing_schema(written)
 
     def with_near_names(self, error: NotFound) -> NotFound:
-        """Return an error of `find` with the names that were perhaps meant; the same object."""
+        """Return an error of `find` with the names that were perhaps meant."""
         written = error.identifier or ""
         if isinstance(error, SchemaNotFound):
-            error.suggestion = did_you_mean(near(written, self._schema_names)) or self._few_schemas()
-        else:
-            error.suggestion = did_you_mean(self.near_relations(written)) or error.suggestion
-        return error
+            return error.replace(suggestion=did_you_mean(near(written, self._schema_names)) or self._few_schemas())
+        return error.replace(suggestion=did_you_mean(self.near_relations(written)) or error.suggestion)
 
     def _few_schemas(self) -> str:
         few = sorted(self._schema_names)[:10]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import DragomanError, InternalError, QueryCancelled
-from dragoman.gateway.turns import Turn, Turns
+from dragoman.gateway.limiter import Admission, Limiter
 from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import Principal
 from dragoman.sql import Statement
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from dragoman.gateway.recording import Recorder
 
 _log = logging.getLogger("dragoman.calls")
-
-
 _LOGGED = ("who", "tool", "database", "hash", "rows", "bytes", "ms", "outcome", "trace", "audit")
 
 
@@ -30,11 +28,11 @@ _LOGGED = ("who", "tool", "database", "hash", "rows", "bytes", "ms", "outcome", 
 class CallRecord:
     """What is known of a call; filled in while it lives. `outcome`: ok, or an error's code.
 
-    `turn`: the call's place among all calls. `sql`, `params` and `arguments` are as they came, for the audit alone, as
+    `admission`: the slots it holds. `sql`, `params` and `arguments` are as they came, for the audit alone, as
     `relations` and `columns` are; the log never shows them. `audit`: the place of its record in the audit's chain.
     """
 
-    turn: Turn
+    admission: Admission
     principal: Principal
     tool: str
     database: str | None
@@ -72,43 +70,39 @@ _current: ContextVar[CallRecord | None] = ContextVar("call", default=None)
 
 
 class Calls:
-    """Lets `at_once` calls in, as many more wait, and refuses the rest."""
+    """Lets `most` calls run, as many more wait, and refuses the rest."""
 
-    def __init__(self, at_once: int, watchdog: Watchdog, recorder: Recorder) -> None:
+    def __init__(self, most: int, watchdog: Watchdog, recorder: Recorder) -> None:
         self._recorder = recorder
         self._watchdog = watchdog
-        self._turns = Turns("Calls are answered", at_once, at_once)
+        self._limiter = Limiter("Calls are answered", most, most)
 
     @asynccontextmanager
-    async def call(self, tool: str, principal: Principal, database: str | None) -> AsyncGenerator[CallRecord]:
-        """Be one call, whatever parts it has. Raises `Busy`."""
-        async with self._call(CallRecord(Turn(self._turns), principal, tool, database)) as record:
-            token = _current.set(record)
+    async def call(
+        self, tool: str, principal: Principal, database: str | None, *, whole: bool = True
+    ) -> AsyncGenerator[CallRecord]:
+        """Be one call, or a part of the call this runs in. Raises `Busy`.
+
+        What runs in this context meanwhile is a part of it. Not so with `whole=False`, for what is handed out and read
+        by others.
+        """
+        outer = _current.get()
+        if outer is not None and outer.admission.calls is self._limiter:
+            yield outer
+            return
+        record = CallRecord(Admission(self._limiter), principal, tool, database)
+        token = _current.set(record) if whole else None
+        began = time.perf_counter()
+        try:
+            await record.admission.enter()
+            self._watchdog.under_way += 1
+            if self._watchdog.asleep:
+                self._watchdog.wake()
             try:
                 yield record
             finally:
-                _current.reset(token)
-
-    @asynccontextmanager
-    async def part(self, tool: str, principal: Principal, database: str | None) -> AsyncGenerator[CallRecord]:
-        """Be a part of the call this runs in, else a call of its own. Raises `Busy`."""
-        outer = _current.get()
-        if outer is not None:
-            yield outer
-            return
-        async with self._call(CallRecord(Turn(self._turns), principal, tool, database)) as record:
-            yield record
-
-    @asynccontextmanager
-    async def _call(self, record: CallRecord) -> AsyncGenerator[CallRecord]:
-        began = time.perf_counter()
-        try:
-            await record.turn.take()
-            try:
-                with self._watchdog:
-                    yield record
-            finally:
-                record.turn.leave()
+                self._watchdog.under_way -= 1
+                record.admission.leave()
         except DragomanError as error:
             record.outcome = error.code
             raise
@@ -120,6 +114,8 @@ class Calls:
             raise
         finally:
             record.ms = round((time.perf_counter() - began) * 1000, 1)
+            if token is not None:
+                _current.reset(token)
             try:
                 self._recorder.record(record)
             finally:

@@ -41,21 +41,27 @@ class Source:
         """The dialect's plugin and its distribution, in words."""
         return self._plugins.origin(self._database.dialect)
 
+    def told(self, error: Exception, method: str) -> DragomanError:
+        """Return what may be told of an error in a plugin's code: our own as it is, any other as its fault."""
+        if isinstance(error, DragomanError):
+            return error
+        found = self._plugins.culprit(frame for frame in reversed(_frames(error)))
+        origin, function = found or (self.origin, method)
+        _log.error("%s leaked an exception for database %s", origin, self._database.name, exc_info=error)
+        if words := words_of(error):
+            return fault(method, origin, words)
+        kind = error.kind if isinstance(error, Fatal) else type(error).__name__
+        return fault(method, origin, f"failed with {kind}" + (f" in {function}" if found else ""))
+
     @contextmanager
     def ours(self, method: str) -> Generator[None]:
-        """Let only `DragomanError`s out of a plugin's code; a driver's own exceptions become `DialectError`."""
+        """Let only what `told` returns out of a plugin's code."""
         try:
             yield
         except DragomanError:
             raise
         except Exception as error:
-            found = self._plugins.culprit(frame for frame in reversed(_frames(error)))
-            origin, function = found or (self.origin, method)
-            _log.error("%s leaked an exception for database %s", origin, self._database.name, exc_info=error)
-            if words := words_of(error):
-                raise fault(method, origin, words) from None
-            kind = error.kind if isinstance(error, Fatal) else type(error).__name__
-            raise fault(method, origin, f"failed with {kind}" + (f" in {function}" if found else "")) from None
+            raise self.told(error, method) from None
 
     def fault(self, method: str, what: str) -> DialectError:
         """Return the error of a method of the dialect's that misbehaves."""
@@ -74,20 +80,19 @@ def _frames(error: BaseException) -> list[FrameType]:
 
 
 async def explained(error: DragomanError, statement: Statement, catalog: Catalog, named: Named) -> DragomanError:
-    """Return `error` with what helps to mend the statement; the same object. `named`: the relations it names."""
+    """Return `error` with what helps to fix the statement. `named`: the relations it names."""
     near = await _near(error, catalog, named) if isinstance(error, NotFound) and error.identifier else []
-    if near:
-        own = "" if error.suggestion == error.remedy else error.suggestion
-        error.suggestion = f"{did_you_mean(near[:SHOWN])} {own}".strip()
-        return error
-    return locate(error, statement.text)
+    if not near:
+        return locate(error, statement.text)
+    own = "" if error.suggestion == error.remedy else error.suggestion
+    return error.replace(suggestion=f"{did_you_mean(near[:SHOWN])} {own}".strip())
 
 
 def locate(error: DragomanError, text: str) -> DragomanError:
-    """Return `error` with the line of `text` it is about and a caret below, when it says where; the same object."""
-    if error.offset is not None:
-        error.context = {**error.context, "position": caret(text, error.offset)}
-    return error
+    """Return `error` with the line of `text` it is about and a caret below, when it says where."""
+    if error.offset is None:
+        return error
+    return error.replace(context={**error.context, "position": caret(text, error.offset)})
 
 
 async def _near(error: NotFound, catalog: Catalog, named: Named) -> list[str]:

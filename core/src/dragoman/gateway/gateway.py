@@ -18,7 +18,7 @@ from dragoman.errors import ConfigurationError, DialectError, ParameterError, Un
 from dragoman.gateway.calls import CallRecord, Calls
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.opened import OpenDatabase
-from dragoman.gateway.queries import Ask, Query
+from dragoman.gateway.queries import TOOL, Query
 from dragoman.gateway.recording import Recorder
 from dragoman.gateway.sampling import sample_sql
 from dragoman.gateway.watchdog import Watchdog
@@ -31,7 +31,7 @@ PLAIN = ExplainOptions()
 _log = logging.getLogger(__name__)
 
 
-class AskOptions(TypedDict, total=False):
+class StatementOptions(TypedDict, total=False):
     """How a statement is meant.
 
     `timeout`: seconds, at most the database's. `from_dialect`: the SQL it is written in, when that is not the
@@ -44,7 +44,7 @@ class AskOptions(TypedDict, total=False):
     tool: str
 
 
-class QueryOptions(AskOptions, total=False):
+class QueryOptions(StatementOptions, total=False):
     """And how much of its result is wanted: `limit` rows, at most the database's; `max_bytes` of JSON."""
 
     limit: int | None
@@ -52,8 +52,9 @@ class QueryOptions(AskOptions, total=False):
 
 
 class Gateway:
-    """Open it with `Gateway.open`. All methods raise `DragomanError`s only; what they take is in `QueryOptions`.
+    """Many databases. `names`: theirs, as configured; `default`: the one meant where none is named, or None.
 
+    Open it with `Gateway.open`. All methods raise `DragomanError`s only; what they take is in `QueryOptions`.
     `database` is a name, or None for the default. Parameters are JSON values for `$1`.. or `?`. Cancelling a call ends
     its work in the database before the cancellation goes on.
     """
@@ -61,6 +62,8 @@ class Gateway:
     def __init__(self, configuration: Configuration, plugins: Plugins) -> None:
         self.configuration = configuration
         self.plugins = plugins
+        self.names = tuple(configuration.databases)
+        self.default = configuration.default_database or (self.names[0] if len(self.names) == 1 else None)
         plugins.enforce(configuration.policies)
         self._opened: dict[str, OpenDatabase] = {}
         self._watchdog = Watchdog(plugins.culprit)
@@ -96,23 +99,17 @@ class Gateway:
         self._watchdog.close()
         self._recorder.close()
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The databases' names, as configured."""
-        return tuple(self.configuration.databases)
-
-    @property
-    def default(self) -> str | None:
-        """The database a call means that names none: the configured default, or the only one."""
-        return self.configuration.default_database or (self.names[0] if len(self.names) == 1 else None)
-
     def database(self, name: str | None = None) -> OpenDatabase:
         """Return a database, opening it at first. Raises `UnknownDatabase`, `DialectError`, `ConfigurationError`."""
-        name = self.resolve_name(name)
-        if name not in self._opened:
-            waiting = 2 * self.configuration.server.max_concurrent  # those who ran and those who waited before
-            self._opened[name] = OpenDatabase(self.plugins, self.configuration.databases[name], waiting, self._offload)
-        return self._opened[name]
+        name = self.default if name is None else name
+        opened = None if name is None else self._opened.get(name)
+        return opened or self._open(self.resolve_name(name))
+
+    def _open(self, name: str) -> OpenDatabase:
+        waiting = 2 * self.configuration.server.max_concurrent  # those who ran and those who waited before
+        opened = OpenDatabase(self.plugins, self.configuration.databases[name], waiting, self._offload)
+        self._opened[name] = opened
+        return opened
 
     def resolve_name(self, name: str | None) -> str:
         """Return the name of the database a call means. Raises `UnknownDatabase`, and `ParameterError` for none."""
@@ -133,11 +130,11 @@ class Gateway:
     def call(
         self, tool: str, principal: Principal = LOCAL, database: str | None = None
     ) -> AbstractAsyncContextManager[CallRecord]:
-        """Be one call: within the bounds of how many run at once, with one line in the log. Raises `Busy`."""
-        return self._calls.call(tool, principal, self._log_name(database))
+        """Be one call, or a part of the call this runs in; every method below is one.
 
-    def _part(self, tool: str, principal: Principal, database: str | None) -> AbstractAsyncContextManager[CallRecord]:
-        return self._calls.part(tool, principal, self._log_name(database))
+        The one place that bounds how many calls run at once and writes their lines in the log. Raises `Busy`.
+        """
+        return self._calls.call(tool, principal, self._log_name(database))
 
     def _log_name(self, name: str | None) -> str | None:
         """The database's name for the log, which shows none that a caller made up."""
@@ -148,28 +145,24 @@ class Gateway:
         self, database: str | None, sql: str, params: Sequence[Any] = (), **how: Unpack[QueryOptions]
     ) -> Result:
         """Run one query and return its rows, exact and within the limits."""
-        ask = Ask(sql=sql, params=params, **how)
-        async with self._part(ask.tool, ask.principal, database) as record:
+        async with self.call(how.get("tool", TOOL), how.get("principal", LOCAL), database) as record:
+            began = time.perf_counter()
             record.sql, record.params = sql, params
-            return await self._answer(self.database(database), ask, record)
-
-    async def _answer(self, opened: OpenDatabase, ask: Ask, record: CallRecord) -> Result:
-        began = time.perf_counter()
-        query = await Query.prepare(opened, ask)
-        record.judged(query.statement)
-        async with query.turn(record):
-            rows = await query.rows()
-        record.rows, record.bytes = rows.row_count, len(rows.rows_json)
-        return Result(
-            columns=rows.columns,
-            rows_json=rows.rows_json,
-            row_count=rows.row_count,
-            truncated=rows.truncated,
-            notices=(*query.notices, *rows.notices),
-            sql=query.sql,
-            elapsed_ms=(time.perf_counter() - began) * 1000,
-            query_hash=query.statement.hash,
-        )
+            query = await Query.prepare(self.database(database), sql, params, **how)
+            record.judged(query.statement)
+            async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
+                rows = await query.rows()
+            record.rows, record.bytes = rows.row_count, len(rows.rows_json)
+            return Result(
+                columns=rows.columns,
+                rows_json=rows.rows_json,
+                row_count=rows.row_count,
+                truncated=rows.truncated,
+                notices=(*query.notices, *rows.notices),
+                sql=query.sql,
+                elapsed_ms=(time.perf_counter() - began) * 1000,
+                query_hash=query.statement.hash,
+            )
 
     @asynccontextmanager
     async def stream(
@@ -179,12 +172,15 @@ class Gateway:
 
         Batches are `Encoded`. Once they are exhausted, columns, notices and `truncated` are final.
         """
-        ask = Ask(sql=sql, params=params, **how)
-        async with self._part(ask.tool, ask.principal, database) as record:
+        tool, principal = how.get("tool", TOOL), how.get("principal", LOCAL)
+        async with self._calls.call(tool, principal, self._log_name(database), whole=False) as record:
             record.sql, record.params = sql, params
-            query = await Query.prepare(self.database(database), ask)
+            query = await Query.prepare(self.database(database), sql, params, **how)
             record.judged(query.statement)
-            async with query.turn(record), query.stream(record) as stream:
+            async with (
+                record.admission.statement(query.opened.limiter, query.request.limits.timeout),
+                query.stream(record) as stream,
+            ):
                 yield stream
 
     async def explain(
@@ -194,19 +190,18 @@ class Gateway:
         params: Sequence[Any] = (),
         *,
         options: ExplainOptions = PLAIN,
-        **how: Unpack[AskOptions],
+        **how: Unpack[StatementOptions],
     ) -> Plan:
         """Return the plan of a query; `options.analyze` runs it, inside the same read-only envelope."""
         how.setdefault("tool", "explain_query")
-        ask = Ask(sql=sql, params=params, **how)
-        async with self._part(ask.tool, ask.principal, database) as record:
+        async with self.call(how["tool"], how.get("principal", LOCAL), database) as record:
             record.sql, record.params = sql, params
             opened = self.database(database)
             _check_explain(opened.dialect, options)
-            query = await Query.prepare(opened, ask)
+            query = await Query.prepare(opened, sql, params, **how)
             record.judged(query.statement)
             # YAML is JSON in another dress, so that no dialect needs to know it.
-            async with query.turn(record):
+            async with record.admission.statement(opened.limiter, query.request.limits.timeout):
                 plan = await query.plan(replace(options, format="json") if options.format == "yaml" else options)
         plan = _as_yaml(plan) if options.format == "yaml" else plan
         return replace(plan, notices=(*query.notices, *plan.notices), sql=query.sql)
@@ -225,16 +220,14 @@ class Gateway:
     ) -> Result:
         """Return a few rows of a table. `where` is one boolean expression, judged like any query."""
         tool = "get_sample_rows"
-        async with self._part(tool, principal, database) as record:
+        async with self.call(tool, principal, database):
             opened = self.database(database)
             found = await opened.catalog.find(table, schema)
             # In a thread: the expression may be as long as a statement.
             sql = await asyncio.to_thread(
                 sample_sql, found, opened.dialect, columns=columns, where=where, randomize=randomize
             )
-            record.sql = sql
-            ask = Ask(sql=sql, limit=limit, principal=principal, tool=tool)
-            result = await self._answer(opened, ask, record)
+            result = await self.query(database, sql, limit=limit, principal=principal, tool=tool)
         # More rows than a sample has is no news.
         by_rows = result.truncated is not None and result.truncated.reason == "rows"
         return replace(result, truncated=None) if by_rows else result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from dragoman.dialect import Inspector, WrappedInspector
@@ -33,11 +34,11 @@ class GuardedInspector(WrappedInspector):
 
     async def tables(self, scope: Scope) -> Inspection:
         """As `Inspector.tables`."""
-        return await self._call("tables", Inspection, lambda: self.inner.tables(scope))
+        return await self._call("tables", Inspection, partial(self.inner.tables, scope))
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """As `Inspector.details`."""
-        told: Sequence[Table] = await self._call("details", Sequence, lambda: self.inner.details(tables), of=Table)
+        told: Sequence[Table] = await self._call("details", Sequence, partial(self.inner.details, tables), of=Table)
         if [table.relation for table in told] != [table.relation for table in tables]:
             raise self._source.fault("Inspector.details", "told of other relations than it was asked for")
         return told
@@ -47,7 +48,7 @@ class GuardedInspector(WrappedInspector):
     ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
         """As `Inspector.profiles`, of no other relations than were asked about."""
         told: Mapping[Relation, tuple[ColumnProfile, ...]] = await self._call(
-            "profiles", Mapping, lambda: self.inner.profiles(tables, budget)
+            "profiles", Mapping, partial(self.inner.profiles, tables, budget)
         )
         if told.keys() - {table.relation for table in tables}:
             raise self._source.fault("Inspector.profiles", "told of other relations than it was asked for")
@@ -58,7 +59,7 @@ class GuardedInspector(WrappedInspector):
     ) -> T:
         """What the inspector answers, which must be a `kind`; `of`: a sequence of these. Its fields are looked into."""
         with self._source.ours(f"Inspector.{method}"):
-            answer = await self._work.do(ask(), self._database.timeout)
+            answer = await self._work.do(self._database.timeout, ask)
         self._source.checked(answer, kind, f"Inspector.{method}")
         with self._source.ours(f"Inspector.{method}"):
             check_sequence(of or kind, answer if of else [answer], "what it told")

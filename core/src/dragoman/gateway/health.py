@@ -20,21 +20,30 @@ class Status:
 
 
 class Health:
-    """What is known of one database; `version` asks it, and `ready` is called whenever it has come up."""
+    """What is known of one database; `version` asks it, and `up` is called whenever it has come up.
 
-    def __init__(self, version: Callable[[], Awaitable[str]], ready: Callable[[], None]) -> None:
+    `ready`: it has answered, and nothing has been seen since that says otherwise.
+    """
+
+    def __init__(self, version: Callable[[], Awaitable[str]], up: Callable[[], None]) -> None:
         self._version = version
-        self._ready = ready
+        self._up = up
+        self.ready = False
         self._known = Status()
         self._probe: asyncio.Task[None] | None = None
 
     def saw(self, error: DragomanError | None) -> None:
         """Take note of an answer, or of an error."""
         if isinstance(error, ConnectionFailed):
-            self._known = replace(self._known, state="unreachable", error=error.message)
-        elif error is None and self._known.state != "ready":
-            self._known = replace(self._known, state="ready", error="")
-            self._ready()
+            self._note(replace(self._known, state="unreachable", error=error.message))
+        elif error is None and not self.ready:
+            self._note(replace(self._known, state="ready", error=""))
+
+    def _note(self, status: Status) -> None:
+        self._known = status
+        self.ready = status.state == "ready"
+        if self.ready:
+            self._up()
 
     async def status(self, wait: float) -> Status:
         """Return what is known; with `wait`, ask first, for at most so many seconds. Those who ask at once share it."""
@@ -50,10 +59,9 @@ class Health:
         try:
             version = await self._version()
         except DragomanError as error:
-            self._known = replace(self._known, state="unreachable", error=error.message)
+            self._note(replace(self._known, state="unreachable", error=error.message))
         else:
-            self._known = Status("ready", version)
-            self._ready()
+            self._note(Status("ready", version))
         finally:
             self._probe = None
 

@@ -89,7 +89,8 @@ class Judge:
             key = _key(watched, sql, tool, principal)
             verdict = self._passed.get(key)
             if verdict is not None and await self._holds(verdict):
-                self._passed.move_to_end(key)
+                if key in self._passed:  # nobody has forgotten it meanwhile
+                    self._passed.move_to_end(key)
                 return verdict.statement
         try:
             verdict = await self._check(sql, tool, principal)
@@ -118,8 +119,10 @@ class Judge:
         return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
 
     async def _state(self, validator: Validator) -> object:
-        with self._source.ours(f"{type(validator).__name__}.state"):
+        try:
             return await validator.state()
+        except Exception as error:
+            raise self._source.told(error, f"{type(validator).__name__}.state") from None
 
     async def _split_off(self, sql: str) -> Statement:
         """Return the statement in a text; a long one is read in a thread, so that the event loop goes on."""

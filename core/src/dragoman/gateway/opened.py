@@ -18,12 +18,12 @@ from dragoman.gateway.foreign import ForeignTables
 from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
 from dragoman.gateway.judge import Judge
+from dragoman.gateway.limiter import Limiter
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
-from dragoman.gateway.turns import Turns
 from dragoman.knowledge import Knowledge
-from dragoman.model import Database, Finding, Limits
+from dragoman.model import Database, Finding
 from dragoman.plugins import Plugins
 from dragoman.plugins.owned import Parts
 from dragoman.validators import ReadOnly
@@ -51,13 +51,13 @@ class OpenDatabase:
     health: Health
     watch: Watch
     source: Source
-    turns: Turns
+    limiter: Limiter
 
     def __init__(self, plugins: Plugins, database: Database, waiting: int, offload: Offload) -> None:
         self._offload = offload
         self.dialect = plugins.load(database.dialect).dialect
         self.config = place_database(plugins.prepare(database), self.dialect)
-        self.turns = Turns(f"{database.name} runs statements", self.config.pool_size, waiting)
+        self.limiter = Limiter(f"{database.name} runs statements", self.config.pool_size, waiting)
         self.work = Work()
         parts = plugins.open(self.config)
         self.executor = parts.executor
@@ -93,7 +93,7 @@ class OpenDatabase:
         Asks the database. Raises `ConnectionFailed`, and `QueryTimeout` when it takes longer than a query may.
         """
         with self.source.ours("Executor.doctor"):
-            told = await self.work.do(self.executor.doctor(), self.config.timeout)
+            told = await self.work.do(self.config.timeout, self.executor.doctor)
             schemas = await self.inspector.schemas()
             return worst_first((*told, *find_openings(self.config, self.dialect, schemas)))
 
@@ -125,30 +125,6 @@ class OpenDatabase:
                 suggestion="Give one value for each parameter.",
             )
         return done.sql, [params[number - 1] for number in done.order], done.notices
-
-    def limits(self, rows: int | None, timeout: float | None, max_bytes: int | None) -> tuple[Limits, tuple[str, ...]]:
-        """Return the limits of one call within the configured ones, and notices of what was lowered.
-
-        `max_bytes` has no ceiling: only those who run the gateway set it. Raises `ParameterError` for what is not
-        positive.
-        """
-        config = self.config
-        for name, value in (("limit", rows), ("timeout", timeout), ("max_bytes", max_bytes)):
-            if value is not None and not value > 0:
-                raise ParameterError(
-                    f"{name} must be greater than zero.", suggestion=f"Leave {name} out for the default."
-                )
-        notices: list[str] = []
-        if rows is not None and rows > config.max_rows:
-            notices.append(f"limit was lowered to {config.max_rows}, the most this database gives.")
-        if timeout is not None and timeout > config.timeout:
-            notices.append(f"The timeout was lowered to {config.timeout:g} seconds, the most this database gives.")
-        limits = Limits(
-            max_rows=min(rows or config.default_rows, config.max_rows),
-            max_bytes=max_bytes or config.max_bytes,
-            timeout=min(timeout or config.timeout, config.timeout),
-        )
-        return limits, tuple(notices)
 
     async def aclose(self) -> None:
         """End what runs and release everything; a part that fails or hangs does not keep the others open."""

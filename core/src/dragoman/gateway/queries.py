@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from dragoman.catalog import withheld
 from dragoman.dialect import Capability
-from dragoman.errors import DragomanError, InvalidSql, Unsupported
+from dragoman.errors import DragomanError, InvalidSql, ParameterError, Unsupported
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.failures import explained
 from dragoman.gateway.opened import OpenDatabase
-from dragoman.model import LOCAL, Encoded, ExplainOptions, Plan, Principal, Request, RowStream
+from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
 from dragoman.results import Bounded, Collected, check_columns, check_stream, collect
 from dragoman.sql import Statement
 
+P = ParamSpec("P")
 T = TypeVar("T")
+TOOL = "execute_query"
+"""By means of what statements are asked for that name no tool."""
 Put = Callable[[Encoded], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """What a caller asks: SQL and its parameters, in which SQL it is written, the limits wanted, who asks with what."""
-
-    sql: str
-    params: Sequence[Any] = ()
-    limit: int | None = None
-    timeout: float | None = None
-    max_bytes: int | None = None
-    from_dialect: str | None = None
-    principal: Principal = LOCAL
-    tool: str = "execute_query"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,44 +36,62 @@ class Query:
     sql: str | None = None
 
     @classmethod
-    async def prepare(cls, opened: OpenDatabase, ask: Ask) -> Query:
-        """Return the query behind `ask`. Raises what refuses it."""
-        limits, notices = opened.limits(ask.limit, ask.timeout, ask.max_bytes)
-        sql, params = ask.sql, ask.params
-        if ask.from_dialect is not None:
-            sql, params, told = await opened.translate(sql, params, ask.from_dialect)
-            notices += told
-        translated = sql if sql != ask.sql else None
+    async def prepare(
+        cls,
+        opened: OpenDatabase,
+        sql: str,
+        params: Sequence[Any] = (),
+        *,
+        limit: int | None = None,
+        timeout: float | None = None,
+        max_bytes: int | None = None,
+        from_dialect: str | None = None,
+        principal: Principal = LOCAL,
+        tool: str = TOOL,
+    ) -> Query:
+        """Return the query behind `sql`. Raises what refuses it."""
+        limits, notices = _limits(opened.config, limit, timeout, max_bytes)
+        translated: str | None = None
+        if from_dialect is not None:
+            written = sql
+            sql, params, told = await opened.translate(sql, params, from_dialect)
+            translated, notices = sql if sql != written else None, notices + told
         try:
-            statement = await opened.judge.judge(sql, ask.tool, ask.principal)
+            statement = await opened.judge.judge(sql, tool, principal)
         except DragomanError as error:
             raise _about(error, translated) from None
-        request = Request(statement=statement.text, parameters=tuple(params), limits=limits, principal=ask.principal)
+        request = Request(statement=statement.text, parameters=tuple(params), limits=limits, principal=principal)
         query = cls(opened, statement, request, notices, translated)
         if translated is not None:
             await query._check_translation()
         return query
 
-    def turn(self, record: CallRecord) -> AbstractAsyncContextManager[None]:
-        """Be one of the statements its database runs at once; who waits for it is no call meanwhile. Raises `Busy`."""
-        return record.turn.and_one_of(self.opened.turns, self.request.limits.timeout)
-
     async def rows(self) -> Collected:
         """Run it and return its rows within the limits."""
-        found = await self._run("open", self._rows())
-        places = self.opened.places
-        notices = tuple(map(places.masked, found.notices))
-        return replace(found, columns=tuple(places.columns(found.columns)), notices=notices)
+        opened = self.opened
+        try:
+            found = await opened.work.do(self.request.limits.timeout, self._read)
+        except Exception as error:
+            raise await self._explain(error, "open") from None
+        if not opened.health.ready:
+            opened.health.saw(None)
+        return self._mask(found) if opened.places.narrowed else found
 
-    async def _rows(self) -> Collected:
+    async def _read(self) -> Collected:
         async with self.opened.executor.open(self.request) as stream:
             return await collect(stream, self.request.limits)
+
+    def _mask(self, found: Collected) -> Collected:
+        places = self.opened.places
+        return replace(
+            found, columns=tuple(places.columns(found.columns)), notices=tuple(map(places.masked, found.notices))
+        )
 
     async def plan(self, options: ExplainOptions) -> Plan:
         """Return its plan."""
         opened = self.opened
         options = replace(options, reads=opened.places.narrowed)
-        plan = await self._run("explain", opened.executor.explain(self.request, options))
+        plan = await self._run("explain", opened.executor.explain, self.request, options)
         opened.source.checked(plan, Plan, "Executor.explain")
         if not opened.places.narrowed:
             return plan
@@ -123,9 +130,12 @@ class Query:
             handed.truncated = bounded.truncated
 
     async def _handed(self, items: AsyncIterator[Encoded]) -> AsyncGenerator[Encoded]:
-        async with self._told("open"):
+        try:
             async for batch in items:
                 yield batch
+        except Exception as error:
+            raise await self._explain(error, "open") from None
+        self.opened.health.saw(None)
 
     async def _check_translation(self) -> None:
         """Have the database compile a translation before it runs: sqlglot proposes, the database decides."""
@@ -133,7 +143,7 @@ class Query:
         if Capability.DESCRIBE not in dialect.capabilities:
             return
         try:
-            await self._run("prepare", self.opened.executor.prepare(self.request))
+            await self._run("prepare", self.opened.executor.prepare, self.request)
         except (InvalidSql, Unsupported) as error:
             raise Unsupported(
                 f"The translation does not run on {dialect.name}: {error.message}",
@@ -141,30 +151,52 @@ class Query:
                 context=error.context,
             ) from None
 
-    async def _run(self, method: str, work: Coroutine[Any, Any, T]) -> T:
-        async with self._told(method):
-            return await self.opened.work.do(work, self.request.limits.timeout)
-
-    @asynccontextmanager
-    async def _told(self, method: str) -> AsyncGenerator[None]:
-        """Around a method of the executor: its errors come out with what helps, and a driver's own do not get out."""
-        opened = self.opened
+    async def _run(
+        self, method: str, work: Callable[P, Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs
+    ) -> T:
         try:
-            with opened.source.ours(f"Executor.{method}"):
-                yield
-        except DragomanError as error:
-            opened.health.saw(error)
-            error = opened.places.cleaned(error)
-            named = partial(opened.judge.relations, self.statement)
-            raise _about(await explained(error, self.statement, opened.catalog, named), self.sql) from None
-        opened.health.saw(None)
+            done = await self.opened.work.do(self.request.limits.timeout, work, *arguments, **named)
+        except Exception as error:
+            raise await self._explain(error, method) from None
+        self.opened.health.saw(None)
+        return done
+
+    async def _explain(self, error: Exception, method: str) -> DragomanError:
+        """Return what is told of an error of the executor's: with what helps, and nothing of a driver's own."""
+        opened = self.opened
+        told = opened.source.told(error, f"Executor.{method}")
+        opened.health.saw(told)
+        told = opened.places.cleaned(told)
+        relations = partial(opened.judge.relations, self.statement)
+        return _about(await explained(told, self.statement, opened.catalog, relations), self.sql)
+
+
+def _limits(
+    database: Database, rows: int | None, timeout: float | None, max_bytes: int | None
+) -> tuple[Limits, tuple[str, ...]]:
+    """Return the limits of one call within the configured ones, and notices of what was lowered.
+
+    `max_bytes` has no ceiling: only those who run the gateway set it. Raises `ParameterError` for what is not positive.
+    """
+    for name, value in (("limit", rows), ("timeout", timeout), ("max_bytes", max_bytes)):
+        if value is not None and not value > 0:
+            raise ParameterError(f"{name} must be greater than zero.", suggestion=f"Leave {name} out for the default.")
+    notices: list[str] = []
+    if rows is not None and rows > database.max_rows:
+        notices.append(f"limit was lowered to {database.max_rows}, the most this database gives.")
+    if timeout is not None and timeout > database.timeout:
+        notices.append(f"The timeout was lowered to {database.timeout:g} seconds, the most this database gives.")
+    limits = Limits(
+        max_rows=min(rows or database.default_rows, database.max_rows),
+        max_bytes=max_bytes or database.max_bytes,
+        timeout=min(timeout or database.timeout, database.timeout),
+    )
+    return limits, tuple(notices)
 
 
 def _about(error: DragomanError, sql: str | None) -> DragomanError:
-    """Return `error`, which is about `sql` when that is not what the caller wrote; the same object."""
-    if sql is not None:
-        error.context = {**error.context, "sql": sql}
-    return error
+    """Return `error`, which is about `sql` when that is not what the caller wrote."""
+    return error if sql is None else error.replace(context={**error.context, "sql": sql})
 
 
 async def _none() -> AsyncIterator[Encoded]:

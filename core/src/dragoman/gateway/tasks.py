@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from dragoman.cleanup import CLEANUP, wait_for
 from dragoman.errors import DragomanError, QueryCancelled, QueryTimeout
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 GRACE = 0.5
@@ -30,17 +32,21 @@ class Work:
     def __init__(self) -> None:
         self._jobs: set[_Job[Any]] = set()
 
-    async def do(self, work: Coroutine[Any, Any, T], timeout: float) -> T:
-        """Await `work`; when the caller is cancelled or `timeout` seconds (and some grace) pass, end it first.
+    async def do(
+        self, timeout: float, function: Callable[P, Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs
+    ) -> T:
+        """Return what `function` returns. When the caller is cancelled or the time is up, end it first.
 
+        `timeout`: seconds, to which comes some grace.
         Raises `QueryTimeout`, and `QueryCancelled` when everything is closed meanwhile.
         """
-        job = self._start(work, timeout)
+        job = _Job(self._jobs, timeout, partial(function, *arguments, **named))
         try:
             await job.over
             return job.result()
         finally:
-            await job.cancel_and_wait()
+            if not job.task.done():
+                await job.cancel_and_wait()
 
     @asynccontextmanager
     async def feed(
@@ -64,18 +70,12 @@ class Work:
             items.put_nowait(None)  # it stays ended, whoever asks again
             job.result()
 
-        job = self._start(work(put), timeout)
+        job = _Job(self._jobs, timeout, partial(work, put))
         job.task.add_done_callback(lambda _: items.put_nowait(None))
         try:
             yield taken()
         finally:
             await job.cancel_and_wait()
-
-    def _start(self, work: Coroutine[Any, Any, T], timeout: float) -> _Job[T]:
-        job = _Job(work, timeout)
-        self._jobs.add(job)
-        job.task.add_done_callback(lambda _: self._jobs.discard(job))
-        return job
 
     async def aclose(self) -> None:
         """End all of it; who waits for it gets `QueryCancelled`."""
@@ -88,34 +88,36 @@ class Work:
 class _Job(Generic[T]):
     """A task with a deadline, and the reason when it was ended before its own end."""
 
-    def __init__(self, work: Coroutine[Any, Any, T], timeout: float) -> None:
+    def __init__(self, under_way: set[_Job[Any]], timeout: float, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._loop = asyncio.get_running_loop()
         self._why: DragomanError | None = None
+        self._under_way = under_way
         self._timer = self._loop.call_later(timeout + GRACE, lambda: self.end(_late(timeout)))
         self.over = self._loop.create_future()
         self.task = self._loop.create_task(self._run(work))
         self.task.add_done_callback(self._finish)
+        under_way.add(self)
 
-    async def _run(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:
-            return await work
+            return await work()
         except (Exception, asyncio.CancelledError, KeyboardInterrupt):
             raise
         except BaseException as error:
             raise Fatal(type(error).__name__) from error
-        finally:
-            self._let_go()
-
-    def _let_go(self) -> None:
-        """Wake who waits: the work is over, or does not end although it was told to."""
-        if not self.over.done():
-            self.over.set_result(None)
 
     def _finish(self, task: asyncio.Task[T]) -> None:
         self._timer.cancel()
-        self._let_go()  # the work may never have begun
+        self._under_way.discard(self)
+        if not self.over.done():
+            self.over.set_result(None)
         if not task.cancelled():
             task.exception()  # seen: asyncio would report it when nobody waits any more
+
+    def _let_go(self) -> None:
+        """Wake who waits: the work does not end although it was told to."""
+        if not self.over.done():
+            self.over.set_result(None)
 
     def end(self, why: DragomanError) -> None:
         """Cancel it, for the reason that `result` will raise."""

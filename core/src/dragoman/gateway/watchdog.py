@@ -19,38 +19,45 @@ _log = logging.getLogger(__name__)
 
 
 class Watchdog:
-    """Watches while it is entered, from a thread that begins with the first call. `culprit` reads a stack."""
+    """Watches while calls are `under_way`, from a thread that begins with the first. `culprit` reads a stack.
+
+    Whoever begins a call counts it in `under_way`, and calls `wake` when the watchdog is `asleep`.
+    """
 
     def __init__(self, culprit: Culprit) -> None:
+        self.under_way = 0
+        self.asleep = True
         self._culprit = culprit
-        self._under_way = 0
-        self._busy = threading.Event()
+        self._awake = threading.Event()
         self._beat = threading.Event()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> None:
-        self._under_way += 1
-        if self._under_way == 1:
-            self._busy.set()
+    def wake(self) -> None:
+        """Watch from now on: a call is under way."""
+        self.asleep = False
+        self._awake.set()
         if self._thread is None and not self._closed.is_set():
             place = asyncio.get_running_loop(), threading.get_ident()
             self._thread = threading.Thread(target=self._watch, args=place, name="dragoman-watchdog", daemon=True)
             self._thread.start()
 
-    def __exit__(self, *error: object) -> None:
-        self._under_way -= 1
-        if not self._under_way:
-            self._busy.clear()
-
     def close(self) -> None:
         """Let the thread end."""
-        for event in (self._closed, self._busy, self._beat):
+        for event in (self._closed, self._awake, self._beat):
             event.set()
+
+    def _sleep(self) -> None:
+        """Wait until a call is under way. One that begins just now sees `asleep`, or is seen here."""
+        self.asleep = True
+        if not self.under_way:
+            self._awake.wait()
+        self._awake.clear()
 
     def _watch(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
         while not self._closed.wait(INTERVAL):
-            self._busy.wait()
+            if not self.under_way:
+                self._sleep()
             self._beat = beat = threading.Event()
             try:
                 loop.call_soon_threadsafe(beat.set)

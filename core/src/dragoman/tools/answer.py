@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import DragomanError
-from dragoman.model import Result
 
-_encoder = msgspec.json.Encoder()
+encode = msgspec.json.Encoder().encode
+"""Any JSON value, minified; what is `msgspec.Raw` passes as it is."""
 MAX_WORDS = 2000
 """Characters of one text in an error."""
 
@@ -43,39 +43,14 @@ class Body:
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-def answer(body: Body, result_format: str) -> Answer:
-    """Return an answer in one of the formats `both`, `structured` and `text`."""
-    encoded = _encoder.encode(body.facts)
-    text = "" if result_format == "structured" else encoded.decode()
-    return Answer(text, body.meta, body=None if result_format == "text" else encoded)
-
-
 def failure(tool: str, error: DragomanError) -> Answer:
     """Return the answer of a call that failed."""
-    return Answer(_encoder.encode(_sendable({"error": error.as_dict(), "tool_name": tool})).decode(), is_error=True)
+    return Answer(encode(_sendable({"error": error.as_dict(), "tool_name": tool})).decode(), is_error=True)
 
 
 def size(value: Any) -> int:
     """Return how many bytes a value takes as minified JSON."""
-    return len(_encoder.encode(value))
-
-
-def result_body(result: Result) -> Body:
-    """Return a result as agents get it; rows are passed on as they were encoded, never decoded here."""
-    facts: dict[str, Any] = {
-        "columns": [column.name for column in result.columns],
-        "types": [column.type for column in result.columns],
-        "rows": msgspec.Raw(result.rows_json),
-        "row_count": result.row_count,
-    }
-    if result.truncated is not None:
-        cut = result.truncated
-        facts["truncated"] = {"reason": cut.reason, "limit": cut.limit, "hint": cut.hint}
-    if result.notices:
-        facts["notices"] = list(result.notices)
-    if result.sql is not None:
-        facts["sql"] = result.sql
-    return Body(facts, {"dragoman/elapsed_ms": round(result.elapsed_ms, 2), "dragoman/query_hash": result.query_hash})
+    return len(encode(value))
 
 
 def _sendable(value: Any) -> Any:

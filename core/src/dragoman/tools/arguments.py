@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
@@ -76,74 +76,110 @@ def words_of(kind: TypeName) -> str:
 
 def check(given: Any, declared: Sequence[Argument]) -> dict[str, Any]:
     """Return the arguments of a call with defaults filled in. Raises `ParameterError`, naming the remedy."""
-    arguments = _object(given)
     by_name = {argument.name: argument for argument in declared}
-    for name in arguments:
-        if name not in by_name:
-            raise _unknown(name, by_name)
-    return {argument.name: _value(argument, arguments.get(argument.name)) for argument in declared}
-
-
-def _object(given: Any) -> Mapping[str, Any]:
-    if given is None:
-        return {}
-    if not _is_object(given):
+    arguments: Any = {} if given is None else given
+    if not isinstance(arguments, Mapping):
         raise ParameterError("Arguments must be an object.", suggestion='Send {"name": value, ...}.')
+    if not by_name.keys() >= arguments.keys():
+        raise _unknown(arguments, by_name)
+    return {name: _value(argument, arguments.get(name)) for name, argument in by_name.items()}
+
+
+def _unknown(given: Mapping[Any, Any], known: Mapping[str, Argument]) -> ParameterError:
     check_keys(given)
-    return given
-
-
-def _is_object(given: Any) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(given, Mapping)
-
-
-def _unknown(name: str, known: Iterable[str]) -> ParameterError:
-    names = list(known)
+    name, names = next(name for name in given if name not in known), list(known)
     close = nearest(name.lower(), names, 1, 0.5)
     remedy = f"Did you mean {close[0]}?" if close else f"Arguments: {', '.join(names)}." if names else "It takes none."
     return ParameterError(f"There is no argument {name[:100]!r}.", suggestion=remedy)
 
 
 def _value(argument: Argument, value: Any) -> Any:
-    if value is None:
-        if argument.required:
-            raise ParameterError(
-                f"The argument {argument.name} is missing.",
-                suggestion=f"Send {argument.name}, {words_of(argument.type)}.",
-            )
-        return argument.default
-    if argument.type == "integer" and isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not _fits(argument.type, value):
+    """Return a value that fits, or the default when there is none."""
+    if value is not None:
+        return _CHECKS[argument.type](argument, value)
+    if argument.required:
+        raise ParameterError(
+            f"The argument {argument.name} is missing.", suggestion=f"Send {argument.name}, {words_of(argument.type)}."
+        )
+    return argument.default
+
+
+def _string(argument: Argument, value: Any) -> str:
+    if not isinstance(value, str):
         raise _wrong_type(argument, value)
-    _check_range(argument, value)
-    _check_length(argument, value)
-    _check_choices(argument, value)
+    if argument.longest is not None and len(value) > argument.longest:
+        raise ParameterError(
+            f"{argument.name} is longer than {argument.longest} characters.",
+            suggestion=f"Send a shorter {argument.name}.",
+        )
+    if not value.isascii():
+        check_characters(value)
+    if argument.choices and value not in argument.choices:
+        raise _no_choice(argument, value)
     return value
 
 
-def _fits(kind: TypeName, value: Any) -> bool:
-    match kind:
-        case "string":
-            return isinstance(value, str)
-        case "integer":
-            return isinstance(value, int) and not isinstance(value, bool)
-        case "boolean":
-            return isinstance(value, bool)
-        case "values":
-            return isinstance(value, list)
-        case "value":
-            return isinstance(value, str | int | float)
-        case "object":
-            return isinstance(value, dict)
-        case "strings":
-            return isinstance(value, list) and all(isinstance(item, str) for item in _items(value))
-        case "string or strings":
-            return _fits("string", value) or _fits("strings", value)
+def _integer(argument: Argument, value: Any) -> int:
+    number = int(value) if isinstance(value, float) and value.is_integer() else value
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise _wrong_type(argument, value)
+    _check_range(argument, number, argument.maximum)
+    return number
 
 
-def _items(value: Any) -> list[Any]:
-    return list(value) if _is_list(value) else []
+def _boolean(argument: Argument, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong_type(argument, value)
+    return value
+
+
+def _strings(argument: Argument, value: Any) -> list[str]:
+    if not _is_list(value) or not all(isinstance(item, str) for item in value):
+        raise _wrong_type(argument, value)
+    _check_range(argument, len(value), MAX_ITEMS, " items")
+    return [_string(argument, item) for item in value]
+
+
+def _string_or_strings(argument: Argument, value: Any) -> str | list[str]:
+    return _string(argument, value) if isinstance(value, str) else _strings(argument, value)
+
+
+def _values(argument: Argument, value: Any) -> list[Any]:
+    if not _is_list(value):
+        raise _wrong_type(argument, value)
+    _check_range(argument, len(value), MAX_ITEMS, " items")
+    check_values(value)
+    return value
+
+
+def _single(argument: Argument, value: Any) -> Any:
+    if not isinstance(value, str | int | float):
+        raise _wrong_type(argument, value)
+    check_values([value])
+    return value
+
+
+def _object(argument: Argument, value: Any) -> dict[str, Any]:
+    if not _is_object(value):
+        raise _wrong_type(argument, value)
+    check_values([value])
+    return value
+
+
+_CHECKS: dict[TypeName, Callable[[Argument, Any], Any]] = {
+    "string": _string,
+    "integer": _integer,
+    "boolean": _boolean,
+    "strings": _strings,
+    "string or strings": _string_or_strings,
+    "values": _values,
+    "value": _single,
+    "object": _object,
+}
+
+
+def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
 
 
 def _is_list(value: Any) -> TypeGuard[list[Any]]:
@@ -170,13 +206,8 @@ def _kind(value: Any) -> str:
             return "an object"
 
 
-def _check_range(argument: Argument, value: Any) -> None:
-    number = len(_items(value)) if isinstance(value, list) else value
-    unit = " items" if isinstance(value, list) else ""
-    if not isinstance(number, int) or isinstance(number, bool):
-        return
+def _check_range(argument: Argument, number: int, high: int | None, unit: str = "") -> None:
     low = argument.minimum
-    high = MAX_ITEMS if unit else argument.maximum
     if (low is None or number >= low) and (high is None or number <= high):
         return
     bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
@@ -185,25 +216,7 @@ def _check_range(argument: Argument, value: Any) -> None:
     )
 
 
-def _check_length(argument: Argument, value: Any) -> None:
-    if argument.type in ("values", "value", "object"):
-        check_values(_items(value) or [value])
-        return
-    for text in [value] if isinstance(value, str) else _items(value):
-        if argument.longest is not None and len(text) > argument.longest:
-            raise ParameterError(
-                f"{argument.name} is longer than {argument.longest} characters.",
-                suggestion=f"Send a shorter {argument.name}.",
-            )
-        # How long SQL may be is the statement's own rule, with a code of its own.
-        check_characters(text)
-
-
-def _check_choices(argument: Argument, value: Any) -> None:
-    if not argument.choices:
-        return
-    for item in [value] if isinstance(value, str) else _items(value):
-        if item not in argument.choices:
-            close = nearest(item.lower(), argument.choices, 1, 0.5)
-            remedy = f"Did you mean {close[0]}?" if close else f"Choose from {', '.join(argument.choices)}."
-            raise ParameterError(f"{argument.name} cannot be {item[:100]!r}.", suggestion=remedy)
+def _no_choice(argument: Argument, value: str) -> ParameterError:
+    close = nearest(value.lower(), argument.choices, 1, 0.5)
+    remedy = f"Did you mean {close[0]}?" if close else f"Choose from {', '.join(argument.choices)}."
+    return ParameterError(f"{argument.name} cannot be {value[:100]!r}.", suggestion=remedy)

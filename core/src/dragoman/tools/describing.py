@@ -140,9 +140,10 @@ async def _find(call: ToolCall) -> tuple[list[Table], dict[str, NotFound]]:
     answers = await asyncio.gather(*(_look(call, name) for name in dict.fromkeys(names)))
     missing = dict([answer for answer in answers if isinstance(answer, tuple)])
     found = {answer.relation: answer for answer in answers if isinstance(answer, Table)}
-    explained = [call.database.catalog.with_near_names(error) for error in list(missing.values())[:EXPLAINED]]
+    near = call.database.catalog.with_near_names
+    missing |= {name: near(error) for name, error in list(missing.items())[:EXPLAINED]}
     if not found:
-        raise explained[0]
+        raise next(iter(missing.values()))
     return list(found.values()), missing
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from dragoman.errors import ResultTooLarge
-from dragoman.model import ExplainOptions, Plan
-from dragoman.tools.answer import Body, result_body, size
+from dragoman.model import ExplainOptions, Plan, Result
+from dragoman.tools.answer import Body, size
 from dragoman.tools.context import ENVELOPE, ToolCall
 from dragoman.tools.history import Entry
 
@@ -18,19 +20,20 @@ CUT = "\n..."
 
 async def execute_query(call: ToolCall) -> Body:
     """Answer the rows of one query."""
-    milliseconds: int | None = call["timeout_ms"]
+    given = call.arguments
+    milliseconds: int | None = given["timeout_ms"]
     result = await call.gateway.query(
-        call.name,
-        call["sql"],
-        call["params"],
-        limit=call["limit"],
+        given["database"],
+        given["sql"],
+        given["params"],
+        limit=given["limit"],
         timeout=None if milliseconds is None else min(milliseconds, ONE_DAY) / 1000,
-        from_dialect=call["from_dialect"],
+        from_dialect=given["from_dialect"],
         principal=call.principal,
     )
     if call.history is not None:
-        call.history.add(call.principal, Entry(call.name, call["sql"], result.row_count))
-    return result_body(result)
+        call.history.add(call.principal, Entry(call.name, given["sql"], result.row_count))
+    return rows_body(result)
 
 
 async def get_sample_rows(call: ToolCall) -> Body:
@@ -45,7 +48,7 @@ async def get_sample_rows(call: ToolCall) -> Body:
         randomize=call["randomize"],
         principal=call.principal,
     )
-    return result_body(result)
+    return rows_body(result)
 
 
 async def explain_query(call: ToolCall) -> Body:
@@ -62,6 +65,24 @@ async def explain_query(call: ToolCall) -> Body:
         principal=call.principal,
     )
     return Body(_plan_facts(plan, call.database.config.max_bytes))
+
+
+def rows_body(result: Result) -> Body:
+    """Return a result as agents get it; rows are passed on as they were encoded, never decoded here."""
+    facts: dict[str, Any] = {
+        "columns": [column.name for column in result.columns],
+        "types": [column.type for column in result.columns],
+        "rows": msgspec.Raw(result.rows_json),
+        "row_count": result.row_count,
+    }
+    if result.truncated is not None:
+        cut = result.truncated
+        facts["truncated"] = {"reason": cut.reason, "limit": cut.limit, "hint": cut.hint}
+    if result.notices:
+        facts["notices"] = list(result.notices)
+    if result.sql is not None:
+        facts["sql"] = result.sql
+    return Body(facts, {"dragoman/elapsed_ms": round(result.elapsed_ms, 2), "dragoman/query_hash": result.query_hash})
 
 
 def _plan_facts(plan: Plan, max_bytes: int) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from dragoman.model import Principal, Result
 from dragoman.saved import SavedQueries, SavedQuery, write
 from dragoman.saved.binding import bind
 from dragoman.saved.files import check_name, parse_text
-from dragoman.tools.answer import Body, result_body
+from dragoman.tools.answer import Body
 from dragoman.tools.context import Budget, ToolCall
+from dragoman.tools.querying import rows_body
 
 MAX_BYTES = 100_000
 """Of a list of queries."""
@@ -35,14 +36,14 @@ async def list_queries(call: ToolCall) -> Body:
 async def run_query(call: ToolCall) -> Body:
     """Answer the rows of a saved query."""
     query = (await _saved(call.gateway)).find(call["name"])
-    return result_body(await run(call.gateway, query, call["params"] or {}, principal=call.principal, tool=call.tool))
+    return rows_body(await run(call.gateway, query, call["params"] or {}, principal=call.principal, tool=call.tool))
 
 
 async def run_tool(call: ToolCall) -> Body:
     """Answer the rows of the saved query that is this tool; the file may have changed since the tools were listed."""
     query = (await _saved(call.gateway)).find(call.tool)
     given = {name: value for name, value in call.arguments.items() if value is not None}
-    return result_body(await run(call.gateway, query, given, principal=call.principal, tool=call.tool))
+    return rows_body(await run(call.gateway, query, given, principal=call.principal, tool=call.tool))
 
 
 async def run(

@@ -11,7 +11,7 @@ from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway import Gateway
 from dragoman.model import LOCAL, Principal
 from dragoman.tools import describing, finding, querying, saving
-from dragoman.tools.answer import Answer, Body, answer, failure
+from dragoman.tools.answer import Answer, Body, encode, failure
 from dragoman.tools.arguments import check
 from dragoman.tools.context import Handler, Progress, ToolCall
 from dragoman.tools.history import History
@@ -59,6 +59,7 @@ class Toolbox:
         self._shown = shown(gateway.configuration, profile, result_format)
         self._specs = {spec.name: spec for spec in self._shown.specs}
         self._history = History() if "list_queries" in self._specs else None
+        self._taken = {spec.name: spec.taken for spec in self._shown.specs}
 
     @property
     def gateway(self) -> Gateway:
@@ -93,9 +94,14 @@ class Toolbox:
         try:
             async with self._gateway.call(name, principal, self._find_database(arguments)) as record:
                 record.arguments = arguments
-                made = answer(await self._answer(spec, arguments, progress, principal), self._format)
-                record.bytes = record.bytes or len(made.body or made.text)
-                return made
+                body = await self._answer(spec, arguments, progress, principal)
+                encoded = encode(body.facts)
+                record.bytes = record.bytes or len(encoded)
+                return Answer(
+                    "" if self._format == "structured" else encoded.decode(),
+                    body.meta,
+                    body=None if self._format == "text" else encoded,
+                )
         except DragomanError as error:
             return failure(name, error)
         except Exception:
@@ -112,7 +118,7 @@ class Toolbox:
     async def _answer(
         self, spec: Spec, arguments: Mapping[str, Any] | None, progress: Progress | None, principal: Principal
     ) -> Body:
-        checked = check(arguments, spec.taken)
+        checked = check(arguments, self._taken[spec.name])
         named = checked.get("database")
         opened = self._gateway.database(named) if spec.reach == "one" else None
         call = ToolCall(

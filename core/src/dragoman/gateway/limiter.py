@@ -1,0 +1,77 @@
+"""Admission: so many calls at once, so many statements on each database, a queue before either; the rest is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from dragoman.errors import Busy
+
+
+class Limiter:
+    """Lets `most` run, lets `waiting` more wait, and refuses the rest; `what` says for whom, as a sentence begins."""
+
+    def __init__(self, what: str, most: int, waiting: int) -> None:
+        self.slots = asyncio.Semaphore(most)
+        self._what = what
+        self._most = most
+        self._room = waiting
+        self._waiting = 0
+
+    async def acquire(self, seconds: float | None = None) -> None:
+        """Take one of the slots, waiting for at most so many seconds. Raises `Busy`."""
+        if not self.slots.locked():
+            await self.slots.acquire()  # at once
+            return
+        if self._waiting >= self._room:
+            raise self._busy(f"and {self._room} wait")
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(seconds):
+                await self.slots.acquire()
+        except TimeoutError:
+            raise self._busy(f"and none ended in {seconds:g} seconds") from None
+        finally:
+            self._waiting -= 1
+
+    def _busy(self, how: str) -> Busy:
+        return Busy(f"{self._what}, {self._most} at once, {how}.", suggestion="Try again in a moment.")
+
+
+@dataclass(slots=True)
+class Admission:
+    """The slots one call holds: its own among `calls`, and its database's while a statement of it runs."""
+
+    calls: Limiter
+    _held: bool = False
+
+    async def enter(self) -> None:
+        """Take the call's slot. Raises `Busy`."""
+        await self.calls.acquire()
+        self._held = True
+
+    def leave(self) -> None:
+        """Give the call's slot back, unless it is lent to others."""
+        if self._held:
+            self._held = False
+            self.calls.slots.release()
+
+    @asynccontextmanager
+    async def statement(self, database: Limiter, seconds: float) -> AsyncGenerator[None]:
+        """Hold a slot of a database too. Who waits for it lends the call's slot to others meanwhile. Raises `Busy`.
+
+        Of the parts of a call that wait side by side, the first lends the call's slot and takes it back.
+        """
+        lends = self._held and database.slots.locked()
+        if lends:
+            self.leave()
+        await database.acquire(seconds)
+        try:
+            if lends:
+                await self.calls.slots.acquire()  # whoever waits: who was let in once is not refused later
+                self._held = True
+            yield
+        finally:
+            database.slots.release()
