@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any
 
+from dragoman.telemetry import origin
 from dragoman.words import visible, visible_lines
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -21,7 +22,9 @@ def log_to_stderr(log_format: str, level: str) -> None:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    fields = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    where = origin()
+    return {**fields, "trace": where.trace} if where is not None and where.trace else fields
 
 
 def _moment(record: logging.LogRecord) -> str:

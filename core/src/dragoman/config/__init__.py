@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.config.loading import load
 from dragoman.config.settings import Audit, Auth, Configuration, Server, StaticToken
 from dragoman.config.urls import is_path, parse_named, parse_url, split_name
-from dragoman.config.variables import wants_hot_path
+from dragoman.config.variables import wants_hot_path, wants_telemetry
 
 if TYPE_CHECKING:
     from dragoman.config.showing import STARTER, show
@@ -27,6 +27,7 @@ __all__ = [
     "show",
     "split_name",
     "wants_hot_path",
+    "wants_telemetry",
 ]
 
 

@@ -20,6 +20,10 @@ SERVER: dict[str, Reader] = {
     "allowed_hosts": readers.texts,
     "allowed_origins": readers.texts,
     "max_concurrent": readers.whole(1),
+    "metrics": readers.boolean,
+    "slow_query": readers.seconds(zero=True),
+    "drain": readers.seconds(zero=True),
+    "grace": readers.seconds(zero=True),
     "queries_dir": readers.text,
     "save_queries": readers.boolean,
 }

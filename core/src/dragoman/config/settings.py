@@ -86,6 +86,10 @@ class Server:
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     max_concurrent: int = 64
+    metrics: bool = False
+    slow_query: float = 0.0
+    drain: float = 0.0
+    grace: float = 0.5
     queries_dir: Path | None = None
     save_queries: bool = False
 

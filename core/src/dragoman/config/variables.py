@@ -52,6 +52,16 @@ def _seconds(milliseconds: str) -> float | str:
         return milliseconds
 
 
+_OTEL = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
+
+
+def wants_telemetry(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether OpenTelemetry's variables name a collector and do not switch it off."""
+    given = os.environ if environ is None else environ
+    disabled = given.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    return not disabled and any(given.get(name) for name in _OTEL)
+
+
 def wants_hot_path(environ: Mapping[str, str] | None = None) -> bool:
     """Whether calls may take the short way past the MCP SDK: yes, unless DRAGOMAN_HOT_PATH is off, 0, no or false."""
     given = (os.environ if environ is None else environ).get("DRAGOMAN_HOT_PATH", "on")

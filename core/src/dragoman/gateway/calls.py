@@ -5,22 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dragoman.errors import DragomanError, InternalError, QueryCancelled
+from dragoman.errors import DragomanError, InternalError, PermissionDenied, QueryCancelled, Refused
 from dragoman.gateway.limiter import Admission, Limiter
 from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import Principal
 from dragoman.sql import Statement
+from dragoman.telemetry import Run
 
 if TYPE_CHECKING:
+    from dragoman.gateway.opened import OpenDatabase
     from dragoman.gateway.recording import Recorder
 
 _log = logging.getLogger("dragoman.calls")
+REFUSED = frozenset({kind.code for kind in Refused.__subclasses__()} | {PermissionDenied.code})
+"""The codes of what is refused by a rule, before anything runs."""
 _LOGGED = ("who", "tool", "database", "hash", "rows", "bytes", "ms", "outcome", "trace", "audit")
 
 
@@ -48,11 +52,36 @@ class CallRecord:
     arguments: Mapping[str, Any] | None = None
     relations: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    runs: list[Run] = field(default_factory=list[Run])
 
     @property
     def who(self) -> str:
         """The principal's name."""
         return self.principal.name
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was refused by a rule, before anything ran."""
+        return self.outcome in REFUSED
+
+    @contextmanager
+    def running(self, opened: OpenDatabase, statement: Statement) -> Generator[None]:
+        """Note when a statement ran on a database, and how that ended."""
+        began, outcome, status = time.time_ns(), "ok", ""
+        opened.running += 1
+        try:
+            yield
+        except DragomanError as error:
+            outcome, status = error.code, str(error.context.get("sqlstate", ""))
+            raise
+        except asyncio.CancelledError:
+            outcome = QueryCancelled.code
+            raise
+        finally:
+            opened.running -= 1
+            name, dialect = opened.config.name, opened.dialect.name
+            run = Run(began, time.time_ns(), name, dialect, statement.judged_relations, outcome, status)
+            self.runs.append(run)
 
     def judged(self, statement: Statement) -> None:
         """Note a statement that may run."""

@@ -19,7 +19,7 @@ from dragoman.gateway.calls import CallRecord, Calls
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.gateway.queries import TOOL, Query
-from dragoman.gateway.recording import Recorder
+from dragoman.gateway.recording import Recorder, gauges
 from dragoman.gateway.sampling import sample_sql
 from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import LOCAL, Database, ExplainOptions, Plan, Principal, Result, RowStream
@@ -65,10 +65,12 @@ class Gateway:
         self.names = tuple(configuration.databases)
         self.default = configuration.default_database or (self.names[0] if len(self.names) == 1 else None)
         plugins.enforce(configuration.policies)
+        self.stopping = False
+        self.version = 1
         self._opened: dict[str, OpenDatabase] = {}
         self._watchdog = Watchdog(plugins.culprit)
         self._offload = Offload()
-        self._recorder = Recorder(configuration.audit)
+        self._recorder = Recorder(configuration.audit, configuration.server.slow_query)
         self._calls = Calls(configuration.server.max_concurrent, self._watchdog, self._recorder)
 
     @classmethod
@@ -97,7 +99,15 @@ class Gateway:
     async def _close(self) -> None:
         await asyncio.gather(self._offload.aclose(), *(opened.aclose() for opened in self._opened.values()))
         self._watchdog.close()
-        self._recorder.close()
+        await self._recorder.aclose()
+
+    def stop(self) -> None:
+        """Say from now on that the gateway is stopping, so that nobody sends more calls; they are still answered."""
+        self.stopping = True
+
+    def metrics(self) -> str:
+        """Return the counters since the start and the state now, as Prometheus reads them."""
+        return self._recorder.metrics.text(gauges(self._opened, self.version))
 
     def database(self, name: str | None = None) -> OpenDatabase:
         """Return a database, opening it at first. Raises `UnknownDatabase`, `DialectError`, `ConfigurationError`."""
@@ -151,7 +161,8 @@ class Gateway:
             query = await Query.prepare(self.database(database), sql, params, **how)
             record.judged(query.statement)
             async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
-                rows = await query.rows()
+                with record.running(query.opened, query.statement):
+                    rows = await query.rows()
             record.rows, record.bytes = rows.row_count, len(rows.rows_json)
             return Result(
                 columns=rows.columns,
@@ -177,11 +188,10 @@ class Gateway:
             record.sql, record.params = sql, params
             query = await Query.prepare(self.database(database), sql, params, **how)
             record.judged(query.statement)
-            async with (
-                record.admission.statement(query.opened.limiter, query.request.limits.timeout),
-                query.stream(record) as stream,
-            ):
-                yield stream
+            async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
+                with record.running(query.opened, query.statement):
+                    async with query.stream(record) as stream:
+                        yield stream
 
     async def explain(
         self,
@@ -202,7 +212,8 @@ class Gateway:
             record.judged(query.statement)
             # YAML is JSON in another dress, so that no dialect needs to know it.
             async with record.admission.statement(opened.limiter, query.request.limits.timeout):
-                plan = await query.plan(replace(options, format="json") if options.format == "yaml" else options)
+                with record.running(opened, query.statement):
+                    plan = await query.plan(replace(options, format="json") if options.format == "yaml" else options)
         plan = _as_yaml(plan) if options.format == "yaml" else plan
         return replace(plan, notices=(*query.notices, *plan.notices), sql=query.sql)
 

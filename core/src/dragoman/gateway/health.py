@@ -32,6 +32,11 @@ class Health:
         self._known = Status()
         self._probe: asyncio.Task[None] | None = None
 
+    @property
+    def known(self) -> Status:
+        """What is known, without asking."""
+        return self._known
+
     def saw(self, error: DragomanError | None) -> None:
         """Take note of an answer, or of an error."""
         if isinstance(error, ConnectionFailed):

@@ -52,9 +52,11 @@ class OpenDatabase:
     watch: Watch
     source: Source
     limiter: Limiter
+    running: int
 
     def __init__(self, plugins: Plugins, database: Database, waiting: int, offload: Offload) -> None:
         self._offload = offload
+        self.running = 0  # statements, now
         self.dialect = plugins.load(database.dialect).dialect
         self.config = place_database(plugins.prepare(database), self.dialect)
         self.limiter = Limiter(f"{database.name} runs statements", self.config.pool_size, waiting)

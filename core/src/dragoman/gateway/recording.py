@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import os
@@ -11,11 +12,14 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from dragoman.audit import AuditFile, Record, encode, moment
-from dragoman.config import Audit
-from dragoman.errors import ConfigurationError, InternalError, Refused
+from dragoman.config import Audit, wants_telemetry
+from dragoman.errors import ConfigurationError, InternalError
+from dragoman.telemetry import Gauge, Metrics, origin
 
 if TYPE_CHECKING:
     from dragoman.gateway.calls import CallRecord
+    from dragoman.gateway.opened import OpenDatabase
+    from dragoman.telemetry.tracing import Tracing
 
 _log = logging.getLogger(__name__)
 _SQL = ("sql", "params")
@@ -23,27 +27,52 @@ _VALUES = ("params", "key")
 _LONGEST = 65536
 """Characters of a statement that are kept: what is longer is never run."""
 _LARGEST = 8 * _LONGEST
-_REFUSED = frozenset(
-    {kind.code for kind in Refused.__subclasses__()} | {"PERMISSION_DENIED", "QUOTA_EXCEEDED", "COST_EXCEEDED"}
-)
 
 
 class Recorder:
-    """Writes the audit as it is configured. Raises `ConfigurationError` when its files cannot be written at all."""
+    """Takes note of every call that is over: for OpenTelemetry, in the audit, in the counters.
 
-    def __init__(self, audit: Audit) -> None:
+    Raises `ConfigurationError` when the audit's files cannot be written at all.
+    """
+
+    def __init__(self, audit: Audit, slow_query: float = 0.0) -> None:
+        self._slow = slow_query * 1e9
+        self.metrics = Metrics()
+        self._tracing = _tracing()
         self._audit = audit
         self._file = _opened(audit)
         self._calls = count(1)
         self._process = os.urandom(6).hex()
 
-    def close(self) -> None:
-        """Close the files."""
+    async def aclose(self) -> None:
+        """Close the audit's files and send what a collector has not got yet."""
         if self._file is not None:
             self._file.close()
+        if self._tracing is not None:
+            await asyncio.to_thread(self._tracing.close)
 
     def record(self, call: CallRecord) -> None:
-        """Record a call that is over. Raises `InternalError` when that fails and the audit is required."""
+        """Record a call that is over. Raises `InternalError` when the audit needs a record that cannot be written."""
+        where = origin()
+        if where is not None:
+            call.trace = where.trace
+        if self._tracing is not None:
+            call.trace = self._tracing.tell(call, call.runs, where)
+        try:
+            self._write(call)
+        finally:
+            self.metrics.observe(call)
+            if self._slow:
+                self._tell_slow(call)
+
+    def _tell_slow(self, call: CallRecord) -> None:
+        for run in call.runs:
+            if run.ended - run.began >= self._slow:
+                fields = {"who": call.who, "tool": call.tool, "database": run.database, "hash": call.hash}
+                told = {**fields, "seconds": round((run.ended - run.began) / 1e9, 3), "trace": call.trace}
+                _log.warning("slow query", extra={"query": {name: value for name, value in told.items() if value}})
+
+    def _write(self, call: CallRecord) -> None:
         if self._file is None:
             return
         try:
@@ -75,7 +104,7 @@ class Recorder:
             arguments=self._arguments(call) if full else None,
             relations=tuple(dict.fromkeys(call.relations)),
             columns=tuple(dict.fromkeys(call.columns)),
-            verdict="refused" if call.outcome in _REFUSED else "allowed",
+            verdict="refused" if call.refused else "allowed",
             rows=call.rows,
             bytes=call.bytes,
             ms=call.ms,
@@ -111,6 +140,18 @@ def _plain(arguments: Any) -> str:
         return "..."
 
 
+def _tracing() -> Tracing | None:
+    """Return what tells a collector of calls, where OpenTelemetry's variables name one."""
+    if not wants_telemetry():
+        return None
+    try:
+        from dragoman.telemetry.tracing import Tracing
+    except ImportError:
+        _log.warning("OTEL_* names a collector, and the SDK is not installed: pip install 'dragoman[otel]'")
+        return None
+    return Tracing()
+
+
 def _opened(audit: Audit) -> AuditFile | None:
     if audit.path is None:
         return None
@@ -127,3 +168,16 @@ def _opened(audit: Audit) -> AuditFile | None:
 
 def _hash(sql: str) -> str:
     return hashlib.sha256(sql.encode(errors="surrogatepass")).hexdigest()[:16] if sql else ""
+
+
+def gauges(opened: Mapping[str, OpenDatabase], version: int) -> list[Gauge]:
+    """Return the state of databases and of the configuration, for Prometheus."""
+    used = tuple(({"database": name}, float(each.running)) for name, each in opened.items())
+    sizes = tuple(({"database": name}, float(each.config.pool_size)) for name, each in opened.items())
+    up = tuple(({"database": name}, float(each.health.known.state != "unreachable")) for name, each in opened.items())
+    return [
+        Gauge("pool_in_use", "Statements that run on a database now.", used),
+        Gauge("pool_size", "Statements that may run on a database at once.", sizes),
+        Gauge("database_up", "0 where the last call or probe did not reach the database.", up),
+        Gauge("config_version", "How often a configuration was taken, the first one counted.", (({}, float(version)),)),
+    ]

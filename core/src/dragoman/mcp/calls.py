@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from dragoman.errors import InternalError, QueryCancelled
+from dragoman.telemetry import coming_from
 from dragoman.tools.answer import Answer, failure
 
 if TYPE_CHECKING:
     from dragoman.model import Principal
+    from dragoman.telemetry import Origin
     from dragoman.tools import Toolbox
     from dragoman.tools.context import Progress
 
@@ -29,11 +31,17 @@ class Calls:
         self._stopped = False
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any], *, progress: Progress, principal: Principal
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        progress: Progress,
+        principal: Principal,
+        origin: Origin | None = None,
     ) -> Answer:
         """Answer a call of a tool that is there. Raises nothing but cancellation: what goes wrong is an answer too."""
         if not self._stopped:
-            with self._entered():
+            with self._entered(), coming_from(origin):
                 return await self._call(name, arguments, progress, principal)
         return failure(name, QueryCancelled("The server is stopping.", suggestion="Connect again and retry."))
 

@@ -7,8 +7,9 @@ SDK untouched, so that every error of the protocol stays the SDK's own.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from dragoman.mcp.answers import RequestId
 from dragoman.mcp.handshake import MODERN_VERSION, VERSION_KEY, is_object, plain_envelope
 from dragoman.mcp.wire import same_id
+from dragoman.telemetry import TRACE_KEYS, Origin
 
 _DEEPEST = 100
 """Opening brackets in a message beyond which it could be too deeply nested for one of the parsers."""
@@ -23,8 +25,11 @@ _LONG_NUMBER = re.compile(rb"\d{100}")
 _LONGEST_ID = 2**53
 _RESERVED = "io.modelcontextprotocol/"
 _TOKEN = "progressToken"
+_CHANGING = TRACE_KEYS | {_TOKEN}
 _REMEMBERED = 256
 """Envelopes that were accepted; a client sends the same one with every request."""
+
+_NO_TRACE: Mapping[str, str] = MappingProxyType({})
 
 Judge = Callable[[str, dict[str, Any]], bool]
 """Whether the SDK accepts these params of `tools/call` at this version of the protocol."""
@@ -49,12 +54,16 @@ _object = msgspec.json.Decoder(dict[str, Any]).decode
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a tool that is there. `token`: what its progress is reported under, or None."""
+    """A call of a tool that is there. `token`: what its progress is reported under, or None.
+
+    `trace`: the keys of its `_meta` that carry the caller's trace.
+    """
 
     request: RequestId
     name: str
     arguments: dict[str, Any]
     token: RequestId | None
+    trace: Mapping[str, str] = field(default_factory=lambda: _NO_TRACE)
 
 
 class Gate:
@@ -63,7 +72,7 @@ class Gate:
     def __init__(self, tools: Collection[str], judge: Judge | None = None) -> None:
         self._tools = frozenset(tools)
         self.judge = judge
-        self._accepted: dict[tuple[str, bytes], RequestId | None] = {}
+        self._accepted: set[tuple[str, bytes]] = set()
 
     def call(self, message: bytes, version: str) -> Call | None:
         """Return the call that a message is, on a connection of this version, or None when it is the SDK's to say."""
@@ -74,29 +83,28 @@ class Gate:
             params = request.params
             if params.name not in self._tools or not -_LONGEST_ID < _number(request.id) < _LONGEST_ID:
                 return None
-            accepted, token = self._meta(version, params)
+            meta = self._meta(version, params)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        if not accepted:
+        if meta is None:
             return None
-        return Call(request.id, params.name, _arguments(params), token)
+        return Call(request.id, params.name, _arguments(params), meta.get(_TOKEN), trace_of(meta))
 
-    def _meta(self, version: str, params: _Params) -> tuple[bool, RequestId | None]:
-        """Tell whether the SDK accepts the `_meta` of a call, and the progress token in it."""
+    def _meta(self, version: str, params: _Params) -> Mapping[str, Any] | None:
+        """Return the `_meta` of a call, as far as it differs from call to call; None: the SDK may not accept it."""
         raw = bytes(params.meta)
         if not raw:
-            return version != MODERN_VERSION, None
+            return _NO_TRACE if version != MODERN_VERSION else None
         if (version, raw) in self._accepted:
-            return True, self._accepted[version, raw]
+            return _NO_TRACE
         meta = _object(raw)
-        token = meta.get(_TOKEN)
         if not self._fits(version, params, meta):
-            return False, None
-        if token is None:  # with a token it differs from request to request
+            return None
+        if not meta.keys() & _CHANGING:
             if len(self._accepted) >= _REMEMBERED:
                 self._accepted.clear()
-            self._accepted[version, raw] = None
-        return True, token
+            self._accepted.add((version, raw))
+        return meta
 
     def _fits(self, version: str, params: _Params, meta: dict[str, Any]) -> bool:
         if _TOKEN in meta and type(meta[_TOKEN]) not in (int, str):
@@ -104,7 +112,9 @@ class Gate:
         modern = version == MODERN_VERSION
         if modern != (VERSION_KEY in meta):
             return False
-        own = {key: value for key, value in meta.items() if key != _TOKEN}
+        own = {key: value for key, value in meta.items() if key not in _CHANGING}
+        if not all(isinstance(meta.get(key, ""), str) for key in TRACE_KEYS):
+            own = meta
         if plain_envelope(own) if modern else not own:
             return True
         if self.judge is None or (modern and meta[VERSION_KEY] != version):
@@ -112,6 +122,19 @@ class Gate:
         if not modern and any(key.startswith(_RESERVED) for key in meta):
             return False
         return self.judge(version, {"name": params.name, "arguments": _arguments(params), "_meta": meta})
+
+
+def trace_of(meta: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the keys of a `_meta` that carry a trace; what is no text is none."""
+    if not meta.keys() & TRACE_KEYS:
+        return _NO_TRACE
+    return {key: meta[key] for key in TRACE_KEYS if isinstance(meta.get(key), str)}
+
+
+def origin_of(trace: Mapping[str, str], request: RequestId | None, version: str, linked: str | None = None) -> Origin:
+    """Return where a call comes from. `linked`: the trace of the HTTP request around it; None: over stdio."""
+    transport = "pipe" if linked is None else "tcp"
+    return Origin(**trace, linked=linked or "", transport=transport, version=version, request=str(request))
 
 
 def _arguments(params: _Params) -> dict[str, Any]:

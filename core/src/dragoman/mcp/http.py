@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ from dragoman.mcp.server import accepts, build
 from dragoman.mcp.sessions import Sessions
 from dragoman.mcp.signals import stopping
 from dragoman.mcp.switch import hot_path
+from dragoman.telemetry import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from dragoman.config import Server as Settings
@@ -39,9 +41,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("dragoman.mcp")
 
 PATH = "/mcp"
-_GRACE = 0.5
-"""Seconds that running calls get to end by themselves when the server is told to stop; then they are cancelled."""
-
+METRICS = "/metrics"
 _ABANDON = 2
 """Seconds until connections are dropped although their answers were not yet read."""
 
@@ -78,7 +78,7 @@ async def serve_http(
         proxy_headers=False,
         ws="none",
         timeout_keep_alive=limits.idle,
-        timeout_graceful_shutdown=_ABANDON,
+        timeout_graceful_shutdown=math.ceil(settings.grace + _ABANDON),
     )
     config.load()
     config.http_protocol_class = cast("Any", Connections(limits, log).protocol(config.http_protocol_class))
@@ -86,8 +86,12 @@ async def serve_http(
     LOGGER.info("serving on http://%s:%d%s", in_url(settings.host), listener.getsockname()[1], PATH)
 
     def stop() -> None:
+        toolbox.gateway.stop()
+        asyncio.get_running_loop().call_later(settings.drain, leave)
+
+    def leave() -> None:
         server.should_exit = True
-        asyncio.get_running_loop().call_later(_GRACE, calls.stop)
+        asyncio.get_running_loop().call_later(settings.grace, calls.stop)
 
     with stopping(stop):
         await server.serve(sockets=[listener])
@@ -140,7 +144,10 @@ def http_app(
         max_request_body_size=MAX_BODY,
         # The access middleware checks Host and Origin, on every path.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        custom_starlette_routes=[*_pages(toolbox.gateway), *_metadata(sign_in.resource)],
+        custom_starlette_routes=[
+            *_pages(toolbox.gateway, metrics=settings.metrics),
+            *_metadata(sign_in.resource),
+        ],
     )
     app = _closing(app, sign_in)
     if hot:
@@ -149,7 +156,7 @@ def http_app(
         Sessions(app, PATH),
         # The SDK would leave a 2025 client's GET open for ever, although a stateless server has nothing to say.
         closed={PATH: ("POST", "DELETE")},
-        open={"/": _READ, "/health": _READ, "/ready": _READ, **dict.fromkeys(described, _READ)},
+        open=dict.fromkeys(("/", "/health", "/ready", *([METRICS] if settings.metrics else []), *described), _READ),
         origins=Origins(settings.host, settings.allowed_hosts, settings.allowed_origins),
         authenticate=sign_in,
         limits=limits,
@@ -157,7 +164,7 @@ def http_app(
     )
 
 
-def _pages(gateway: Gateway) -> list[Route]:
+def _pages(gateway: Gateway, *, metrics: bool) -> list[Route]:
     async def about(request: Request) -> Response:
         return PlainTextResponse(_ABOUT.format(url=request.url.replace(path=PATH, query="")))
 
@@ -165,6 +172,8 @@ def _pages(gateway: Gateway) -> list[Route]:
         return JSONResponse({"status": "ok"})
 
     async def ready(request: Request) -> Response:
+        if gateway.stopping:
+            return JSONResponse({"status": "stopping"}, 503)
         databases = await _states(gateway)
         up = not databases or any(state != "unreachable" for state in databases.values())
         answer: dict[str, object] = {"status": "ready" if up else "unavailable"}
@@ -172,7 +181,11 @@ def _pages(gateway: Gateway) -> list[Route]:
             answer["databases"] = databases
         return JSONResponse(answer, 200 if up else 503)
 
-    return [Route("/", about), Route("/health", health), Route("/ready", ready)]
+    async def scrape(_: Request) -> Response:
+        return Response(gateway.metrics(), media_type=CONTENT_TYPE)
+
+    pages = [Route("/", about), Route("/health", health), Route("/ready", ready)]
+    return [*pages, Route(METRICS, scrape)] if metrics else pages
 
 
 def _metadata(resource: ProtectedResource | None) -> list[Route]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman._version import VERSION
 from dragoman.mcp import answers
-from dragoman.mcp.gate import Call, Gate
+from dragoman.mcp.gate import Call, Gate, origin_of
 from dragoman.mcp.handshake import HANDSHAKE_VERSIONS, MODERN_VERSION, NAME
 from dragoman.mcp.identity import PRINCIPAL
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from dragoman.mcp.calls import Calls
     from dragoman.model import Principal
+    from dragoman.telemetry import Origin
     from dragoman.tools.context import Progress
 
 LOGGER = logging.getLogger("dragoman.mcp")
@@ -64,7 +65,9 @@ class HttpGate:
         if call is None:
             await self._app(scope, _replaying(messages, receive), send)
         else:
-            await self._answer(call, version, scope[PRINCIPAL], receive, _Reply(send))
+            linked = next((value for name, value in scope["headers"] if name == b"traceparent"), b"").decode("latin-1")
+            origin = origin_of(call.trace, call.request, version, linked)
+            await self._answer(call, origin, scope[PRINCIPAL], receive, _Reply(send))
 
     def _version(self, scope: Scope) -> str | None:
         """Return the version of the protocol, when the headers are a plain call's; else None."""
@@ -102,7 +105,7 @@ class HttpGate:
         named = next((value for name, value in scope["headers"] if name == b"mcp-name"), None)
         return call if named == call.name.encode() else None
 
-    async def _answer(self, call: Call, version: str, principal: Principal, receive: Receive, reply: _Reply) -> None:
+    async def _answer(self, call: Call, origin: Origin, principal: Principal, receive: Receive, reply: _Reply) -> None:
         """Answer a call; when the client goes away meanwhile, the call is cancelled and nothing is sent."""
         task = asyncio.current_task()
         assert task is not None
@@ -110,9 +113,9 @@ class HttpGate:
         timer = asyncio.get_running_loop().call_later(SILENCE, reply.keep_alive)
         try:
             made = await self._calls.call(
-                call.name, call.arguments, progress=_progress(call, reply), principal=principal
+                call.name, call.arguments, progress=_progress(call, reply), principal=principal, origin=origin
             )
-            message = answers.message(call.request, made, _STAMP if version == MODERN_VERSION else None)
+            message = answers.message(call.request, made, _STAMP if origin.version == MODERN_VERSION else None)
         except asyncio.CancelledError:
             if watch.done() and not watch.cancelled() and task.uncancel() == 0:
                 return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
@@ -14,11 +13,13 @@ from pydantic import ValidationError
 
 from dragoman._version import VERSION
 from dragoman.mcp.calls import Calls
+from dragoman.mcp.gate import origin_of, trace_of
 from dragoman.mcp.handshake import CACHE_MS, CACHE_SCOPE, NAME, Handshake
 from dragoman.mcp.identity import PRINCIPAL
 from dragoman.model import LOCAL, Principal
 
 if TYPE_CHECKING:
+    from dragoman.telemetry import Origin
     from dragoman.tools import Answer, Toolbox
 
 _CACHE = CacheHint(ttl_ms=CACHE_MS, scope=CACHE_SCOPE)
@@ -43,7 +44,11 @@ def build(toolbox: Toolbox, calls: Calls | None = None, local: Principal = LOCAL
         if call.name not in tools:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {call.name[:100]}")
         progress, principal = context.session.report_progress, _principal(context, local)
-        return _result(await running.call(call.name, call.arguments or {}, progress=progress, principal=principal))
+        return _result(
+            await running.call(
+                call.name, call.arguments or {}, progress=progress, principal=principal, origin=_origin(context)
+            )
+        )
 
     server: Server[Any] = Server(
         NAME,
@@ -55,9 +60,8 @@ def build(toolbox: Toolbox, calls: Calls | None = None, local: Principal = LOCAL
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    if importlib.util.find_spec("opentelemetry.sdk") is None:
-        # Nobody can receive the spans, and making them is a quarter of a small call.
-        server.middleware.clear()
+    # Its spans would be a quarter of a small call, and the gateway makes its own, which tell of the database too.
+    server.middleware.clear()
     return server
 
 
@@ -83,6 +87,11 @@ def _result(answer: Answer) -> types.CallToolResult:
         is_error=answer.is_error,
         _meta=answer.meta or None,
     )
+
+
+def _origin(context: Context) -> Origin:
+    linked = None if context.request is None else context.request.headers.get("traceparent", "")
+    return origin_of(trace_of(context.meta or {}), context.request_id, context.protocol_version, linked)
 
 
 def _principal(context: Context, local: Principal) -> Principal:

@@ -20,7 +20,7 @@ from dragoman.mcp import answers
 from dragoman.mcp.calls import Calls
 from dragoman.mcp.descriptors import standard_streams
 from dragoman.mcp.early import Early
-from dragoman.mcp.gate import Call, Gate, cancelled
+from dragoman.mcp.gate import Call, Gate, cancelled, origin_of
 from dragoman.mcp.handshake import HANDSHAKE_VERSIONS, MODERN_VERSION, NAME
 from dragoman.mcp.sdk import load
 from dragoman.mcp.signals import stopping
@@ -171,7 +171,11 @@ class _Connection:
 
     async def _made(self, call: Call) -> bytes:
         answer = await self._calls.call(
-            call.name, call.arguments, progress=self._progress(call), principal=self._principal
+            call.name,
+            call.arguments,
+            progress=self._progress(call),
+            principal=self._principal,
+            origin=origin_of(call.trace, call.request, self._version or ""),
         )
         line = answers.message(call.request, answer, self._stamp if self._version == MODERN_VERSION else None)
         if self._owed(call):  # from here on it cannot be cancelled any more
