@@ -81,6 +81,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         version: str = "1.0",
         dialects: Mapping[str, str] | None = None,
         policies: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
         pretend: bool = False,
     ) -> Path:
         module = distribution.replace("-", "_")
@@ -88,7 +89,11 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         info = site / f"{module}-{version}.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
-        groups = {"dragoman.dialects": dialects or {}, "dragoman.policies": policies or {}}
+        groups = {
+            "dragoman.dialects": dialects or {},
+            "dragoman.policies": policies or {},
+            "dragoman.environment": environment or {},
+        }
         lines = [
             line
             for group, named in groups.items()

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         Database,
         DeclaredKey,
         Encoded,
+        EnvironmentDatabase,
         ExplainOptions,
         Finding,
         ForeignKey,
@@ -107,9 +108,9 @@ _HOMES = {
     " WriteDenied",
     "dragoman.gateway": "Gateway",
     "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
-    "dragoman.model": "Batch Claims Column ColumnProfile Constraint Database DeclaredKey Encoded ExplainOptions Finding"
-    " ForeignKey Index Inspection Kind KnowledgeSettings Limits Plan Principal ProfileBudget Relation Request Result"
-    " RowStream Schema Scope Secret Table TableColumn Truncation",
+    "dragoman.model": "Batch Claims Column ColumnProfile Constraint Database DeclaredKey Encoded EnvironmentDatabase"
+    " ExplainOptions Finding ForeignKey Index Inspection Kind KnowledgeSettings Limits Plan Principal ProfileBudget"
+    " Relation Request Result RowStream Schema Scope Secret Table TableColumn Truncation",
     "dragoman.parsed": "CallKind FunctionCall Named NamedRelation NamedSchema ParsedStatement Refusal schema_of",
     "dragoman.results": "encode",
     "dragoman.sql": "Statement",
@@ -140,6 +141,7 @@ __all__ = [
     "DialectPlugin",
     "DragomanError",
     "Encoded",
+    "EnvironmentDatabase",
     "Executor",
     "ExplainOptions",
     "Finding",

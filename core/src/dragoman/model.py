@@ -183,6 +183,19 @@ class Database:
     knowledge: KnowledgeSettings = field(default_factory=KnowledgeSettings)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentDatabase:
+    """A database that variables of another tool name, as a plugin of the group `dragoman.environment` finds it.
+
+    `values`: settings, nested as under `[databases.NAME]`; the core checks them. `variables`: which variable gave each,
+    by its key; a problem is told by that name.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+    variables: Mapping[tuple[str, ...], str]
+
+
 # What a database holds
 
 

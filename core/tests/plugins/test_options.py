@@ -18,6 +18,8 @@ class Options:
     ratio: float = 0.5
     hosts: list[str] = field(default_factory=list)
     folder: pathlib.Path = pathlib.Path(".")
+    limits: dict[str, bool | int | str] = field(default_factory=dict)
+    verify: bool | str = True
 
     def __post_init__(self):
         if self.size == 13:
@@ -55,6 +57,11 @@ CONVERTED = [
     ("ratio", "0.25", 0.25),
     ("ratio", 1, 1.0),
     ("hosts", ["a", "b"], ["a", "b"]),
+    ("hosts", "a, b", ["a", "b"]),
+    ("limits", {"a": 5, "b": True, "c": "x"}, {"a": 5, "b": True, "c": "x"}),
+    ("limits", '{"a": 5}', {"a": 5}),
+    ("verify", "false", False),
+    ("verify", "ca.pem", "ca.pem"),
 ]
 
 
@@ -66,13 +73,18 @@ def test_a_value_comes_in_its_declared_type(key: str, given: object, taken: obje
 
 WRONG = [
     ({"token": "t", "sssl": True}, "unknown option 'sssl'", "Did you mean 'ssl'?"),
-    ({"token": "t", "zzz": True}, "unknown option 'zzz'", "Known options: folder, hosts, mode, ratio, size, ssl, tok"),
-    ({}, "token is missing", "Give token as Secret"),
-    ({"token": "t", "ssl": "hush"}, "ssl has a value it cannot have", "Give ssl as bool"),
-    ({"token": "t", "mode": "hush"}, "mode has a value it cannot have", "Give mode as 'ro' or 'rw'"),
-    ({"token": "t", "size": 1.5}, "size has a value it cannot have", "Give size as int"),
-    ({"token": "t", "hosts": [1]}, "hosts has a value it cannot have", "Give hosts as list[str]"),
-    ({"token": ["hush"]}, "token has a value it cannot have", "Give token as Secret"),
+    (
+        {"token": "t", "zzz": True},
+        "unknown option 'zzz'",
+        "Known options: folder, hosts, limits, mode, ratio, size, ssl",
+    ),
+    ({}, "options.token is missing", "Add token under [databases.x.options]"),
+    ({"token": "t", "ssl": "hush"}, "options.ssl: expected true or false", "Give ssl as"),
+    ({"token": "t", "mode": "hush"}, "options.mode: expected one of ro, rw", "Give mode as"),
+    ({"token": "t", "mode": "rww"}, "options.mode: expected one of ro, rw", "Did you mean rw?"),
+    ({"token": "t", "size": 1.5}, "options.size: expected a whole number", "Give size as"),
+    ({"token": "t", "hosts": [1]}, "options.hosts: expected text", "Give hosts as"),
+    ({"token": ["hush"]}, "options.token: expected text", "Give token as"),
     ({"token": "hush", "size": 13}, "refuses them (ValueError)", "documentation"),
 ]
 

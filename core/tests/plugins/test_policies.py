@@ -88,9 +88,9 @@ async def test_two_gateways_have_two_policies(tmp_path: Path):
 
 
 WRONG = [
-    ("", "policies.silence: word is missing", "Give word as str"),
+    ("", "policies.silence.word is missing", "Add word under [policies.silence]"),
     ("[policies.silence]\nwrod = 'x'", "policies.silence: unknown option 'wrod'", "Did you mean 'word'?"),
-    ("[policies.silence]\nword = 3", "policies.silence: word has a value it cannot have", "Give word as str"),
+    ("[policies.silence]\nword = 3", "policies.silence.word: expected text", "Give word as"),
     ("[policies.silense]\nword = 'x'", "policies.silense: no policy of that name", "Did you mean 'silence'?"),
     ("[policies]\nsilence = 3", "policies.silence: expected a table", ""),
 ]

@@ -40,7 +40,7 @@ from dragoman.config.sources import (
     read_file,
 )
 from dragoman.config.urls import NAME, NAME_RULE, split_name, split_url
-from dragoman.config.variables import postgres_layer
+from dragoman.config.variables import foreign_layers
 from dragoman.errors import ConfigurationError
 from dragoman.model import Database, DeclaredKey, KnowledgeSettings, Secret
 
@@ -91,9 +91,9 @@ def load(
     if not merge.values.get("databases") and known.get(URL_VARIABLE):
         merge.variables.append(URL_VARIABLE)
         merge.add_urls([known[URL_VARIABLE]], f"environment: {URL_VARIABLE}", here)
-    if not merge.values.get("databases") and (shared := postgres_layer(known, here)):
-        merge.variables += shared.names.values()
-        merge.add(shared)
+    if not merge.values.get("databases"):
+        for layer in foreign_layers(known, here):
+            merge.add(layer)
     return merge.result(*(found or (None, "")))
 
 

@@ -46,11 +46,13 @@ def text(value: Any) -> str:
 
 def secret(value: Any) -> Secret:
     """Text that is never shown."""
-    return Secret(text(value))
+    return value if isinstance(value, Secret) else Secret(text(value))
 
 
 def path(value: Any) -> Path:
     """The path of a file."""
+    if isinstance(value, Path):
+        return value
     if not text(value):
         raise Wrong("expected the path of a file")
     return Path(text(value)).expanduser()
@@ -79,6 +81,26 @@ def whole(minimum: int, maximum: int | None = None) -> Reader:
             raise Wrong(expected)
         return value
 
+    return read
+
+
+def integer(value: Any) -> int:
+    """Any whole number."""
+    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]+\s*", value):
+        value = int(value)
+    if type(value) is not int:
+        raise Wrong("expected a whole number")
+    return value
+
+
+def number(value: Any) -> float:
+    """Any number that is finite."""
+    try:
+        read = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        read = math.nan
+    if not math.isfinite(read):
+        raise Wrong("expected a number")
     return read
 
 

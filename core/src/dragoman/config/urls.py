@@ -90,7 +90,7 @@ def _in_home(path: str) -> str:
 
 def _check_encoded(authority: str, path: str, query: str) -> None:
     """Refuse a URL whose password ends too early: what is left of it would become a name, and names are shown."""
-    names = [pair.partition("=")[0] for pair in query.split("&")]
+    names = [pair.partition("=")[0] or pair for pair in query.split("&")]
     cut_off = query if authority and not path else ""
     if any("@" in text for text in (path if authority else "", cut_off, *names)):
         raise ConfigurationError("The user or the password of this URL is not percent-encoded.", suggestion=_ENCODE)

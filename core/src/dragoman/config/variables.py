@@ -1,55 +1,36 @@
-"""Variables of other tools that name a database: used when nothing else is configured."""
+"""Variables that are no settings: those of other tools that name a database, and the switch of the hot path."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-from dragoman.config.sources import KeyPath, Layer
+from dragoman.config.sources import Layer, Problem, problems_error
+from dragoman.model import EnvironmentDatabase
 
-# Key of a database to the variables that may give it, the first one set wins: those of earlier PostgreSQL MCP servers,
-# then libpq's. The driver reads libpq's others (PGPASSFILE, PGSSLROOTCERT, ...) by itself.
-POSTGRES: dict[KeyPath, tuple[str, ...]] = {
-    ("host",): ("PG_HOST", "PGHOST"),
-    ("port",): ("PG_PORT", "PGPORT"),
-    ("database",): ("PG_DATABASE", "PGDATABASE"),
-    ("user",): ("PG_USER", "PGUSER"),
-    ("password",): ("PG_PASSWORD", "PGPASSWORD"),
-    ("schema",): ("PG_DEFAULT_SCHEMA",),
-    ("pool_size",): ("PG_POOL_SIZE",),
-    ("timeout",): ("PG_STATEMENT_TIMEOUT",),
-    ("options", "service"): ("PGSERVICE",),
-    ("options", "sslmode"): ("PGSSLMODE",),
-    ("options", "application_name"): ("PGAPPNAME",),
-}
-_NAMING = (("host",), ("database",), ("options", "service"))
+ENVIRONMENTS = "dragoman.environment"
+"""Group of entry points: functions that find a database in the environment. A function, not a hook of the plugin, since
+plugins take long to import and a server that starts answers at once."""
 
 
-def postgres_layer(environ: Mapping[str, str], folder: Path) -> Layer | None:
-    """Return the database that PG_* or libpq's variables name, or None. PG_STATEMENT_TIMEOUT is in milliseconds."""
-    used = {key: next((name for name in names if environ.get(name)), None) for key, names in POSTGRES.items()}
-    if not any(used[key] for key in _NAMING):
-        return None
-    given = {key: environ[name] for key, name in used.items() if name}
-    name = re.sub(r"[^a-z0-9_]", "_", given.get(("database",), "postgres").lower())
-    values: dict[str, Any] = {"dialect": "postgres", "options": {}}
-    names: dict[KeyPath, str] = {}
-    for key, value in given.items():
-        place = values if len(key) == 1 else values["options"]
-        place[key[-1]] = _seconds(value) if key == ("timeout",) else value
-        names["databases", name, *key] = used[key] or ""
-    return Layer("environment", {"databases": {name: values}}, folder, names)
+def foreign_layers(environ: Mapping[str, str], folder: Path) -> Iterator[Layer]:
+    """Yield the databases that variables of other tools name, as plugins find them. Raises `ConfigurationError`."""
+    from importlib.metadata import entry_points  # only for who has configured nothing
 
-
-def _seconds(milliseconds: str) -> float | str:
-    """What is not a number stays, so that the reader of the key complains."""
-    try:
-        return int(milliseconds) / 1000
-    except ValueError:
-        return milliseconds
+    for entry_point in sorted(entry_points(group=ENVIRONMENTS)):
+        try:
+            found: EnvironmentDatabase | None = entry_point.load()(environ)
+        except Exception as error:  # a plugin's own code: what it says may repeat a value
+            owner = entry_point.dist.name if entry_point.dist else entry_point.value
+            message = f"{owner} failed to read the variables of {entry_point.name} ({type(error).__name__})"
+            problem = Problem(
+                "environment", "databases", message, "Name a database, or report it to the plugin's authors."
+            )
+            raise problems_error([problem]) from None
+        if found:
+            names = {("databases", found.name, *key): variable for key, variable in found.variables.items()}
+            yield Layer("environment", {"databases": {found.name: found.values}}, folder, names)
 
 
 _OTEL = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")

@@ -7,15 +7,13 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from dragoman.config.readers import Wrong, texts
+from dragoman.config.declared import reader_of
+from dragoman.config.readers import Wrong
 from dragoman.errors import ConfigurationError, DragomanError
-from dragoman.model import Database, Secret
+from dragoman.model import Database
 from dragoman.words import nearest
-
-_LISTS = (list, tuple, set, frozenset)
 
 
 def check_options(declared: type[Any] | None, database: Database) -> Mapping[str, Any]:
@@ -31,7 +29,7 @@ def check_options(declared: type[Any] | None, database: Database) -> Mapping[str
 def policy_options(declared: type[Any] | None, name: str, given: Mapping[str, Any]) -> Any:
     """Return the options of the policy `name` as its own dataclass, None when it declares none.
 
-    Raises as `checked_options`.
+    Raises as `check_options`.
     """
     return _Options(f"policies.{name}", f"the policy {name!r}", declared).build(given)
 
@@ -57,13 +55,13 @@ class _Options:
         if self.declared is None:
             return None
         hints = typing.get_type_hints(self.declared)
-        values = {key: self._converted(value, hints[key], key) for key, value in given.items()}
+        values = {key: self._convert(value, hints[key], key) for key, value in given.items()}
         for key, field in fields.items():
             if key not in values and field.default is field.default_factory is dataclasses.MISSING:
-                raise self._wrong(key, "is missing", hints[key])
-        return self._made(values)
+                raise self._wrong(f"{key} is missing", f"Add {key} under [{self.place}].")
+        return self._make(values)
 
-    def _made(self, values: Mapping[str, Any]) -> Any:
+    def _make(self, values: Mapping[str, Any]) -> Any:
         assert self.declared is not None  # else there are no values
         try:
             return self.declared(**values)
@@ -82,34 +80,13 @@ class _Options:
             suggestion=f"Did you mean {near[0]!r}?" if near else f"Known options: {', '.join(known) or 'none'}.",
         )
 
-    def _wrong(self, key: str, what: str, wanted: Any) -> ConfigurationError:
-        return ConfigurationError(f"{self.place}: {key} {what}.", suggestion=f"Give {key} as {_spelled(wanted)}.")
+    def _wrong(self, what: str, remedy: str) -> ConfigurationError:
+        return ConfigurationError(f"{self.place}.{what}.", suggestion=remedy)
 
-    def _converted(self, value: Any, wanted: Any, key: str) -> Any:
+    def _convert(self, value: Any, wanted: Any, key: str) -> Any:
         """An option's value in its declared type; a URL and the environment bring texts."""
-        import msgspec  # only when there are options
-
         try:
-            if isinstance(value, str) and typing.get_origin(wanted) in _LISTS:
-                value = list(texts(value))
-            return msgspec.convert(value, wanted, strict=not isinstance(value, str), dec_hook=_custom)
-        except (msgspec.ValidationError, Wrong):
-            raise self._wrong(key, "has a value it cannot have", wanted) from None
-
-
-def _custom(kind: type[Any], value: Any) -> Any:
-    """Types of ours that a text can become."""
-    if isinstance(value, kind):
-        return value
-    if kind in (Secret, Path) and isinstance(value, str):
-        return kind(value)
-    raise ValueError(kind)
-
-
-def _spelled(wanted: Any) -> str:
-    origin, of = typing.get_origin(wanted), typing.get_args(wanted)
-    if origin is Literal:
-        return " or ".join(map(repr, of))
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(_spelled(kind) for kind in of if kind is not type(None))
-    return wanted.__name__ if isinstance(wanted, type) and not of else str(wanted)
+            return reader_of(wanted)(value)
+        except Wrong as error:
+            remedy = error.remedy or f"Give {key} as the documentation of {self.owner} says."
+            raise self._wrong(f"{key}: {error.expected}", remedy) from None
