@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         QueryError,
         QueryTimeout,
         Refused,
+        ResultNotFound,
         ResultTooLarge,
         SchemaNotFound,
         TableNotFound,
@@ -104,7 +105,8 @@ _HOMES = {
     " WrappedExecutor WrappedInspector",
     "dragoman.errors": "Busy ColumnNotFound ConfigurationError ConnectionFailed DialectError DragomanError"
     " InternalError InvalidSql NotFound ParameterError PathNotFound PermissionDenied QueryCancelled QueryError"
-    " QueryTimeout Refused ResultTooLarge SchemaNotFound TableNotFound UnknownDatabase UnsafeSql Unsupported"
+    " QueryTimeout Refused ResultNotFound ResultTooLarge SchemaNotFound TableNotFound UnknownDatabase UnsafeSql"
+    " Unsupported"
     " WriteDenied",
     "dragoman.gateway": "Gateway",
     "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
@@ -179,6 +181,7 @@ __all__ = [
     "Request",
     "Resolution",
     "Result",
+    "ResultNotFound",
     "ResultTooLarge",
     "RowStream",
     "Rules",

@@ -15,6 +15,7 @@ DragomanError
  ├── QueryTimeout            QUERY_TIMEOUT
  ├── QueryCancelled          QUERY_CANCELLED
  ├── ResultTooLarge          RESULT_TOO_LARGE
+ ├── ResultNotFound          RESULT_NOT_FOUND
  ├── ParameterError          PARAMETER_ERROR
  ├── PathNotFound            PATH_NOT_FOUND
  ├── Unsupported             UNSUPPORTED
@@ -174,6 +175,13 @@ class ResultTooLarge(DragomanError):
 
     code = "RESULT_TOO_LARGE"
     remedy = "Select fewer or shorter columns, or aggregate."
+
+
+class ResultNotFound(DragomanError):
+    """The caller keeps no result of that name: it expired, was dropped, or is another caller's."""
+
+    code = "RESULT_NOT_FOUND"
+    remedy = "Run the query again with keep."
 
 
 class ParameterError(DragomanError):

@@ -20,6 +20,7 @@ COMMANDS = {
     "serve": "run the MCP server",
     "query": "run one query, as an agent would",
     "queries": "list, check or run saved queries",
+    "export": "write the whole answer of a query to a file",
     "check": "ask whether the read-only gate would let a statement pass",
     "databases": "list the configured databases",
     "describe": "show what is in a database, or in a table",

@@ -26,6 +26,7 @@ SERVER: dict[str, Reader] = {
     "grace": readers.seconds(zero=True),
     "queries_dir": readers.text,
     "save_queries": readers.boolean,
+    "results": readers.boolean,
 }
 
 STATIC_TOKEN: dict[str, Reader] = {
@@ -88,6 +89,15 @@ DATABASE: dict[str, Reader] = {
 # A default URL would make every database the same one.
 DEFAULTS: dict[str, Reader] = {name: read for name, read in DATABASE.items() if name != "url"}
 
+RESULTS: dict[str, Reader] = {
+    "dir": readers.text,
+    "max_rows": readers.whole(1),
+    "max_bytes": readers.whole(1),
+    "max_bytes_per_caller": readers.whole(1),
+    "ttl": readers.seconds(),
+    "timeout": readers.seconds(),
+}
+
 DECLARED_KEY: dict[str, Reader] = {
     "table": readers.text,
     "columns": readers.texts,
@@ -103,4 +113,4 @@ KNOWLEDGE: dict[str, Reader] = {
     "refresh_interval": readers.seconds(),
 }
 
-TOP = ("default_database", "server", "audit", "defaults", "databases", "policies")
+TOP = ("default_database", "server", "audit", "results", "defaults", "databases", "policies")

@@ -20,12 +20,13 @@ from dragoman.config.keys import (
     DECLARED_KEY,
     DEFAULTS,
     KNOWLEDGE,
+    RESULTS,
     SERVER,
     STATIC_TOKEN,
     TOP,
 )
 from dragoman.config.readers import Reader, Wrong, is_mapping, suggest, table, text
-from dragoman.config.settings import Audit, Auth, Configuration, Server, StaticToken, is_loopback
+from dragoman.config.settings import Audit, Auth, Configuration, Results, Server, StaticToken, is_loopback
 from dragoman.config.sources import (
     URL_VARIABLE,
     KeyPath,
@@ -169,9 +170,11 @@ class _Merge:
 
         `shown`: what the file `source` is called in messages.
         """
-        self._unknown(self.values, TOP, (), {"server": SERVER, "defaults": DATABASE, "audit": AUDIT})
+        sections = {"server": SERVER, "defaults": DATABASE, "audit": AUDIT, "results": RESULTS}
+        self._unknown(self.values, TOP, (), sections)
         server = self._server()
         audit = self._audit()
+        results = self._results()
         databases = self._databases()
         default = self._default(databases)
         policies = self._policies()
@@ -183,6 +186,7 @@ class _Merge:
             default_database=default,
             server=server,
             audit=audit,
+            results=results,
             source=source,
             sources=MappingProxyType({".".join(path): self.origins[path].file for path in _leaves(self.values)}),
             warnings=tuple(self.warnings),
@@ -228,6 +232,12 @@ class _Merge:
             elif read.keys() >= {"name", "hash"}:
                 found[read["name"]] = StaticToken(**read)
         return tuple(found.values())
+
+    def _results(self) -> Results:
+        read = self._table(self._mapping(self.values.get("results", {}), ("results",)), RESULTS, ("results",))
+        if "dir" in read:
+            read["dir"] = self._path(("results", "dir"), read["dir"])
+        return Results(**read)
 
     def _audit(self) -> Audit:
         read = self._table(self._mapping(self.values.get("audit", {}), ("audit",)), AUDIT, ("audit",))

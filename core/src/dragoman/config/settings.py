@@ -92,6 +92,7 @@ class Server:
     grace: float = 0.5
     queries_dir: Path | None = None
     save_queries: bool = False
+    results: bool = True
 
     @property
     def has_sign_in(self) -> bool:
@@ -125,6 +126,21 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """What is kept of results: rows and bytes of one, bytes of a caller's and of all, seconds from the last reading.
+
+    `dir`: where; else the system's folder for temporary files. `timeout`: seconds a query that is kept may run.
+    """
+
+    dir: Path | None = None
+    max_rows: int = 10_000_000
+    max_bytes: int = 4_000_000_000
+    max_bytes_per_caller: int = 1_000_000_000
+    ttl: float = 3600.0
+    timeout: float = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """Everything that was configured, merged.
 
@@ -137,6 +153,7 @@ class Configuration:
     policies: Mapping[str, Mapping[str, Any]] = field(default_factory=_no_policies, hash=False, repr=False)
     default_database: str | None = None
     server: Server = Server()
+    results: Results = Results()
     audit: Audit = Audit()
     source: Path | None = None
     sources: Mapping[str, str] = field(default_factory=_no_sources, hash=False)

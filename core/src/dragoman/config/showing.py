@@ -53,12 +53,18 @@ def show(configuration: Configuration) -> dict[str, Any]:
         "default_database": configuration.default_database,
         "server": _plain(configuration.server),
         "audit": _plain(configuration.audit) if configuration.audit.path else None,
+        "results": _plain(configuration.results) if "results" in _sections(configuration) else None,
         "databases": {name: _database(database) for name, database in configuration.databases.items()},
         "policies": {name: _plain(options) for name, options in configuration.policies.items()},
         "sources": dict(configuration.sources),
         "warnings": list(configuration.warnings),
     }
     return {key: value for key, value in shown.items() if value not in (None, [], {})}
+
+
+def _sections(configuration: Configuration) -> set[str]:
+    """The sections that some source gave a value."""
+    return {key.partition(".")[0] for key in configuration.sources}
 
 
 def _database(database: Database) -> dict[str, Any]:

@@ -16,13 +16,14 @@ from dragoman.config import Configuration, load
 from dragoman.dialect import Capability, Dialect
 from dragoman.errors import ConfigurationError, DialectError, ParameterError, UnknownDatabase, Unsupported
 from dragoman.gateway.calls import CallRecord, Calls
+from dragoman.gateway.keeping import Keeper
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.gateway.queries import TOOL, Query
 from dragoman.gateway.recording import Recorder, gauges
 from dragoman.gateway.sampling import sample_sql
 from dragoman.gateway.watchdog import Watchdog
-from dragoman.model import LOCAL, Database, ExplainOptions, Plan, Principal, Result, RowStream
+from dragoman.model import LOCAL, Database, ExplainOptions, Limits, Plan, Principal, Result, RowStream
 from dragoman.plugins import Plugins
 from dragoman.words import nearest
 
@@ -45,10 +46,14 @@ class StatementOptions(TypedDict, total=False):
 
 
 class QueryOptions(StatementOptions, total=False):
-    """And how much of its result is wanted: `limit` rows, at most the database's; `max_bytes` of JSON."""
+    """And how much of its result is wanted: `limit` rows, at most the database's; `max_bytes` of JSON.
+
+    `ceiling`: limits in place of the database's and of these, for what is kept or written to a file.
+    """
 
     limit: int | None
     max_bytes: int | None
+    ceiling: Limits | None
 
 
 class Gateway:
@@ -72,6 +77,7 @@ class Gateway:
         self._offload = Offload()
         self._recorder = Recorder(configuration.audit, configuration.server.slow_query)
         self._calls = Calls(configuration.server.max_concurrent, self._watchdog, self._recorder)
+        self.kept = Keeper(self, configuration.results)
 
     @classmethod
     @asynccontextmanager
@@ -97,6 +103,7 @@ class Gateway:
                 _log.warning("the database %s cannot be used: %s %s", database.name, error.message, error.suggestion)
 
     async def _close(self) -> None:
+        await self.kept.aclose()
         await asyncio.gather(self._offload.aclose(), *(opened.aclose() for opened in self._opened.values()))
         self._watchdog.close()
         await self._recorder.aclose()

@@ -45,12 +45,13 @@ class Query:
         limit: int | None = None,
         timeout: float | None = None,
         max_bytes: int | None = None,
+        ceiling: Limits | None = None,
         from_dialect: str | None = None,
         principal: Principal = LOCAL,
         tool: str = TOOL,
     ) -> Query:
         """Return the query behind `sql`. Raises what refuses it."""
-        limits, notices = _limits(opened.config, limit, timeout, max_bytes)
+        limits, notices = (ceiling, ()) if ceiling else _limits(opened.config, limit, timeout, max_bytes)
         translated: str | None = None
         if from_dialect is not None:
             written = sql

@@ -1,5 +1,6 @@
 """Results that live on: rows kept in files as they were encoded, read again in pages."""
 
 from dragoman.kept.pages import Pages
+from dragoman.kept.store import Bounds, Kept, Store
 
-__all__ = ["Pages"]
+__all__ = ["Bounds", "Kept", "Pages", "Store"]

@@ -43,7 +43,8 @@ class Argument:
     """An argument of a tool. `default` stands in when it is not given; an optional argument may be null.
 
     `longest`: characters of a text or of each text in a list; None where the gateway has a bound and words of its own.
-    `shape`: the JSON Schema of a `value`, which its handler checks.
+    `shape`: the JSON Schema of a `value`, which its handler checks. `beside`: the tool without which the argument is
+    not shown, though taken.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Argument:
     maximum: int | None = None
     longest: int | None = MAX_LENGTH
     shape: Mapping[str, Any] | None = None
+    beside: str = ""
 
     @property
     def schema(self) -> dict[str, Any]:

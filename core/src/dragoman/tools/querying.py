@@ -21,6 +21,10 @@ CUT = "\n..."
 async def execute_query(call: ToolCall) -> Body:
     """Answer the rows of one query."""
     given = call.arguments
+    if given["keep"] is not None:
+        from dragoman.tools.keeping import keep_query  # it shows its rows by this module's `rows_body`
+
+        return await keep_query(call)
     milliseconds: int | None = given["timeout_ms"]
     result = await call.gateway.query(
         given["database"],

@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.tools.arguments import Argument, words_of
 from dragoman.tools.registry import PROFILES
+from dragoman.tools.results import SPECS as RESULTS
 from dragoman.tools.saved import SPECS as SAVED
 from dragoman.tools.spec import Spec
 from dragoman.tools.standard import SPECS
@@ -78,8 +79,19 @@ _ABOUT |= {
 the query first. Lines `-- param: NAME TYPE` above the SQL declare parameters, which the SQL uses as `:NAME`. A name is
 given once; the tool never replaces a file.""",
 }
-TOOLSETS: dict[str, Sequence[Spec]] = {"saved": SAVED}
+_ABOUT |= {
+    "get_result": """A page of a kept result, exact, from `offset` on. `status` is `running`, `complete` or `failed`,
+`total_rows` what can be read, `next_offset` where the next page begins.""",
+    "export_result": """Writes a kept result, or the whole answer of `sql`, to a file on the server's disk, and answers
+its path; offered over stdio. Parquet and Arrow have a type for a column where every value keeps its meaning in it;
+`notices` name the columns written as text.""",
+    "drop_result": "Ends a query that is still being kept, and removes its rows and files.",
+}
+TOOLSETS: dict[str, Sequence[Spec]] = {"results": RESULTS, "saved": SAVED}
 _TOOLSETS = {
+    "results": """`execute_query(..., keep="name")` keeps the whole answer, up to `results.max_rows`, for its caller
+alone, and answers the first rows and `kept`: `name`, `rows`, `bytes` and `expires` in seconds. What takes longer than
+two seconds goes on, with `status` `running`.""",
     "saved": """Offered where `server.queries_dir` is set: [saved queries](saved-queries.md) and tools of one's own.""",
 }
 

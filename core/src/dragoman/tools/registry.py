@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dragoman.errors import ConfigurationError
-from dragoman.tools import saved
+from dragoman.tools import results, saved
 from dragoman.tools.spec import MAX_NAMED, Spec, Tool
 from dragoman.tools.standard import SPECS as STANDARD
 from dragoman.words import nearest
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Offer = Callable[["Configuration"], Sequence[Spec]]
 """Returns the tools of a toolset under a configuration: none when it is not configured."""
 
-TOOLSETS: dict[str, Offer] = {"saved": saved.offer}
+TOOLSETS: dict[str, Offer] = {"results": results.offer, "saved": saved.offer}
 """What stands beside `standard`, by name. A toolset that is not configured offers nothing and is not listed."""
 
 EXCLUDED_FROM_FULL = ("admin",)
@@ -69,7 +69,8 @@ class Shown:
 def shown(configuration: Configuration, profile: str | Sequence[str], result_format: str) -> Shown:
     """Return what a server of these databases shows. Raises `ConfigurationError` for an unknown word in `profile`."""
     specs, databases, default = chosen(profile, configuration), configuration.databases, default_of(configuration)
-    tools = tuple(spec.tool(list(databases), default, structured=result_format != "text") for spec in specs)
+    structured, offered = result_format != "text", {spec.name for spec in specs}
+    tools = tuple(spec.tool(list(databases), default, structured=structured, offered=offered) for spec in specs)
     return Shown(specs, tools, instructions(specs, [(name, each.dialect) for name, each in databases.items()]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -50,9 +50,15 @@ class Spec:
         """All arguments of a call. Whether a missing database can be guessed is the gateway's to say."""
         return self.arguments if self.reach == "none" else (Argument(name="database"), *self.arguments)
 
-    def tool(self, databases: Sequence[str], default: str | None, *, structured: bool) -> Tool:
-        """Return the descriptor for these databases. One database alone is not shown: naming it says nothing."""
-        properties = {argument.name: argument.schema for argument in self.arguments}
+    def tool(
+        self, databases: Sequence[str], default: str | None, *, structured: bool, offered: Collection[str] = ()
+    ) -> Tool:
+        """Return the descriptor for these databases, beside the tools that are `offered`.
+
+        One database alone is not shown: naming it says nothing.
+        """
+        shown = [argument for argument in self.arguments if not argument.beside or argument.beside in offered]
+        properties = {argument.name: argument.schema for argument in shown}
         required = [argument.name for argument in self.arguments if argument.required]
         if self.reach != "none" and len(databases) != 1:
             named = {"type": "string", "enum": list(databases)} if len(databases) <= MAX_NAMED else {"type": "string"}

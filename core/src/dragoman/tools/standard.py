@@ -10,6 +10,7 @@ _TABLE = text("table_name", required=True)
 _DETAIL = Argument(name="detail", default="compact", choices=("compact", "full"))
 _SQL = (sql("sql", required=True), Argument(name="params", type="values", default=[]))
 _FROM = text("from_dialect")
+_KEEP = Argument(name="keep", beside="get_result")
 ROWS = {"columns": "array", "types": "array", "rows": "array", "row_count": "integer"}
 RESULT = {**ROWS, "truncated": "object", "notices": "array"}
 
@@ -53,8 +54,8 @@ SPECS = (
         name="execute_query",
         title="Run a query",
         description="Run a read-only query.",
-        arguments=(*_SQL, count("limit", None), count("timeout_ms", None), _FROM),
-        answers=RESULT,
+        arguments=(*_SQL, count("limit", None), count("timeout_ms", None), _FROM, _KEEP),
+        answers={**RESULT, "kept": "object"},
         always=tuple(ROWS),
     ),
     Spec(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway import Gateway
 from dragoman.model import LOCAL, Principal
-from dragoman.tools import describing, finding, querying, saving
+from dragoman.tools import describing, finding, keeping, querying, saving
 from dragoman.tools.answer import Answer, Body, encode, failure
 from dragoman.tools.arguments import check
 from dragoman.tools.context import Handler, Progress, ToolCall
@@ -32,6 +32,9 @@ HANDLERS: dict[str, Handler] = {
     "get_foreign_keys": finding.get_foreign_keys,
     "find_join_path": finding.find_join_path,
     "explain_query": querying.explain_query,
+    "get_result": keeping.get_result,
+    "export_result": keeping.export_result,
+    "drop_result": keeping.drop_result,
     "list_queries": saving.list_queries,
     "run_query": saving.run_query,
     "save_query": saving.save_query,

@@ -1,0 +1,140 @@
+"""`dragoman export`: the whole answer of a query in a file, of any size and in bounded memory."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dragoman.cli.common import (
+    add_caller_argument,
+    add_database_argument,
+    add_source_arguments,
+    load_configuration,
+    resolve_database,
+    run_async,
+    start_logging,
+    warn,
+)
+from dragoman.cli.output import put
+from dragoman.cli.query import parameter
+from dragoman.config import Configuration
+from dragoman.errors import ParameterError
+
+if TYPE_CHECKING:
+    from dragoman.kept import Pages
+    from dragoman.model import RowStream
+
+EXAMPLES = """\
+examples:
+  dragoman export shop 'select * from orders' orders.parquet
+  dragoman export shop 'select * from orders where day = ?' orders.csv --param 2026-01-31
+  dragoman export shop - report.out --format xlsx < report.sql
+"""
+ANY_SIZE = 2**62
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    from dragoman.exports import FORMATS
+
+    parser.epilog = EXAMPLES
+    add_database_argument(parser)
+    parser.add_argument("sql", metavar="SQL", help="the query; - reads it from stdin")
+    parser.add_argument("file", metavar="FILE", help="what to write; its suffix tells the format")
+    add_source_arguments(parser)
+    add_caller_argument(parser)
+    parser.add_argument("--format", choices=list(FORMATS), help="the format, whatever the file is called")
+    parser.add_argument("--param", metavar="V", action="append", default=[], help="a bound value: JSON, else text")
+    parser.add_argument("--timeout", metavar="S", type=float, default=3600.0, help="seconds until the query is ended")
+    parser.add_argument("--from-dialect", metavar="D", help="the SQL is of this dialect: translate it")
+    parser.add_argument("--force", action="store_true", help="replace the file that is there")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the file."""
+    from dragoman.exports import format_of
+
+    path = Path(arguments.file)
+    form = format_of(path, arguments.format)
+    if path.exists() and not arguments.force:
+        raise ParameterError(f"{path} is there already.", suggestion="Choose another name, or pass --force.")
+    database = resolve_database(arguments)
+    configuration = load_configuration(arguments)
+    start_logging(configuration)
+    rows, notices = run_async(_export(configuration, database, arguments, path, form))
+    for notice in notices:
+        warn(notice)
+    put(f"{rows} {'row' if rows == 1 else 'rows'}, {path.stat().st_size} bytes: {path}", sys.stderr)
+    return 0
+
+
+async def _export(
+    configuration: Configuration, database: str, arguments: argparse.Namespace, path: Path, form: str
+) -> tuple[int, tuple[str, ...]]:
+    """Receive the rows into a file of their own first: a format may need to see all of them before it writes one."""
+    from dragoman.gateway import Gateway
+    from dragoman.kept import Pages
+    from dragoman.model import Limits
+
+    sql = sys.stdin.read() if arguments.sql == "-" else arguments.sql
+    ceiling = Limits(max_rows=ANY_SIZE, max_bytes=ANY_SIZE, timeout=arguments.timeout)
+    with tempfile.TemporaryDirectory(prefix="dragoman-export-") as folder:
+        pages = Pages(Path(folder) / "rows")
+        try:
+            async with (
+                Gateway.open(configuration) as gateway,
+                gateway.stream(
+                    database,
+                    sql,
+                    [parameter(value) for value in arguments.param],
+                    ceiling=ceiling,
+                    principal=arguments.principal,
+                    from_dialect=arguments.from_dialect,
+                ) as stream,
+            ):
+                await _receive(stream, pages)
+                columns, notices = tuple(stream.columns), tuple(stream.notices)
+            return pages.rows, (*notices, *_write(path, form, columns, pages))
+        finally:
+            pages.close()
+
+
+async def _receive(stream: RowStream, pages: Pages) -> None:
+    from dragoman.model import Encoded
+
+    with _progress() as progress:
+        task = progress and progress.add_task("rows received", total=None)
+        async for batch in stream.batches:
+            assert isinstance(batch, Encoded)  # a gateway's stream has no other
+            pages.add(batch)
+            if progress:
+                progress.update(task, completed=pages.rows)
+    pages.flush()
+
+
+def _write(path: Path, form: str, columns: Any, pages: Pages) -> tuple[str, ...]:
+    """Write the file beside its place first: who sees it sees it whole."""
+    from dragoman.exports import export
+
+    part = path.with_name(f".{path.name}.part")
+    try:
+        notices = export(part, form, columns, pages.batches)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return notices
+
+
+def _progress() -> Any:
+    """Return a progress display on a terminal, and none elsewhere."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} {task.description}"), TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -1,0 +1,86 @@
+"""Kept results on behalf of callers: what is kept was judged, and every reading is judged again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+
+from dragoman.config import Results
+from dragoman.kept import Bounds, Kept, Store
+from dragoman.model import Limits, Principal, RowStream
+
+if TYPE_CHECKING:
+    from dragoman.gateway.gateway import Gateway
+
+
+class Keeper:
+    """The kept results of a gateway's callers."""
+
+    def __init__(self, gateway: Gateway, settings: Results) -> None:
+        self._gateway = gateway
+        self._settings = settings
+        bounds = Bounds(
+            max_bytes=settings.max_bytes, max_bytes_per_caller=settings.max_bytes_per_caller, ttl=settings.ttl
+        )
+        self._store = Store(settings.dir, bounds)
+
+    async def keep(
+        self,
+        name: str,
+        database: str | None,
+        sql: str,
+        params: Sequence[Any] = (),
+        *,
+        principal: Principal,
+        tool: str,
+        from_dialect: str | None = None,
+    ) -> Kept:
+        """Begin to keep the whole answer of a query; return when it is there, or soon with what has come.
+
+        Raises what refuses the query, `ParameterError` for the name, and `Busy`.
+        """
+        gateway = self._gateway
+        opened = gateway.database(database)
+        # Once before anything is kept, so that a refusal is this call's own.
+        read = sql if from_dialect is None else (await opened.translate(sql, params, from_dialect))[0]
+        judged = await opened.judge.judge(read, tool, principal)
+        settings = self._settings
+
+        def open_stream() -> AbstractAsyncContextManager[RowStream]:
+            return gateway.stream(
+                opened.config.name,
+                sql,
+                params,
+                ceiling=Limits(settings.max_rows, settings.max_bytes_per_caller, settings.timeout),
+                from_dialect=from_dialect,
+                principal=principal,
+                tool=tool,
+            )
+
+        return await self._store.keep(principal, name, opened.config.name, judged.text, open_stream)
+
+    async def find(self, name: str, principal: Principal) -> Kept:
+        """Return a caller's result, if the caller may still run its query.
+
+        Raises `ResultNotFound`, and what refuses the query now.
+        """
+        kept = self._store.find(principal, name)
+        await self._gateway.database(kept.database).judge.judge(kept.sql, "get_result", principal)
+        return kept
+
+    async def drop(self, name: str, principal: Principal) -> None:
+        """End and forget a caller's result. Raises `ResultNotFound`."""
+        await self._store.drop(principal, name)
+
+    def of(self, principal: Principal) -> tuple[Kept, ...]:
+        """Return a caller's results."""
+        return self._store.of(principal)
+
+    def expires_in(self, kept: Kept) -> float:
+        """Return the seconds until a result goes, if nobody reads it."""
+        return self._store.expires_in(kept)
+
+    async def aclose(self) -> None:
+        """End what runs and remove every file."""
+        await self._store.aclose()

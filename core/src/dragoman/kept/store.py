@@ -1,0 +1,259 @@
+"""The kept results of every caller: who owns them, how long they live, how much there may be."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from dragoman.cleanup import finish
+from dragoman.errors import Busy, DragomanError, ParameterError, ResultNotFound
+from dragoman.kept.pages import PAGE_BYTES, Pages
+from dragoman.model import Column, Encoded, Principal, RowStream, Truncation
+
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+LEAST_FREE: Final = 256 * 1024 * 1024
+"""Bytes of the disk that stay free."""
+SOON: Final = 2.0
+"""Seconds after which a caller is answered, although rows are still coming."""
+FLUSH_SECONDS: Final = 0.5
+"""How long a row waits for its page to fill, at most, before it can be read."""
+RUNNING_PER_CALLER: Final = 4
+_LOCK = "lock"
+
+Status = Literal["running", "complete", "failed"]
+Open = Callable[[], AbstractAsyncContextManager[RowStream]]
+Owner = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much is kept, in bytes, and for how many seconds after it was last read."""
+
+    max_bytes: int
+    max_bytes_per_caller: int
+    ttl: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Kept:
+    """One kept result. `sql` is the statement as it was judged, so that every reading asks today's policy again."""
+
+    name: str
+    owner: Owner
+    database: str
+    sql: str
+    pages: Pages
+    read_at: float
+    columns: tuple[Column, ...] = ()
+    status: Status = "running"
+    error: DragomanError | None = None
+    truncated: Truncation | None = None
+    notices: tuple[str, ...] = ()
+    task: asyncio.Task[None] | None = None
+    exports: dict[str, Path] = field(default_factory=dict[str, Path])
+
+    @property
+    def size(self) -> int:
+        """How many bytes of the disk it takes, with the files it was exported to."""
+        return self.pages.size + sum(path.stat().st_size for path in self.exports.values() if path.exists())
+
+    @property
+    def running(self) -> bool:
+        """Whether rows may still come."""
+        return self.status == "running"
+
+
+def owner_of(principal: Principal) -> Owner:
+    """Return what identifies a caller; a name alone never does."""
+    return (principal.issuer, principal.subject, principal.token, principal.name)
+
+
+class Store:
+    """Keeps results in a folder of its own below `folder`, which goes with the process.
+
+    Folders that processes left behind are removed at the first use.
+    """
+
+    def __init__(self, folder: Path | None, bounds: Bounds, clock: Callable[[], float] = time.monotonic) -> None:
+        self._base = folder
+        self._bounds = bounds
+        self._clock = clock
+        self._folder: Path | None = None
+        self._lock: int | None = None
+        self._kept: dict[tuple[Owner, str], Kept] = {}
+
+    async def keep(self, principal: Principal, name: str, database: str, sql: str, open_stream: Open) -> Kept:
+        """Begin to keep what a stream gives, under the caller's name for it; a result of that name is replaced.
+
+        Returns when all rows have come, or soon with those that have. Raises `ParameterError` for a name that SQL would
+        have to quote, `Busy` for too many at once, and what the stream raises meanwhile.
+        """
+        if not NAME.fullmatch(name):
+            raise ParameterError(
+                f"A result cannot be named {name[:100]!r}.",
+                suggestion="Begin with a letter; then letters, digits and _, 63 characters at most.",
+            )
+        owner = owner_of(principal)
+        self.expire()
+        if sum(kept.running for kept in self._kept.values() if kept.owner == owner) >= RUNNING_PER_CALLER:
+            raise Busy(f"{RUNNING_PER_CALLER} results are still being kept.", suggestion="Wait for one, or drop it.")
+        if (owner, name) in self._kept:
+            await self._drop(self._kept[owner, name])
+        pages = await asyncio.to_thread(self._new_pages)
+        kept = Kept(name=name, owner=owner, database=database, sql=sql, pages=pages, read_at=self._clock())
+        self._kept[owner, name] = kept
+        # A context of its own: what runs on after the call is no part of the call.
+        kept.task = asyncio.create_task(self._fill(kept, open_stream), context=contextvars.Context())
+        try:
+            await asyncio.wait({kept.task}, timeout=SOON)
+        except asyncio.CancelledError:
+            await finish(self._drop(kept))
+            raise
+        if kept.error is not None:
+            await self._drop(kept)
+            raise kept.error
+        return kept
+
+    async def _fill(self, kept: Kept, open_stream: Open) -> None:
+        try:
+            async with open_stream() as stream:
+                kept.columns = tuple(stream.columns)
+                await self._copy(kept, stream.batches)
+                kept.columns, kept.truncated = tuple(stream.columns), kept.truncated or stream.truncated
+                kept.notices += tuple(stream.notices)
+            kept.status = "complete"
+        except DragomanError as error:
+            kept.status, kept.error = "failed", error
+        except OSError:
+            kept.status = "failed"
+            kept.error = Busy("The disk for kept results is full.", suggestion="Drop a result, or try again later.")
+        except asyncio.CancelledError:
+            kept.status = "failed"
+            raise
+        finally:
+            with suppress(OSError, ValueError):  # the file may be gone with the result
+                kept.pages.flush()
+
+    async def _copy(self, kept: Kept, batches: AsyncIterator[Any]) -> None:
+        flushed = self._clock()
+        async for batch in batches:
+            assert isinstance(batch, Encoded)  # a gateway's stream has no other
+            kept.notices += tuple(notice for notice in batch.notices if notice not in kept.notices)
+            await asyncio.to_thread(kept.pages.add, batch)
+            if self._clock() - flushed > FLUSH_SECONDS:
+                await asyncio.to_thread(kept.pages.flush)
+                flushed = self._clock()
+            if self._is_full(kept):
+                hint = "Keep less at once, or drop results that are no longer needed."
+                kept.truncated = Truncation("bytes", self._bounds.max_bytes_per_caller, hint)
+                return
+
+    def _is_full(self, kept: Kept) -> bool:
+        """Whether no other page fits. What was told as kept never goes before its time, so others' do not make room."""
+        self.expire()
+        assert self._folder is not None
+        return (
+            self._size(kept.owner) + PAGE_BYTES > self._bounds.max_bytes_per_caller
+            or self._size(None) + PAGE_BYTES > self._bounds.max_bytes
+            or shutil.disk_usage(self._folder).free < LEAST_FREE
+        )
+
+    def _size(self, owner: Owner | None) -> int:
+        return sum(kept.size for kept in self._kept.values() if owner in (None, kept.owner))
+
+    def find(self, principal: Principal, name: str) -> Kept:
+        """Return a caller's result and note that it was read. Raises `ResultNotFound`, whyever it is not there."""
+        self.expire()
+        kept = self._kept.get((owner_of(principal), name))
+        if kept is None:
+            raise ResultNotFound(f"There is no kept result {name[:100]!r}.")
+        kept.read_at = self._clock()
+        return kept
+
+    def of(self, principal: Principal) -> tuple[Kept, ...]:
+        """Return a caller's results."""
+        self.expire()
+        return tuple(kept for kept in self._kept.values() if kept.owner == owner_of(principal))
+
+    def expires_in(self, kept: Kept) -> float:
+        """Return the seconds until a result goes, if nobody reads it."""
+        return max(0.0, kept.read_at + self._bounds.ttl - self._clock())
+
+    def is_expired(self, kept: Kept) -> bool:
+        """Whether nobody has read it for too long."""
+        return not kept.running and self.expires_in(kept) <= 0
+
+    def expire(self) -> None:
+        """Forget the results that nobody has read for too long."""
+        for kept in list(self._kept.values()):
+            if self.is_expired(kept):
+                self._forget(kept)
+
+    async def drop(self, principal: Principal, name: str) -> None:
+        """End and forget a result. Raises `ResultNotFound`."""
+        await self._drop(self.find(principal, name))
+
+    async def _drop(self, kept: Kept) -> None:
+        if kept.task is not None and not kept.task.done():
+            kept.task.cancel()
+            await asyncio.wait({kept.task})
+        self._forget(kept)
+
+    def _forget(self, kept: Kept) -> None:
+        if self._kept.get((kept.owner, kept.name)) is kept:
+            del self._kept[kept.owner, kept.name]
+        kept.pages.close()
+        for path in kept.exports.values():
+            path.unlink(missing_ok=True)
+
+    def _new_pages(self) -> Pages:
+        if self._folder is None:
+            self._folder = self._own_folder()
+        return Pages(self._folder / f"{secrets.token_hex(16)}.rows")
+
+    def _own_folder(self) -> Path:
+        base = self._base or Path(tempfile.gettempdir()) / f"dragoman-results-{os.getuid()}"
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for orphan in base.glob("process-*"):
+            _remove_orphan(orphan)
+        folder = Path(tempfile.mkdtemp(prefix="process-", dir=base))
+        self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        return folder
+
+    async def aclose(self) -> None:
+        """End what runs and remove everything."""
+        for kept in list(self._kept.values()):
+            await self._drop(kept)
+        if self._folder is not None:
+            await asyncio.to_thread(shutil.rmtree, self._folder, True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _remove_orphan(folder: Path) -> None:
+    """Remove the folder of a process that has ended: its lock went with it."""
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return  # being made, or another user's
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(lock)

@@ -1,0 +1,111 @@
+"""The tools of kept results."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import ParameterError
+from dragoman.exports import export
+from dragoman.exports.formats import Rows
+from dragoman.kept import Kept
+from dragoman.model import Result
+from dragoman.tools.answer import Body
+from dragoman.tools.context import ToolCall
+from dragoman.tools.querying import rows_body
+
+
+async def keep_query(call: ToolCall) -> Body:
+    """Keep the whole answer of a query; answer its first rows and what is kept."""
+    kept = await call.gateway.kept.keep(
+        call["keep"],
+        call.name,
+        call["sql"],
+        call["params"],
+        from_dialect=call["from_dialect"],
+        principal=call.principal,
+        tool=call.tool,
+    )
+    limits = call.database.config
+    limit = min(call["limit"] or limits.default_rows, limits.max_rows)
+    body = await _page(kept, 0, limit, limits.max_bytes)
+    body.facts["kept"] = {
+        "name": kept.name,
+        "rows": kept.pages.rows,
+        "bytes": kept.pages.size,
+        "expires": round(call.gateway.kept.expires_in(kept)),
+    }
+    return body
+
+
+async def get_result(call: ToolCall) -> Body:
+    """Answer a page of a kept result."""
+    kept = await _find(call)
+    limits = call.gateway.database(kept.database).config
+    limit = min(call["limit"] or limits.default_rows, limits.max_rows)
+    return await _page(kept, call["offset"], limit, limits.max_bytes)
+
+
+async def _page(kept: Kept, offset: int, limit: int, max_bytes: int) -> Body:
+    # Read before the rows: rows that come meanwhile are told by the next page.
+    status, total = kept.status, kept.pages.rows
+    rows = await asyncio.to_thread(kept.pages.read, offset, limit, max_bytes)
+    result = Result(
+        columns=kept.columns,
+        rows_json=b"[%b]" % rows.json,
+        row_count=rows.count,
+        truncated=kept.truncated if status != "running" else None,
+        notices=kept.notices,
+    )
+    body = rows_body(result)
+    body.facts.update(status=status, total_rows=total)
+    if offset + rows.count < total or status == "running":
+        body.facts["next_offset"] = offset + rows.count
+    if kept.error is not None:
+        body.facts["error"] = kept.error.as_dict()
+    return body
+
+
+async def drop_result(call: ToolCall) -> Body:
+    """End and forget a kept result."""
+    await call.gateway.kept.drop(call["result"], call.principal)
+    return Body({"dropped": call["result"]})
+
+
+async def export_result(call: ToolCall) -> Body:
+    """Write a kept result, or the whole answer of a query, to a file."""
+    if (call["result"] is None) == (call["sql"] is None):
+        raise ParameterError(
+            "export_result takes either result or sql.", suggestion="Name a kept result, or send sql and database."
+        )
+    kept = await (_find(call) if call["sql"] is None else _keep_for_export(call))
+    if kept.task is not None:
+        await asyncio.wait({kept.task})
+    path = kept.pages.path.with_name(f"{kept.name}-{kept.pages.path.stem[:8]}.{call['format']}")
+    notices = await asyncio.to_thread(_write, kept, path, call["format"])
+    facts: dict[str, Any] = {"file": str(path), "format": call["format"], "rows": kept.pages.rows}
+    facts["bytes"] = path.stat().st_size
+    return Body(facts | ({"notices": list(notices)} if notices else {}))
+
+
+async def _keep_for_export(call: ToolCall) -> Kept:
+    return await call.gateway.kept.keep(
+        "export", call["database"], call["sql"], principal=call.principal, tool=call.tool
+    )
+
+
+def _write(kept: Kept, path: Path, form: str) -> tuple[str, ...]:
+    path.unlink(missing_ok=True)
+    path.touch(0o600)
+    kept.exports[form] = path
+
+    def batches() -> Iterable[Rows]:
+        return kept.pages.batches()
+
+    return export(path, form, kept.columns, batches)
+
+
+async def _find(call: ToolCall) -> Kept:
+    return await call.gateway.kept.find(call["result"], call.principal)

@@ -1,0 +1,58 @@
+"""The toolset `results`, as data: pages of kept results, files of them, and their end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dragoman.tools.arguments import Argument
+from dragoman.tools.spec import Spec, count, sql, text
+from dragoman.tools.standard import RESULT, ROWS
+
+if TYPE_CHECKING:
+    from dragoman.config import Configuration
+
+_RESULT = text("result", required=True)
+SPECS = (
+    Spec(
+        name="get_result",
+        title="Page a kept result",
+        description="Rows of a kept result.",
+        arguments=(_RESULT, Argument(name="offset", type="integer", default=0, minimum=0), count("limit", None)),
+        reach="none",
+        answers={**RESULT, "status": "string", "total_rows": "integer", "next_offset": "integer"},
+        always=(*ROWS, "status", "total_rows"),
+    ),
+    Spec(
+        name="export_result",
+        title="Export a result",
+        description="Write a kept result, or a query's, to a file.",
+        arguments=(
+            text("result"),
+            sql("sql"),
+            Argument(name="format", default="csv", choices=("csv", "jsonl", "parquet", "arrow", "xlsx")),
+        ),
+        reach="any",
+        read_only=False,
+        answers={"file": "string", "format": "string", "rows": "integer", "bytes": "integer", "notices": "array"},
+        always=("file", "format", "rows", "bytes"),
+    ),
+    Spec(
+        name="drop_result",
+        title="Drop a kept result",
+        description="End and forget a kept result.",
+        arguments=(_RESULT,),
+        reach="none",
+        read_only=False,
+        answers={"dropped": "string"},
+        always=("dropped",),
+    ),
+)
+
+
+def offer(configuration: Configuration) -> Sequence[Spec]:
+    """Return the tools of the toolset. Files are for those who share the server's disk, as over stdio."""
+    server = configuration.server
+    if not server.results:
+        return ()
+    return SPECS if server.transport == "stdio" else tuple(spec for spec in SPECS if spec.name != "export_result")

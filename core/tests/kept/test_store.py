@@ -1,0 +1,146 @@
+"""Who owns kept results, how long they live, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from dragoman import Column, Encoded, Principal, ResultNotFound, RowStream
+from dragoman.kept import Bounds, Store
+
+BOUNDS = Bounds(max_bytes=10**9, max_bytes_per_caller=10**9, ttl=100)
+ADA = Principal("ada", issuer="i", subject="1")
+
+
+@asynccontextmanager
+async def _stream() -> AsyncIterator[RowStream]:
+    async def batches() -> AsyncIterator[Encoded]:
+        yield Encoded.of([b"[1]", b"[2]"])
+
+    yield RowStream([Column("n", "int")], batches())
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def test_a_result_goes_when_nobody_reads_it_for_its_time(tmp_path: Path):
+    now = [0.0]
+    store = Store(tmp_path, BOUNDS, lambda: now[0])
+    kept = await store.keep(ADA, "x", "shop", "SELECT 1", _stream)
+    now[0] = 90
+    assert store.find(ADA, "x") is kept
+    now[0] = 180
+    assert store.expires_in(store.find(ADA, "x")) == 100
+    now[0] = 281
+    with pytest.raises(ResultNotFound):
+        store.find(ADA, "x")
+    assert list(tmp_path.rglob("*.rows")) == []
+    await store.aclose()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Principal("ada", issuer="i", subject="2"),
+        Principal("ada", issuer="j", subject="1"),
+        Principal("ada", token="i"),
+        Principal("ada"),
+    ],
+)
+async def test_a_name_alone_is_nobody(tmp_path: Path, other: Principal):
+    store = Store(tmp_path, BOUNDS)
+    await store.keep(ADA, "x", "shop", "SELECT 1", _stream)
+    with pytest.raises(ResultNotFound):
+        store.find(other, "x")
+    assert store.of(other) == ()
+    await store.aclose()
+
+
+async def test_a_long_query_is_answered_soon_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dragoman.kept.store.SOON", 0.01)
+    monkeypatch.setattr("dragoman.kept.store.FLUSH_SECONDS", 0)
+    going = asyncio.Event()
+
+    @asynccontextmanager
+    async def slow() -> AsyncIterator[RowStream]:
+        async def batches() -> AsyncIterator[Encoded]:
+            yield Encoded.of([b"[1]"])
+            await going.wait()
+            yield Encoded.of([b"[2]"])
+
+        yield RowStream([Column("n", "int")], batches())
+
+    store = Store(tmp_path, BOUNDS)
+    kept = await store.keep(ADA, "x", "shop", "SELECT 1", slow)
+    assert kept.running
+    going.set()
+    assert kept.task is not None
+    await kept.task
+    assert (kept.status, kept.pages.read(0, 10, 100).values) == ("complete", [[1], [2]])
+    await store.aclose()
+
+
+async def test_dropping_a_running_result_ends_its_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dragoman.kept.store.SOON", 0.01)
+    ended = asyncio.Event()
+
+    @asynccontextmanager
+    async def endless() -> AsyncIterator[RowStream]:
+        async def batches() -> AsyncIterator[Encoded]:
+            await asyncio.Event().wait()
+            yield Encoded.of([])
+
+        try:
+            yield RowStream([Column("n", "int")], batches())
+        finally:
+            ended.set()
+
+    store = Store(tmp_path, BOUNDS)
+    await store.keep(ADA, "x", "shop", "SELECT 1", endless)
+    await store.drop(ADA, "x")
+    assert ended.is_set()
+    assert list(tmp_path.rglob("*.rows")) == []
+    await store.aclose()
+
+
+_CRASH = """
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_store import ADA, BOUNDS, _stream
+from dragoman.kept import Store
+
+async def main():
+    store = Store(Path({folder!r}), BOUNDS)
+    await store.keep(ADA, "x", "shop", "SELECT 1", _stream)
+    print("kept", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_what_a_killed_process_left_is_removed_and_a_living_ones_stays(tmp_path: Path):
+    script = _CRASH.format(tests=str(Path(__file__).parent), folder=str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "kept\n"
+        store = Store(tmp_path, BOUNDS)
+        await store.keep(ADA, "x", "shop", "SELECT 1", _stream)
+        assert len(list(tmp_path.rglob("*.rows"))) == 2
+        os.kill(process.pid, signal.SIGKILL)
+    other = Store(tmp_path, BOUNDS)
+    await other.keep(ADA, "x", "shop", "SELECT 1", _stream)
+    assert len(list(tmp_path.rglob("*.rows"))) == 2
+    await store.aclose()
+    await other.aclose()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,127 @@
+"""Kept results over a real SQLite file: whole, exact, paged, the caller's own, and gone in time."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from dragoman import Gateway, Principal
+from dragoman.config import Configuration, Results
+from dragoman.tools import Toolbox
+
+MANY = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT i, 'row ' || i AS t FROM n"
+)
+ADA = Principal("user", issuer="https://id", subject="ada")
+EVE = Principal("user", issuer="https://id", subject="eve")
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine does not make a small result a long one."""
+    monkeypatch.setattr("dragoman.kept.store.SOON", 60)
+
+
+@pytest.fixture
+async def keeping(database, scripts, tmp_path) -> AsyncIterator[Toolbox]:
+    databases = {"shop": database("shop", scripts["shop"], max_bytes=20_000)}
+    async with Gateway.open(Configuration(databases=databases, results=Results(dir=tmp_path / "kept"))) as gateway:
+        yield Toolbox(gateway, profile="full")
+
+
+async def test_a_kept_result_is_whole_and_paged(keeping, ask):
+    kept = await ask(keeping, "execute_query", sql=MANY, keep="numbers", limit=3)
+    assert kept["rows"] == [[1, "row 1"], [2, "row 2"], [3, "row 3"]]
+    assert kept["kept"].items() >= {"name": "numbers", "rows": 5000}.items()
+    rows, offset = [], 0
+    while offset is not None:
+        page = await ask(keeping, "get_result", result="numbers", offset=offset)
+        assert len(json.dumps(page["rows"], separators=(",", ":"))) <= 20_000
+        rows += page["rows"]
+        offset = page.get("next_offset")
+    assert rows == [[number, f"row {number}"] for number in range(1, 5001)]
+    assert (page["status"], page["total_rows"], page["columns"]) == ("complete", 5000, ["i", "t"])
+
+
+async def test_a_kept_result_is_its_callers_own(keeping):
+    await keeping.call("execute_query", {"sql": MANY, "keep": "mine"}, principal=ADA)
+    own = await keeping.call("get_result", {"result": "mine"}, principal=ADA)
+    assert not own.is_error
+    answers = [
+        await keeping.call(tool, {"result": name}, principal=EVE)
+        for tool in ("get_result", "drop_result", "export_result")
+        for name in ("mine", "never")
+    ]
+    told = [json.loads(answer.text)["error"] for answer in answers]
+    assert {error["code"] for error in told} == {"RESULT_NOT_FOUND"}
+    # Foreign and never kept read alike.
+    assert len({error["message"].replace("mine", "X").replace("never", "X") for error in told}) == 1
+
+
+@pytest.mark.parametrize("name", ["../x", "", "a b", "x" * 64, "a;b", "/etc/passwd", "1"])
+async def test_a_name_is_a_plain_word(keeping, fail, name):
+    assert (await fail(keeping, "execute_query", {"sql": MANY, "keep": name}))["code"] == "PARAMETER_ERROR"
+
+
+async def test_a_refused_query_keeps_nothing(keeping, fail, tmp_path):
+    assert (await fail(keeping, "execute_query", {"sql": "DELETE FROM users", "keep": "x"}))[
+        "code"
+    ] == "WRITE_OPERATION_DENIED"
+    assert (await fail(keeping, "get_result", {"result": "x"}))["code"] == "RESULT_NOT_FOUND"
+
+
+async def test_a_query_that_fails_midway_is_told_and_not_kept(keeping, fail):
+    sql = f"SELECT CASE WHEN i = 4000 THEN abs(-9223372036854775808) ELSE i END FROM ({MANY})"
+    assert (await fail(keeping, "execute_query", {"sql": sql, "keep": "x"}))["code"] == "QUERY_ERROR"
+    assert (await fail(keeping, "get_result", {"result": "x"}))["code"] == "RESULT_NOT_FOUND"
+
+
+async def test_a_name_kept_again_is_the_newer_result(keeping, ask):
+    await ask(keeping, "execute_query", sql="SELECT 1 AS a", keep="x")
+    await ask(keeping, "execute_query", sql="SELECT 2 AS b", keep="x")
+    assert (await ask(keeping, "get_result", result="x"))["rows"] == [[2]]
+
+
+async def test_a_dropped_result_is_gone_with_its_file(keeping, ask, fail, tmp_path):
+    await ask(keeping, "execute_query", sql=MANY, keep="x")
+    assert [path for path in tmp_path.rglob("*.rows") if path.stat().st_size]
+    await ask(keeping, "drop_result", result="x")
+    assert list(tmp_path.rglob("*.rows")) == []
+    assert (await fail(keeping, "get_result", {"result": "x"}))["code"] == "RESULT_NOT_FOUND"
+
+
+async def test_a_kept_result_is_exported(keeping, ask):
+    await ask(keeping, "execute_query", sql=MANY, keep="x")
+    answer = await ask(keeping, "export_result", result="x", format="csv")
+    with Path(answer["file"]).open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert (rows[0], len(rows), answer["rows"]) == (["i", "t"], 5001, 5000)
+    assert Path(answer["file"]).stat().st_mode & 0o077 == 0
+
+
+async def test_a_query_is_exported_whole(keeping, ask):
+    answer = await ask(keeping, "export_result", sql=MANY, format="jsonl")
+    assert len(Path(answer["file"]).read_text().splitlines()) == 5000
+
+
+async def test_files_go_with_the_server(database, scripts, tmp_path):
+    databases = {"shop": database("shop", scripts["shop"])}
+    configuration = Configuration(databases=databases, results=Results(dir=tmp_path / "kept"))
+    async with Gateway.open(configuration) as gateway:
+        await Toolbox(gateway, profile="full").call("execute_query", {"sql": MANY, "keep": "x"})
+        assert list((tmp_path / "kept").rglob("*.rows"))
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+async def test_a_callers_share_of_the_disk_is_bounded(database, scripts, tmp_path, ask):
+    databases = {"shop": database("shop", scripts["shop"])}
+    results = Results(dir=tmp_path / "kept", max_bytes_per_caller=600_000)
+    async with Gateway.open(Configuration(databases=databases, results=results)) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        long = MANY.replace("'row ' || i", "hex(zeroblob(500))")
+        kept = await ask(toolbox, "execute_query", sql=long, keep="x", limit=1)
+        assert kept["truncated"]["reason"] == "bytes"
+        assert kept["kept"]["bytes"] <= 600_000
