@@ -5,8 +5,10 @@ A grammar reads a statement, the dialect's own or sqlglot; these rules judge wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from dragoman.dialect import Call, Capability, Dialect, Form, Rules, Validator
 from dragoman.errors import DragomanError, TableNotFound, UnsafeSql
@@ -20,17 +22,55 @@ _AS_VALUE = frozenset({"call", "function"})
 _ATTRIBUTES = frozenset({"attribute", "field"})
 
 
+MOST_NAMES = 1_000
+"""Relations, calls, operators, types and others that a statement may name: they are judged on the event loop."""
+
+
 def read(dialect: Dialect, statement: Statement) -> ParsedStatement:
-    """Return what a statement names, without a database. What is harmless inspection by the rules names nothing."""
+    """Return what a statement names, without a database. What is harmless inspection by the rules names nothing.
+
+    A statement that names more than `MOST_NAMES` is refused, with none of them. What cannot be read and was meant as a
+    write, in whatever SQL, is told so.
+    """
     rules = dialect.loaded_rules
     if any(pattern.fullmatch(statement.text, _start(statement)) for pattern in rules.statements):
         return ParsedStatement()
     query = inner_query(statement, rules)
+    parsed = _read_query(dialect, query)
+    refusal = parsed.refusal
+    if refusal and refusal.kind == "invalid":
+        told = no_query(query, dialect.reserved)
+        refusal = told if told and told.kind == "write" else refusal
+    once = {kind: _name_once(getattr(parsed, kind)) for kind in _KINDS}
+    if sum(map(len, once.values())) > MOST_NAMES:
+        return ParsedStatement(refusal=refusal if refusal and refusal.kind == "write" else _TOO_MANY)
+    return replace(parsed, **once, refusal=refusal)
+
+
+def _read_query(dialect: Dialect, query: Statement) -> ParsedStatement:
     if dialect.read:
         return dialect.read(query)
     from dragoman.sql.parsed import read as read_by_sqlglot
 
     return read_by_sqlglot(query, reserved=dialect.reserved, default_schema=dialect.default_schema)
+
+
+_TOO_MANY = Refusal(
+    "unsafe",
+    f"The statement names more than {MOST_NAMES} relations, functions, operators and types.",
+    "Split it, or ask in several statements.",
+)
+
+
+_KINDS = ("relations", "other_names", "calls", "operators", "types", "others")
+
+
+def _name_once(named: Sequence[Any]) -> tuple[Any, ...]:
+    """Keep what differs in more than its place, and of what does not, the first."""
+    first: dict[Any, Any] = {}
+    for each in named:
+        first.setdefault(each._replace(offset=None), each)
+    return tuple(first.values())
 
 
 class ReadOnly(Validator):
@@ -65,13 +105,13 @@ class ReadOnly(Validator):
 
     async def check(self, statement: Statement, call: Call) -> None:
         """Raise `WriteDenied`, `UnsafeSql`, `InvalidSql` or `TableNotFound` for anything but an allowed query."""
-        self.judge(statement, call.parsed)
+        self.judge(call.parsed)
         if self._database and self._database.schemas:
             await self._check_schemas(call, self._database)
 
-    def judge(self, statement: Statement, parsed: ParsedStatement) -> None:
+    def judge(self, parsed: ParsedStatement) -> None:
         """Judge what was read; raises `WriteDenied`, `UnsafeSql` or `InvalidSql`. No database is asked."""
-        refusal = self._reinterpret(statement, parsed.refusal) if parsed.refusal else None
+        refusal = parsed.refusal
         if refusal and refusal.kind != "invalid":
             raise refusal.error()
         # Where the grammar cannot tell, a refused function is the better reason.
@@ -82,13 +122,6 @@ class ReadOnly(Validator):
         self._check_relations(parsed.other_names)
         if refusal:
             raise refusal.error()
-
-    def _reinterpret(self, statement: Statement, refusal: Refusal) -> Refusal:
-        """Why a statement is refused: what cannot be read and was meant as a write, in whatever SQL, is told so."""
-        if refusal.kind != "invalid":
-            return refusal
-        told = no_query(inner_query(statement, self._rules), self._dialect.reserved)
-        return told if told and told.kind == "write" else refusal
 
     # Functions and operators
 
@@ -294,4 +327,4 @@ def _start(statement: Statement) -> int:
 def check_text(dialect: Dialect, text: str) -> None:
     """Judge a text without a database. Returns when it would pass, else raises as `ReadOnly.judge` does."""
     statement = Statement.parse(text, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
-    ReadOnly(dialect, None).judge(statement, read(dialect, statement))
+    ReadOnly(dialect, None).judge(read(dialect, statement))

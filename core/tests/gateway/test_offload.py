@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import MappingProxyType
 
 import pytest
 from dragoman import InvalidSql
@@ -51,6 +52,10 @@ async def test_errors_come_through_with_everything_they_say(offload: Offload):
 async def test_what_cannot_be_sent_runs_at_hand(offload: Offload):
     assert await offload.call(LONG, lambda: os.getpid()) == os.getpid()
     assert await offload.call(LONG, of_a_module_nobody_else_can_import) == os.getpid()
+
+
+async def test_views_of_mappings_are_sent(offload: Offload):
+    assert await offload.call(LONG, eval, "__import__('os').getpid()", {"view": MappingProxyType({})}) != os.getpid()
 
 
 async def test_what_code_prints_is_no_answer(offload: Offload):

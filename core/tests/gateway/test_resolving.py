@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from dragoman import Call, Database, Gateway, Principal, Relation, Resolution, Statement, Validator
+from dragoman import Call, Database, Gateway, InvalidSql, Principal, Relation, Resolution, Statement, Validator
 from dragoman.gateway.judge import Judge
+from dragoman.gateway.offload import SHORT, Offload
+from dragoman.gateway.resolving import MOST_COLUMNS
 
 VIEWS = """
 CREATE TABLE customer (id INTEGER PRIMARY KEY, email TEXT, host TEXT AS (substr(email, 5)));
@@ -38,13 +40,15 @@ async def resolve(tmp_path: Path) -> AsyncIterator[Resolve]:
     async with Gateway.open([database]) as gateway:
         opened = gateway.database()
         noting = Noting()
-        judge = Judge(opened.dialect, opened.config, opened.catalog, [noting], opened.source)
+        offload = Offload()
+        judge = Judge(opened.dialect, opened.config, opened.catalog, [noting], opened.source, offload)
 
         async def resolved(sql: str) -> Resolution:
             await judge.judge(sql, "test", Principal("ada"))
             return noting.seen
 
         yield resolved
+        await offload.aclose()
 
 
 @pytest.mark.parametrize(
@@ -64,6 +68,19 @@ async def test_a_view_reads_what_its_definition_touches(view: str, columns: set[
 @pytest.mark.parametrize("view", ["of_the_engine", "twice", "lost"])
 async def test_what_a_view_reads_beyond_the_catalog_is_not_known(view: str, resolve: Resolve):
     assert (await resolve(f"SELECT 1 FROM {view}")).views[Relation(view, "main")] is None
+
+
+@pytest.mark.parametrize("view", ["plain", "computed", "customer"])
+async def test_a_long_statement_touches_what_a_short_one_does(view: str, resolve: Resolve):
+    short = await resolve(f"SELECT email FROM customer, {view} AS v")
+    assert await resolve(f"SELECT email{' ' * SHORT}FROM customer, {view} AS v") == short
+    assert Relation("customer", "main") in short.relations
+
+
+async def test_a_statement_that_touches_too_many_columns_is_refused(resolve: Resolve):
+    names = ",".join(f"x{number:x}" for number in range(MOST_COLUMNS + 1))
+    with pytest.raises(InvalidSql, match="touches more than"):
+        await resolve(f"SELECT {names} FROM nowhere")
 
 
 async def test_a_generated_column_is_what_it_is_made_of(resolve: Resolve):

@@ -19,7 +19,7 @@ def judged(text: str, database: Database | None = None) -> ParsedStatement:
     """What a statement reads, once the core has judged it."""
     statement = Statement.parse(text, sqlglot="postgres", lexicon=LEXICON)
     parsed = read(plugin.dialect, statement)
-    ReadOnly(plugin.dialect, database).judge(statement, parsed)
+    ReadOnly(plugin.dialect, database).judge(parsed)
     return parsed
 
 

@@ -27,7 +27,7 @@ def statement(text: str) -> Statement:
 def judged(text: str) -> ParsedStatement:
     """What a statement reads, once the core has judged it."""
     parsed = read(plugin.dialect, statement(text))
-    ReadOnly(plugin.dialect, None).judge(statement(text), parsed)
+    ReadOnly(plugin.dialect, None).judge(parsed)
     return parsed
 
 

@@ -35,7 +35,7 @@ def statement(text: str) -> Statement:
 def judged(text: str, database: Database | None = None) -> ParsedStatement:
     """What a statement reads, once the core has judged it."""
     parsed = read(plugin.dialect, statement(text))
-    ReadOnly(plugin.dialect, database).judge(statement(text), parsed)
+    ReadOnly(plugin.dialect, database).judge(parsed)
     return parsed
 
 

@@ -77,7 +77,7 @@ class Judge:
         # What verdicts depended on so far, in every combination that came up: of four there are one or two.
         self._dependences: set[frozenset[str]] = set()
         self._changing = [each for each in validators if type(each).state is not Validator.state]
-        self._resolver = Resolver(dialect, database, catalog)
+        self._resolver = Resolver(dialect, database, catalog, self._offload)
         self._narrowed = catalog.places.narrowed
         self._read_only = ReadOnly(dialect, database)
         self._visible = Visible(dialect, database, catalog, self._resolver)
@@ -161,7 +161,7 @@ class Judge:
         object.__setattr__(call, "read", set(self._always))
         states: list[object] = []
         if self._narrowed:
-            self._read_only.judge(statement, parsed)
+            self._read_only.judge(parsed)
             await look()
             await self._visible.check(statement, parsed)
         for validator in self._validators:

@@ -121,7 +121,12 @@ _VIEW: Any = MappingProxyType
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         """Views of mappings, which dialects hold, are sent too."""
-        return (MappingProxyType, (dict(value),)) if isinstance(value, _VIEW) else NotImplemented
+        return (_show, (dict(value),)) if isinstance(value, _VIEW) else NotImplemented
+
+
+def _show(mapping: dict[Any, Any]) -> Any:
+    """Return a view; its type itself has no name that can be sent."""
+    return MappingProxyType(mapping)
 
 
 def _pickle(work: Any) -> bytes | None:

@@ -82,7 +82,7 @@ class OpenDatabase:
         if parts.inspector is not parts.own_inspector or everything != self.config:
             inspector = GuardedInspector(parts.own_inspector, self.config, self.work, self.source)
             self._own_catalog = Catalog(inspector, self.dialect, everything)
-        resolver = Resolver(self.dialect, everything, self._own_catalog)
+        resolver = Resolver(self.dialect, everything, self._own_catalog, self._offload)
         return (ForeignTables(resolver, self._own_catalog, self.config),)
 
     async def status(self, wait: float = 0.0) -> Status:

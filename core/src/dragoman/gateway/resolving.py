@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import ParamSpec, TypeVar
 
 from dragoman.catalog import Catalog
 from dragoman.dialect import Dialect, Resolution
-from dragoman.errors import DragomanError, NotFound, UnsafeSql
-from dragoman.model import Database, Relation, Table
+from dragoman.errors import DragomanError, InvalidSql, NotFound, UnsafeSql
+from dragoman.gateway.offload import SHORT, Offload
+from dragoman.model import Database, Relation, RelationType, Table, TableColumn
 from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
 from dragoman.validators import inner_query, read
@@ -17,23 +20,33 @@ from dragoman.validators import inner_query, read
 VIEWS = frozenset({"view", "materialized view"})
 FOREIGN = "foreign table"
 Columns = tuple[tuple[Relation, str], ...]
+MOST_COLUMNS = 10_000
+"""Columns that a statement may touch: a policy looks at them on the event loop."""
 _Tables = dict[Relation, Table | None]
+_Outline = tuple[Relation, RelationType, tuple[tuple[str, str | None], ...]]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Resolver:
-    """Resolves the statements of one database. Raises `InvalidSql` for what cannot be followed."""
+    """Resolves the statements of one database. Raises `InvalidSql` for what cannot be followed.
 
-    def __init__(self, dialect: Dialect, database: Database, catalog: Catalog) -> None:
+    sqlglot and the dialect's grammar never run on the event loop: what is short does in a thread, what is long in a
+    process that can be killed.
+    """
+
+    def __init__(self, dialect: Dialect, database: Database, catalog: Catalog, offload: Offload) -> None:
         self._dialect = dialect
         self._database = database
         self._catalog = catalog
+        self._offload = offload
 
     async def resolution(self, statement: Statement, parsed: ParsedStatement) -> Resolution:
         """Relations and columns; what the catalog does not know stays as written."""
         tables = await self._tables(parsed.names)
         return Resolution(
             relations=_resolve_names(tables),
-            columns=self._collect_columns(inner_query(statement, self._dialect.loaded_rules), tables),
+            columns=await self._collect_columns(statement, tables),
             views=await self._views(tables),
             unlisted=_find_unlisted(tables),
         )
@@ -46,12 +59,19 @@ class Resolver:
         """What the catalog knows under names that a statement reads."""
         return await self._tables(written)
 
-    def _collect_columns(self, statement: Statement, tables: _Tables) -> Columns:
-        from dragoman.sql.columns import Names, find_touched_columns  # sqlglot is slow to import
+    async def _collect_columns(self, statement: Statement, tables: _Tables) -> Columns:
+        outlines = {written: table and _outline(table) for written, table in tables.items()}
+        return await self._apart(len(statement.text), _collect_columns, self._dialect, statement, outlines)
 
-        dialect = self._dialect
-        names = Names(same=dialect.same, implicit=dialect.implicit_columns, reserved=dialect.reserved)
-        return find_touched_columns(statement, tables, names)
+    async def _read_view(self, view: Table) -> tuple[Statement, ParsedStatement]:
+        """Return the query behind a view, and what it names. Raises what is wrong with its definition."""
+        definition = view.definition or ""
+        return await self._apart(len(definition), _read_view, self._dialect, definition)
+
+    async def _apart(self, size: int, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        if size <= SHORT:
+            return await asyncio.to_thread(function, *arguments, **named)
+        return await self._offload.call(size, function, *arguments, **named)
 
     async def foreign(self, parsed: ParsedStatement) -> tuple[Relation, ...]:
         """What of the relations reaches a foreign table; a view counts when that cannot be told of it."""
@@ -62,13 +82,10 @@ class Resolver:
 
     async def _reaches(self, table: Table, around: frozenset[Relation] = frozenset()) -> bool:
         """Whether a table is foreign, or a view that reads one or may."""
-        from dragoman.sql.views import defining_query
-
         if table.type != "view" or table.system or table.relation in around:
             return table.type == FOREIGN
         try:
-            query = defining_query(table.definition or "", self._dialect.sqlglot, self._dialect.lexicon)
-            parsed = read(self._dialect, query)
+            _, parsed = await self._read_view(table)
             inner = [await self._look_up_from(table.relation, each) for each in parsed.names]
         except DragomanError:
             return True
@@ -119,13 +136,10 @@ class Resolver:
 
     async def _behind(self, view: Table, around: frozenset[Relation] = frozenset()) -> Columns | None:
         """The columns a view's definition touches, those of the views it uses included; None: that cannot be told."""
-        from dragoman.sql.views import defining_query
-
         try:
-            query = defining_query(view.definition or "", self._dialect.sqlglot, self._dialect.lexicon)
-            parsed = read(self._dialect, query)
+            query, parsed = await self._read_view(view)
             tables = {each: await self._look_up_from(view.relation, each) for each in parsed.names}
-            touched = dict.fromkeys(self._collect_columns(query, tables))
+            touched = dict.fromkeys(await self._collect_columns(query, tables))
         except DragomanError:
             return None
         if parsed.refusal or _find_unlisted(tables):
@@ -137,6 +151,42 @@ class Resolver:
                 return None
             touched |= dict.fromkeys(below)
         return tuple(touched)
+
+
+# What runs apart: functions of the module, whose arguments another process can be sent.
+
+
+def _outline(table: Table) -> _Outline:
+    """What columns are resolved by: of a thousand wide tables it is sent in milliseconds."""
+    return table.relation, table.type, tuple((column.name, column.generated) for column in table.columns)
+
+
+def _restore(outline: _Outline) -> Table:
+    relation, kind, columns = outline
+    restored = tuple(TableColumn(name=name, type="", generated=generated) for name, generated in columns)
+    return Table(relation=relation, type=kind, columns=restored)
+
+
+def _collect_columns(
+    dialect: Dialect, statement: Statement, outlines: Mapping[Relation, _Outline | None]
+) -> tuple[tuple[Relation, str], ...]:
+    from dragoman.sql.columns import Names, find_touched_columns  # sqlglot is slow to import
+
+    names = Names(same=dialect.same, implicit=dialect.implicit_columns, reserved=dialect.reserved)
+    tables = {written: outline and _restore(outline) for written, outline in outlines.items()}
+    columns = find_touched_columns(inner_query(statement, dialect.loaded_rules), tables, names)
+    if len(columns) > MOST_COLUMNS:
+        raise InvalidSql(
+            f"The statement touches more than {MOST_COLUMNS} columns.", suggestion="Name the columns you need."
+        )
+    return columns
+
+
+def _read_view(dialect: Dialect, definition: str) -> tuple[Statement, ParsedStatement]:
+    from dragoman.sql.views import defining_query
+
+    query = defining_query(definition, dialect.sqlglot, dialect.lexicon)
+    return query, read(dialect, query)
 
 
 def _user_views(tables: _Tables) -> list[Table]:

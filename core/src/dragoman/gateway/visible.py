@@ -44,8 +44,7 @@ class Visible:
         return ()
 
     def _check_kind(self, statement: Statement) -> None:
-        first = next((token for token in statement.tokens if token.kind == "word"), None)
-        word = first.text.lower() if first else ""
+        word = statement.first_word
         if word == "explain":
             raise UnsafeSql("A plan may tell of more than is shown here.", suggestion="Use explain_query.", offset=0)
         text = statement.text.strip()

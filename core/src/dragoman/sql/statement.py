@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dragoman.model import Relation
 from dragoman.parsed import FunctionCall
@@ -49,6 +49,10 @@ class Statement:
         """Return the statement that starts at `offset` of this one's text, offsets unchanged."""
         return Statement(self.original, " " * offset + self.text[offset:], sqlglot=self.sqlglot, lexicon=self.lexicon)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs: tokens and trees are larger than the text, and it makes its own."""
+        return {name: self.__dict__[name] for name in ("original", "text", "sqlglot", "lexicon")}
+
     def __repr__(self) -> str:
         # A statement's literals may be secrets, and a repr ends up in logs.
         return f"Statement({self.hash})"
@@ -62,6 +66,12 @@ class Statement:
     def tokens(self) -> tuple[texts.Token, ...]:
         """The tokens of `text`."""
         return texts.tokens(self.text, self.lexicon)
+
+    @cached_property
+    def first_word(self) -> str:
+        """The first word outside quotes, in lower case; empty when there is none."""
+        found = (token.text for token in texts.each_token(self.text, self.lexicon) if token.kind == "word")
+        return next(found, "").lower()
 
     @cached_property
     def tree(self) -> Expr:

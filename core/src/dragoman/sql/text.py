@@ -287,11 +287,14 @@ def _too_deep(offset: int) -> DragomanError:
 
 def tokens(text: str, lexicon: Lexicon) -> tuple[Token, ...]:
     """Return the tokens of text that `clean` returned; a string's or quoted name's text has its quotes."""
-    return tuple(
-        Token(kind, match[0], match.start())
-        for match in _token_scanner(lexicon)(text, 0)
-        if (kind := _base(match.lastgroup)) != "space"
-    )
+    return tuple(each_token(text, lexicon))
+
+
+def each_token(text: str, lexicon: Lexicon) -> Iterator[Token]:
+    """As `tokens`, one after the other: for who needs the first only."""
+    for match in _token_scanner(lexicon)(text, 0):
+        if (kind := _base(match.lastgroup)) != "space":
+            yield Token(kind, match[0], match.start())
 
 
 def caret(text: str, offset: int) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -23,4 +25,10 @@ def patterns(groups: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
 
 def fits(name: str, wanted: Iterable[str]) -> bool:
     """Whether a name fits one of the patterns."""
-    return any(fnmatchcase(name, pattern) for pattern in wanted)
+    return _one_of(tuple(wanted)).match(name) is not None
+
+
+@cache
+def _one_of(wanted: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression for many patterns: a server's three thousand functions are looked at on the event loop."""
+    return re.compile("|".join(map(translate, wanted)) or "(?!)")
