@@ -1,7 +1,7 @@
 """What a statement may name is bounded, since it is judged on the event loop."""
 
 import pytest
-from dragoman import Dialect, Statement, UnsafeSql, WriteDenied
+from dragoman import Dialect, UnsafeSql
 from dragoman.validators import MOST_NAMES, check_text
 
 DIALECT = Dialect(name="plain", contract=1, sqlglot="postgres", driver="none")

@@ -60,7 +60,7 @@ class Resolver:
         return await self._tables(written)
 
     async def _collect_columns(self, statement: Statement, tables: _Tables) -> Columns:
-        outlines = {written: table and _outline(table) for written, table in tables.items()}
+        outlines = {written: _outline(table) if table else None for written, table in tables.items()}
         return await self._apart(len(statement.text), _collect_columns, self._dialect, statement, outlines)
 
     async def _read_view(self, view: Table) -> tuple[Statement, ParsedStatement]:
@@ -173,7 +173,7 @@ def _collect_columns(
     from dragoman.sql.columns import Names, find_touched_columns  # sqlglot is slow to import
 
     names = Names(same=dialect.same, implicit=dialect.implicit_columns, reserved=dialect.reserved)
-    tables = {written: outline and _restore(outline) for written, outline in outlines.items()}
+    tables = {written: _restore(outline) if outline else None for written, outline in outlines.items()}
     columns = find_touched_columns(inner_query(statement, dialect.loaded_rules), tables, names)
     if len(columns) > MOST_COLUMNS:
         raise InvalidSql(
