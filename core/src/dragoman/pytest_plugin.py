@@ -5,6 +5,8 @@ It imports nothing of dragoman before a case of the kit has run, so that other t
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +24,10 @@ MARKS = (
 )
 TIERS = {mark.partition(":")[0].partition("(")[0]: mark.partition(":")[0].partition("(")[0][4:] for mark in MARKS}
 FACTS = "dragoman_kit"
+FAILED = pytest.StashKey[dict[int, tuple[str, BaseException]]]()
+STDERR = pytest.StashKey[int]()
+LEAVING = 10.0
+"""Seconds the process has to end after a run."""
 SHOWN = 6
 """Cases named per failure; the rest are counted."""
 
@@ -30,7 +36,51 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marks and the report."""
     for mark in MARKS:
         config.addinivalue_line("markers", mark)
+    config.stash[STDERR] = os.dup(2)  # what is written there later is captured, and lost with who hangs
     config.pluginmanager.register(Report(), "dragoman-kit-report")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    """Let a fixture that fails for a whole class fail once: the cases after the first are skipped."""
+    if not any(mark.name in TIERS for mark in item.iter_markers()):
+        return (yield)
+    try:
+        return (yield)
+    except Exception as error:
+        # pytest keeps the error of a fixture, and raises the same one for every case that wants it.
+        first = item.session.stash.setdefault(FAILED, {}).setdefault(id(error), (item.name, error))[0]
+        if first == item.name:
+            raise
+    pytest.skip(f"what it stands on failed for {first} already")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Bound a case of the kit, its fixtures included."""
+    seconds = getattr(getattr(item, "cls", None), "deadline", None)
+    if seconds is None or not any(mark.name in TIERS for mark in item.iter_markers()):
+        return (yield)
+    from dragoman.testing.deadline import Hung, bounded
+
+    try:
+        with bounded(seconds, item.name, item.config.stash[STDERR]):
+            return (yield)
+    except Hung as error:  # between two phases, where no report takes it
+        pytest.exit(str(error), returncode=1)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End a run of the kit although a driver's thread never does."""
+    report = config.pluginmanager.get_plugin("dragoman-kit-report")
+    if report is None or not report.used:
+        return
+    from dragoman.testing.deadline import end_process
+
+    why = "threads of the driver keep this process from ending"
+    late = threading.Timer(LEAVING, end_process, (why, report.status, config.stash[STDERR]))
+    late.daemon = True
+    late.start()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -113,6 +163,16 @@ class Report:
 
     def __init__(self) -> None:
         self._suites: defaultdict[str, Suite] = defaultdict(Suite)
+        self.status = 1
+
+    @property
+    def used(self) -> bool:
+        """Whether the kit was used at all."""
+        return bool(self._suites)
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Remember how the run ended."""
+        self.status = int(exitstatus)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take note of one phase of one test."""

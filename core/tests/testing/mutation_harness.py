@@ -13,6 +13,7 @@ class Harness(DialectConformance):
     mutant: ClassVar[str]
     engine_lacks = frozenset({Capability.COMMENTS})
     failing_query = "SELECT abs(-9223372036854775807 - 1) AS overflow"
+    literals: ClassVar = {"midnight": "'2024-02-29 00:00:00'"}
 
     @pytest.fixture(scope="class")
     @classmethod

@@ -244,7 +244,7 @@ class Small(DialectPlugin):
             contract=CONTRACT,
             sqlglot="sqlite",
             lexicon=LEXICON,
-            rules=Rules(functions=frozenset({"sum", "count", "cast", "abs", "date"})),
+            rules=Rules(functions=frozenset({"sum", "count", "coalesce", "cast", "abs", "date"})),
             reserved=frozenset({"select", "from", "order", "table"}),
             default_schema="main",
             **about,

@@ -23,15 +23,19 @@ class Shape(DialectConformance):
     literals: ClassVar = {
         "infinity": "9e999",
         "negative_infinity": "-9e999",
+        "midnight": "'2024-02-29 00:00:00'",
         "date": "'2024-02-29'",
         "timestamp": "'2024-02-29 13:14:15.123456'",
     }
     gaps: ClassVar = {
         "a_value_is_exact[decimal]": NO_DECIMALS,
         "a_value_is_exact[long_decimal]": NO_DECIMALS,
+        "a_value_is_exact[decimal_of_38_digits]": NO_DECIMALS,
+        "a_value_is_exact[unsigned_64_bit_integer]": NO_DECIMALS,
         "a_value_is_exact[true]": NO_BOOLEANS,
         "a_value_is_exact[false]": NO_BOOLEANS,
         "a_value_is_exact[nan]": never("SQLite makes NULL of NaN"),
+        "a_timestamp_with_a_time_zone_says_which_instant_it_is": never("SQLite has no timestamps"),
         "a_month_is_not_thirty_days": never("SQLite has no intervals"),
     }
 

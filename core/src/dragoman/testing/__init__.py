@@ -13,8 +13,10 @@ from dragoman.testing.doctoring import DoctorCases
 from dragoman.testing.errors import ErrorCases
 from dragoman.testing.gaps import Gap, check_gaps, never, not_implemented, not_yet
 from dragoman.testing.lifecycle import LifecycleCases
+from dragoman.testing.reach import ReachCases
 from dragoman.testing.safety import SafetyCases
 from dragoman.testing.tiers import KIT, capability, recommended, required
+from dragoman.testing.tools import ToolCases
 from dragoman.testing.values import ValueCases
 from dragoman.testing.work import WorkCases
 
@@ -39,6 +41,8 @@ class DialectConformance(
     ErrorCases,
     WorkCases,
     SafetyCases,
+    ReachCases,
+    ToolCases,
     CapabilityCases,
     DoctorCases,
     LifecycleCases,

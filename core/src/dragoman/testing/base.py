@@ -25,6 +25,15 @@ PROMPT: Final = 5.0
 """Seconds within which something that should be immediate must have happened, on a slow machine too."""
 PATIENCE: Final = 60.0
 PLANTED: Final = "planted-secret-4711"
+SIDE: Final = 20
+
+
+def product(side: int) -> str:
+    """A query of `side` to the third rows, each with another integer `n`. Portable, and without a function."""
+    one = sample.numbers(side)
+    return f"SELECT a.n * {side * side} + b.n * {side} + c.n AS n FROM ({one}) a, ({one}) b, ({one}) c"
+
+
 CROSS_JOIN: Final = ", ".join(f"{sample.TRACK} t{n}" for n in range(16))
 
 OpenDatabase = Any
@@ -34,10 +43,12 @@ class Suite:
     """Data a dialect's test class may override, each with a portable default.
 
     `gaps`: cases this dialect must fail, with the reason. `literals`: how it writes the value of a case of
-    `a_value_is_exact`. `types`: what the sample's columns are. `engine_lacks`: what the engine itself does not have, so
-    that the sample does without. `slow_query`: runs for a minute at least unless it is ended. `failing_query`: passes
-    every check and fails in the engine while it runs. `first_two`: the two tracks of the lowest ids, in the engine's
-    own words for a limit. `writes`: what must not happen to the sample.
+    `a_value_is_exact`. `types`: what the sample's columns are. `engine_lacks`: what the engine itself does not have,
+    so that the sample does without. `slow_query`: runs for a minute at least unless it is ended; `rowless_query` too,
+    and has no row. `failing_query`: passes every check and fails in the engine while it runs; `failing_late_query`:
+    after thousands of rows. `many_rows`: a query of them, `last_row` the largest value of its column `n`.
+    `first_two`: the two tracks of the lowest ids, in the engine's own words for a limit. `writes`: what must not
+    happen to the sample. `deadline`: seconds until a case that hangs is given up.
     """
 
     pytestmark = pytest.mark.anyio
@@ -48,6 +59,15 @@ class Suite:
     engine_lacks: ClassVar[frozenset[Capability]] = frozenset()
     slow_query: ClassVar[str] = f"SELECT SUM(t0.id + t15.id) AS total FROM {CROSS_JOIN}"
     failing_query: ClassVar[str] = f"SELECT CAST(title AS INTEGER) AS number FROM {sample.TRACK}"
+    many_rows: ClassVar[str] = product(SIDE)
+    last_row: ClassVar[int] = SIDE**3 - 1
+    failing_late_query: ClassVar[str] = (
+        f"SELECT CAST(CASE WHEN q.n = {last_row} THEN 'x' ELSE '1' END AS INTEGER) AS number FROM ({many_rows}) q"
+    )
+    rowless_query: ClassVar[str] = (
+        f"SELECT t0.id FROM {CROSS_JOIN} WHERE ({' + '.join(f't{n}.id' for n in range(16))}) % 97 = 96"
+    )
+    deadline: ClassVar[float] = 90.0
     first_two: ClassVar[str] = f"SELECT id FROM {sample.TRACK} ORDER BY id LIMIT 2"
     writes: ClassVar[Sequence[str]] = (
         f"INSERT INTO {sample.GENRE} (id, name) VALUES (9, 'Noise')",

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import anyio
+import pytest
+
 from dragoman.dialect import Dialect
-from dragoman.errors import ResultTooLarge
+from dragoman.errors import QueryError, ResultTooLarge
 from dragoman.gateway import Gateway
 from dragoman.testing import sample
-from dragoman.testing.base import OpenDatabase, Suite, answered, ask, failure, run
+from dragoman.testing.base import PATIENCE, SIDE, OpenDatabase, Suite, answered, ask, failure, product, run
 from dragoman.testing.tiers import recommended, required
 
 COUNT = 25
 NUMBERS = sample.numbers(COUNT)
 WIDE = " UNION ALL ".join(f"SELECT {n} AS n, '{'x' * 1000}' AS t" for n in range(COUNT))
-SIDE = 20
-MANY = (
-    f"SELECT a.n * {SIDE * SIDE} + b.n * {SIDE} + c.n AS n FROM ({sample.numbers(SIDE)}) a,"
-    f" ({sample.numbers(SIDE)}) b, ({sample.numbers(SIDE)}) c"
-)
+FAR = 25
+MANY = product(SIDE)
 
 
 class BoundCases(Suite):
@@ -90,6 +90,25 @@ class BoundCases(Suite):
     async def test_a_first_row_beyond_the_byte_limit_is_an_error(self, gateway: Gateway) -> None:
         error = await failure(gateway, WIDE, max_bytes=500)
         assert isinstance(error, ResultTooLarge), f"A row larger than max_bytes gave {error.code}: {error.message}"
+
+    @required
+    async def test_the_executor_has_no_row_limit_of_its_own(self, opened: OpenDatabase) -> None:
+        _, rows = await run(opened, product(FAR), max_rows=2 * FAR**3, max_bytes=10**9)
+        assert len({row[0] for row in rows}) == len(rows) == FAR**3, (
+            f"{len(rows)} of {FAR**3} rows came with limits.max_rows={2 * FAR**3}: the limits of a request are the only"
+            " ones, and whoever pages or exports needs them all."
+        )
+
+    @required
+    async def test_a_failure_after_many_rows_is_not_the_end_of_the_rows(self, gateway: Gateway) -> None:
+        own = type(self)
+        if own.failing_query != Suite.failing_query and own.failing_late_query == Suite.failing_late_query:
+            pytest.skip("failing_query is overridden: override failing_late_query too, which fails after many rows.")
+        with anyio.fail_after(PATIENCE):
+            error = await failure(gateway, self.failing_late_query, limit=SIDE**3, max_bytes=10_000_000)
+        assert isinstance(error, QueryError), (
+            f"A failure after thousands of rows gave {error.code} ({error.message}) and must be {QueryError.code}."
+        )
 
     @required
     async def test_nothing_is_lost_or_repeated_between_batches(self, gateway: Gateway, dialect: Dialect) -> None:

@@ -60,6 +60,13 @@ class CapabilityCases(Suite):
             return
         columns = await opened.executor.describe(Request(statement=QUERY))
         assert [column.name.lower() for column in columns] == ["id", "title"], f"describe told {columns}."
+        async with opened.executor.open(Request(statement=QUERY)) as stream:
+            async for _ in stream.batches:
+                pass
+        shown = [(column.name, column.type) for column in stream.columns]
+        assert shown == [(column.name, column.type) for column in columns], (
+            f"describe told {columns}, and running the query gave {shown}: tell the same types in both."
+        )
         with anyio.move_on_after(2 * PROMPT) as scope:
             await opened.executor.describe(Request(statement=self.slow_query))
         assert not scope.cancelled_caught, "describe ran the slow query; it must only prepare it."

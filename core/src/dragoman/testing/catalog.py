@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+
+import pytest
 
 from dragoman.dialect import Capability, Dialect
 from dragoman.gateway import Gateway
-from dragoman.model import Inspection, ProfileBudget, Scope, Table
+from dragoman.model import Inspection, ProfileBudget, Request, RowStream, Scope, Table
 from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite, answered
 from dragoman.testing.tiers import capability, recommended, required
 
-TABLES = {sample.GENRE, sample.TRACK, sample.RATING, sample.LISTING, sample.ODD}
+TABLES = {sample.GENRE, sample.TRACK, sample.RATING, sample.LISTING, sample.APPEAL, sample.ODD}
 
 
 async def inspect(opened: OpenDatabase, names: Iterable[str] = (), **scope: frozenset[str]) -> dict[str, Table]:
@@ -170,6 +173,103 @@ class CatalogCases(Suite):
             (sample.TRACK, ("genre_id",), sample.GENRE, ("id",)),
         ]
         assert keys == (wanted if declared else []), declared_or_not("FOREIGN_KEYS", declared, keys)
+
+    @recommended(Capability.FOREIGN_KEYS)
+    async def test_a_composite_foreign_key_pairs_its_columns(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if Capability.FOREIGN_KEYS not in dialect.capabilities or Capability.PRIMARY_KEYS in self.engine_lacks:
+            return
+        keys = (await inspect(opened))[sample.APPEAL].foreign_keys
+        told = [{*zip(key.columns, key.referenced_columns, strict=False)} for key in keys]
+        assert told == [{("judged_by", "judge"), ("rated", "track_id")}], (
+            f"The foreign key of {sample.APPEAL} is told as {told}: judged_by points to judge and rated to track_id."
+            " Read both sides in the order of the key's columns."
+        )
+
+    @recommended(Capability.PRIMARY_KEYS)
+    async def test_a_unique_constraint_is_not_told_as_the_primary_key(
+        self, opened: OpenDatabase, dialect: Dialect
+    ) -> None:
+        if Capability.PRIMARY_KEYS not in dialect.capabilities:
+            return
+        appeal = (await inspect(opened))[sample.APPEAL]
+        assert [each.columns for each in appeal.constraints if each.type == "PRIMARY KEY"] == [("id",)], (
+            f"The constraints of {sample.APPEAL} are told as {appeal.constraints}; its one primary key is id."
+        )
+        unique = [each.columns for each in appeal.constraints if each.type == "UNIQUE"]
+        indexed = [index.parts for index in appeal.indexes if index.unique and not index.primary]
+        assert ("rated", "code") in unique + indexed, (
+            f"Of {sample.APPEAL} (rated, code) is unique; told are the constraints {unique}, the indexes {indexed}."
+        )
+
+    @recommended(Capability.PRIMARY_KEYS)
+    async def test_a_column_s_default_is_told(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if Capability.PRIMARY_KEYS not in dialect.capabilities:
+            return
+        columns = {column.name: column.default for column in (await inspect(opened))[sample.APPEAL].columns}
+        assert "3" in (columns["grade"] or ""), f"TableColumn.default of grade is {columns['grade']!r}; it is 3."
+        assert columns["code"] is None, f"TableColumn.default of code is {columns['code']!r}; there is none."
+
+    @recommended(Capability.PRIMARY_KEYS)
+    async def test_a_check_is_told(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if Capability.PRIMARY_KEYS not in dialect.capabilities:
+            return
+        constraints = (await inspect(opened))[sample.APPEAL].constraints
+        told = [each.definition or "" for each in constraints if each.type == "CHECK"]
+        assert any("grade" in definition.lower() for definition in told), (
+            f"The checks of {sample.APPEAL} are told as {told}; there is CHECK (grade > 0), with its definition."
+        )
+
+    @required
+    async def test_the_sample_s_schema_is_not_the_engine_s_own(self, opened: OpenDatabase) -> None:
+        track = (await inspect(opened))[sample.TRACK]
+        system = {schema.name for schema in await opened.inspector.schemas() if schema.system}
+        assert track.relation.schema not in system, (
+            f"The schema {track.relation.schema!r} is told as the engine's own: agents are shown those only when they"
+            " ask."
+        )
+
+    @recommended
+    async def test_the_catalog_is_read_in_bulk(self, opened: OpenDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[Request] = []
+        executor = opened.executor
+        answering: Callable[[Request], AbstractAsyncContextManager[RowStream]] = executor.open
+
+        def counted(request: Request) -> AbstractAsyncContextManager[RowStream]:
+            asked.append(request)
+            return answering(request)
+
+        monkeypatch.setattr(executor, "open", counted)
+        counts: list[int] = []
+        for names in ([sample.TRACK], []):
+            asked.clear()
+            await inspect(opened, names)
+            counts.append(len(asked))
+        assert counts[1] < counts[0] + len(TABLES) - 1, (
+            f"One relation took {counts[0]} queries, all of them {counts[1]}: ask for all relations at once, in a"
+            " handful of queries."
+        )
+
+    @capability(Capability.INDEXES)
+    async def test_the_parts_of_an_index_are_told_in_their_order(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if Capability.INDEXES not in dialect.capabilities or Capability.INDEXES in self.engine_lacks:
+            return
+        indexes = (await inspect(opened))[sample.APPEAL].indexes
+        told = [(index.parts, index.unique, index.primary) for index in indexes if index.name == sample.APPEAL_INDEX]
+        assert told == [(("rated", "id", "grade"), True, False)], (
+            f"The unique index on rated, id and grade, in this order, is told as {told}."
+        )
+
+    @capability(Capability.ROW_ESTIMATES)
+    async def test_a_row_estimate_is_near_the_truth(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if Capability.ROW_ESTIMATES not in dialect.capabilities:
+            return
+        tables = await inspect(opened)
+        estimates = [tables[name].row_estimate for name in (sample.GENRE, sample.TRACK)]
+        assert all(estimate is None or 0 < estimate < 100 for estimate in estimates), (
+            f"Tables of 3 and of 5 rows are estimated to have {estimates}: None when nobody knows, never 0 or -1."
+        )
+        view = tables[sample.LISTING].row_estimate
+        assert view is None, f"The view {sample.LISTING} is estimated to have {view} rows: None where nobody knows."
 
     @capability(Capability.INDEXES)
     async def test_indexes_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:

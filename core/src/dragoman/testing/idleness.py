@@ -42,6 +42,11 @@ def children() -> set[int]:
     return set(_family(processes)) - {os.getpid()}
 
 
+def family() -> list[int]:
+    """Return this process and its living descendants, where the system tells them."""
+    return _family(_processes())
+
+
 def _family(processes: dict[int, tuple[int, float]]) -> list[int]:
     offspring: dict[int, list[int]] = defaultdict(list)
     for pid, (parent, _) in processes.items():

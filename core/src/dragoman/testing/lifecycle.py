@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
 import threading
+from collections import Counter
+from pathlib import Path
+from typing import Final
 
 import anyio
 
-from dragoman.errors import DragomanError
+from dragoman.errors import ConnectionFailed, DragomanError
 from dragoman.gateway import Gateway
 from dragoman.model import Database
-from dragoman.testing.base import PROMPT, Suite, ask, run, unexpected
+from dragoman.testing import sample
+from dragoman.testing.base import PROMPT, Suite, ask, failure, run, unexpected
 from dragoman.testing.idleness import children
 from dragoman.testing.tiers import recommended, required
 
+MANY: Final = 30
 Leftovers = tuple[set[int], set[str]]
 
 
@@ -61,12 +68,63 @@ class LifecycleCases(Suite):
         async with Gateway.open([database]) as gateway:
             gateway.database()
 
+    @recommended
+    async def test_many_queries_leave_nothing_behind_them(self, gateway: Gateway) -> None:
+        async def held_after(count: int) -> Counter[str]:
+            for _ in range(count):
+                await ask(gateway, f"SELECT id FROM {sample.TRACK} ORDER BY id")
+            return holdings()
+
+        before = await held_after(2 * gateway.database().config.pool_size)
+        grown = {what: count for what, count in ((await held_after(MANY)) - before).items() if count >= MANY // 2}
+        assert not grown, (
+            f"{MANY} queries, one after the other, left behind {grown}: close or give back what a query opens, in a"
+            " `finally`."
+        )
+
+    @required
+    async def test_failures_to_connect_cost_no_place_in_the_pool(self, database: Database) -> None:
+        async with Gateway.open([self.unreachable(database)]) as gateway:
+            for count in range(1, gateway.database().config.pool_size + 2):
+                with anyio.move_on_after(2 * PROMPT) as scope:
+                    error = await failure(gateway, "SELECT 1 AS a")
+                    assert isinstance(error, ConnectionFailed), f"Failure {count} to connect gave {error.code}."
+                assert not scope.cancelled_caught, (
+                    f"Failure {count} to connect did not end: give the place in the pool back when opening fails."
+                )
+
+    @required
+    async def test_a_file_that_comes_later_is_opened_and_a_missing_one_not_made(
+        self, database: Database, tmp_path: Path
+    ) -> None:
+        file = database.folder / (database.database or "")
+        if database.host is not None or not file.is_file():
+            return
+        later = dataclasses.replace(database, folder=tmp_path)
+        async with Gateway.open([later]) as gateway:
+            error = await failure(gateway, "SELECT 1 AS a")
+            assert isinstance(error, ConnectionFailed), f"A file that is not there gave {error.code}."
+            assert not list(tmp_path.iterdir()), "Opening a file that is not there made one: open what exists only."
+            shutil.copy(file, tmp_path / file.name)
+            result = await ask(gateway, f"SELECT id FROM {sample.GENRE} ORDER BY id")
+        assert result.rows == [[1], [2], [3]], f"After a failed opening a query was answered {result.rows}."
+
     @required
     async def test_a_gateway_opens_again(self, database: Database) -> None:
         for _ in range(2):
             async with Gateway.open([database]) as gateway:
                 result = await ask(gateway, "SELECT 1 AS a")
                 assert result.rows == [[1]], f"A gateway opened again answered {result.rows}."
+
+
+def holdings() -> Counter[str]:
+    """How many files, threads and processes this process holds."""
+    files = Path("/proc/self/fd")
+    return Counter(
+        files=len(list(files.iterdir())) if files.is_dir() else 0,
+        threads=threading.active_count(),
+        processes=len(children()),
+    )
 
 
 def _count_held() -> Leftovers:

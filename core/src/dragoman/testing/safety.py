@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, Final
 
 import pytest
 
@@ -23,6 +24,14 @@ from dragoman.testing.base import OpenDatabase, Suite, ask, failure, run, unexpe
 from dragoman.testing.tiers import capability, recommended, required
 
 HOSTILE = ("'; DROP TABLE kit_rating; --", '" OR 1=1 --', "?", "$1", ":x", "%s", "\\'", "")
+TYPED: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
+    "integer": ("id + 0 = ?", (2,)),
+    "large integer": ("id + 9007199254740991 = ?", (9007199254740993,)),
+    "float": ("id = 2 AND ? > 0.12345678901234 AND ? < 0.12345678901235", (0.1234567890123456,) * 2),
+    "boolean": ("(id = 2) = ?", (True,)),
+    "null": ("COALESCE(?, title) = title AND id = 2", (None,)),
+}
+"""How each kind of parameter is told from what a careless driver makes of it: only the second track fits."""
 
 
 class SafetyCases(Suite):
@@ -134,6 +143,23 @@ class SafetyCases(Suite):
         statement = f"SELECT id FROM {sample.TRACK} WHERE title = {placeholder(dialect)}"
         error = await failure(gateway, statement, *(() if given == "too_few" else ("Naima", "Zombie")))
         assert isinstance(error, ParameterError), f"Parameters that do not fit gave {error.code}: {error.message}"
+
+    @recommended(Capability.PARAMETERS)
+    @pytest.mark.parametrize("kind", list(TYPED))
+    async def test_a_parameter_keeps_its_type_and_all_of_its_value(
+        self, gateway: Gateway, dialect: Dialect, kind: str
+    ) -> None:
+        _needs_parameters(dialect)
+        condition, values = TYPED[kind]
+        for number in range(1, len(values) + 1):
+            condition = condition.replace("?", placeholder(dialect, number).replace("?", "\0"), 1)
+        statement = f"SELECT id FROM {sample.TRACK} WHERE {condition}".replace("\0", "?")
+        remedy = f"{values[0]!r} must be bound as a {kind}, with all of its digits, and not as text."
+        try:
+            result = await ask(gateway, statement, *values)
+        except DragomanError as error:
+            raise AssertionError(f"{statement} with {values} gave {error.code} ({error.message}). {remedy}") from error
+        assert result.rows == [[2]], f"{statement} with {values} found {result.rows} and must find [[2]]. {remedy}"
 
     async def _state(self, gateway: Gateway) -> object:
         counts = [

@@ -13,10 +13,13 @@ GENRE: Final = "kit_genre"
 TRACK: Final = "kit_track"
 RATING: Final = "kit_rating"
 LISTING: Final = "kit_listing"
+APPEAL: Final = "kit_appeal"
+"""A table of every kind of constraint, whose composite foreign key has its columns in an order of its own."""
 ODD: Final = "kit odd"
 """A name that needs quotes, with a column that does too."""
 QUOTED: Final = frozenset({ODD, "select"})
 
+APPEAL_INDEX: Final = "kit_appeal_parts"
 TITLE_INDEX: Final = "kit_track_title"
 TRACK_COMMENT: Final = "What can be played"
 TITLE_COMMENT: Final = "As printed on the sleeve"
@@ -43,9 +46,14 @@ def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Cap
         f"{_track_reference(lacks)})"
     )
     yield f"CREATE VIEW {LISTING} AS SELECT t.title, g.name FROM {TRACK} t JOIN {GENRE} g ON g.id = t.genre_id"
+    yield (
+        f"CREATE TABLE {APPEAL} (id {integer} NOT NULL{key}, rated {integer}, judged_by {text}, code {text} NOT NULL,"
+        f" grade {integer}{_appeal_constraints(lacks)})"
+    )
     yield f"CREATE TABLE {dialect.quote(ODD)} ({dialect.quote('select')} {integer})"
     if Capability.INDEXES not in lacks:
         yield f"CREATE INDEX {TITLE_INDEX} ON {TRACK} (title)"
+        yield f"CREATE UNIQUE INDEX {APPEAL_INDEX} ON {APPEAL} (rated, id, grade)"
     if Capability.COMMENTS in dialect.capabilities:
         yield f"COMMENT ON TABLE {TRACK} IS '{TRACK_COMMENT}'"
         yield f"COMMENT ON COLUMN {TRACK}.title IS '{TITLE_COMMENT}'"
@@ -55,6 +63,12 @@ def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Cap
     )
     yield f"INSERT INTO {RATING} (track_id, judge, stars) VALUES (1, 'Ada', 5), (2, 'Ada', 4)"
     yield f"INSERT INTO {dialect.quote(ODD)} ({dialect.quote('select')}) VALUES (7)"
+
+
+def _appeal_constraints(lacks: Collection[Capability]) -> str:
+    checks = "" if Capability.PRIMARY_KEYS in lacks else " DEFAULT 3 CHECK (grade > 0), UNIQUE (rated, code)"
+    keyed = not {Capability.PRIMARY_KEYS, Capability.FOREIGN_KEYS} & {*lacks}
+    return checks + (f", FOREIGN KEY (judged_by, rated) REFERENCES {RATING} (judge, track_id)" if keyed else "")
 
 
 def _track_reference(lacks: Collection[Capability]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import re
+from datetime import datetime
 from typing import Any, Final
 
 import pytest
@@ -11,7 +13,7 @@ from dragoman.dialect import Capability, Dialect
 from dragoman.errors import DragomanError
 from dragoman.gateway import Gateway
 from dragoman.testing import sample
-from dragoman.testing.base import Suite, ask
+from dragoman.testing.base import Suite, answered, ask
 from dragoman.testing.tiers import capability, recommended, required
 
 # Case -> how standard SQL writes the value, and what an agent must read. Only the way of writing is the dialect's.
@@ -32,7 +34,15 @@ VALUES: Final[dict[str, tuple[str, Any]]] = {
     "true": ("TRUE", True),
     "false": ("FALSE", False),
     "null": ("NULL", None),
+    "decimal_of_38_digits": (
+        "CAST('12345678901234567890123456789.012345678' AS DECIMAL(38, 9))",
+        "12345678901234567890123456789.012345678",
+    ),
+    "unsigned_64_bit_integer": ("CAST('18446744073709551615' AS DECIMAL(20, 0))", "18446744073709551615"),
+    "float_of_16_digits": ("CAST('0.1234567890123456' AS DOUBLE PRECISION)", 0.1234567890123456),
     "text": ("'plain'", "plain"),
+    "blanks_around_a_text": ("'  plain  '", "  plain  "),
+    "long_text": (f"'{'0123456789' * 4000}'", "0123456789" * 4000),
     "empty_text": ("''", ""),
     "text_that_looks_like_null": ("'NULL'", "NULL"),
     "text_that_looks_like_a_number": ("'007'", "007"),
@@ -42,16 +52,23 @@ VALUES: Final[dict[str, tuple[str, Any]]] = {
     "line_breaks": ("'a\n\tb'", "a\n\tb"),
     "binary": ("X'00ff10'", base64.b64encode(b"\x00\xff\x10").decode()),
     "date": ("DATE '2024-02-29'", "2024-02-29"),
+    "midnight": ("TIMESTAMP '2024-02-29 00:00:00'", "2024-02-29 00:00:00"),
     "timestamp": ("TIMESTAMP '2024-02-29 13:14:15.123456'", "2024-02-29 13:14:15.123456"),
 }
 ARRAYS: Final[dict[str, tuple[str, Any]]] = {
     "array": ("ARRAY[1, 2, NULL]", [1, 2, None]),
+    "array_of_decimals": ("ARRAY[CAST(1.50 AS DECIMAL(4, 2))]", ["1.50"]),
+    "array_of_texts": ("ARRAY['a', 'b, c', '', NULL]", ["a", "b, c", "", None]),
     "array_of_large_integers": ("ARRAY[9007199254740993]", ["9007199254740993"]),
 }
 NESTED: Final[dict[str, tuple[str, Any]]] = {
     "row": ("CAST(ROW(1, 'x') AS ROW(a INTEGER, b VARCHAR))", {"a": 1, "b": "x"}),
     "map": ("MAP(ARRAY['a'], ARRAY[1])", {"a": 1}),
 }
+ZONED: Final = "CAST('2024-02-29 13:14:15+05:30' AS TIMESTAMP WITH TIME ZONE)"
+INSTANT: Final = datetime.fromisoformat("2024-02-29T13:14:15+05:30")
+_ZONE: Final = re.compile(r"([+-]\d\d(:?\d\d)?|Z| UTC| \w+/\w+)$")
+_OFFSET: Final = re.compile(r"(.{19})[.0]* ?([+-]\d\d):?(\d\d)?")
 
 
 class ValueCases(Suite):
@@ -81,6 +98,19 @@ class ValueCases(Suite):
         assert values == [1, 2, "9007199254740993", None], (
             f"The column came as {values}; decide a column's kind by its type, not by its first value."
         )
+
+    @recommended
+    async def test_a_timestamp_with_a_time_zone_says_which_instant_it_is(self, gateway: Gateway) -> None:
+        written = self.literals.get("timestamp_with_time_zone", ZONED)
+        remedy = "Override literals['timestamp_with_time_zone'], or declare a gap if the engine has no such type."
+        result = await answered(gateway, f"SELECT {written} AS v", remedy)
+        value = str(result.rows[0][0])
+        assert _ZONE.search(value), (
+            f"{written} came as {value!r}, without its offset: nobody knows which instant it is."
+        )
+        if found := _OFFSET.fullmatch(value):
+            moment = datetime.fromisoformat(f"{found[1]}{found[2]}:{found[3] or '00'}")
+            assert moment == INSTANT, f"{written} came as {value!r}, which is another instant."
 
     @recommended
     async def test_a_month_is_not_thirty_days(self, gateway: Gateway) -> None:
@@ -119,6 +149,13 @@ class ValueCases(Suite):
         assert (names, result.rows) == (["a", "a", "b"], [[1, 2, 3]]), (
             f"Columns {names}, rows {result.rows}: hand rows on as sequences, never as mappings by name."
         )
+
+    @required
+    async def test_a_column_has_the_name_the_query_gives_it(self, gateway: Gateway, dialect: Dialect) -> None:
+        opening, closing = dialect.quote_marks[0], dialect.quote_marks[1]
+        result = await ask(gateway, f"SELECT id AS {opening}Kit Column{closing} FROM {sample.TRACK}")
+        name = result.columns[0].name
+        assert name == "Kit Column", f"A column named 'Kit Column' came as {name!r}: hand names on as they are."
 
     @required
     async def test_an_empty_result_has_its_columns(self, gateway: Gateway) -> None:

@@ -44,6 +44,18 @@ class WorkCases(Suite):
         await self._assert_ended(narrow, "A cancelled query")
 
     @recommended(Capability.CANCEL)
+    async def test_a_query_cancelled_again_and_again_is_ended_in_the_database(self, narrow: Gateway) -> None:
+        request = Request(statement=self.slow_query)
+        for _ in range(2):
+            query = asyncio.ensure_future(_opened(narrow.database().executor, request))
+            await self._has_begun(query)
+            for _ in range(5):
+                query.cancel()
+                await asyncio.sleep(0.005)
+            await _ends(query, "A query cancelled several times")
+        await self._assert_ended(narrow, "A query cancelled several times, during its clean-up too,")
+
+    @recommended(Capability.CANCEL)
     async def test_a_query_cancelled_by_a_scope_is_ended_in_the_database(self, narrow: Gateway) -> None:
         began = time.monotonic()
         with anyio.move_on_after(MOMENT):
@@ -122,6 +134,50 @@ class WorkCases(Suite):
             slow.cancel()
             await asyncio.wait({slow}, timeout=2 * PROMPT)
 
+    @recommended(Capability.CANCEL)
+    async def test_cancelling_one_query_leaves_the_others_alone(self, gateway: Gateway) -> None:
+        if gateway.database().config.pool_size < 2:
+            pytest.skip("The database under test has a pool of one.")
+        first, second = (asyncio.ensure_future(gateway.query(None, self.slow_query)) for _ in range(2))
+        try:
+            await self._has_begun(first)
+            first.cancel()
+            await asyncio.wait({first}, timeout=2 * PROMPT)
+            done, _ = await asyncio.wait({second}, timeout=MOMENT)
+            assert not done, (
+                f"Cancelling one query ended another one ({second}): interrupt its own connection or statement only."
+            )
+        finally:
+            first.cancel()
+            second.cancel()
+            await asyncio.wait({first, second}, timeout=2 * PROMPT)
+
+    @required
+    async def test_the_event_loop_goes_on_while_rows_are_awaited(self, narrow: Gateway) -> None:
+        began = time.monotonic()
+        waiting = asyncio.ensure_future(failure(narrow, self.rowless_query, timeout=MOMENT))
+        longest = await _longest_pause(waiting)
+        await _until(waiting, began + MOMENT + 2 * PROMPT, "A query whose first row never comes")
+        assert longest < PROMPT / 2, (
+            f"The event loop stood still for {longest:.1f} seconds while rows were awaited: fetch them in a thread."
+        )
+
+    @required
+    async def test_the_executor_runs_no_more_at_once_than_its_pool_has(self, narrow: Gateway) -> None:
+        executor = narrow.database().executor
+        request = Request(statement=self.slow_query, limits=Limits(timeout=PROMPT))
+        first = asyncio.ensure_future(_opened(executor, request))
+        try:
+            await self._has_begun(first)
+            second = asyncio.ensure_future(_opened(executor, Request(statement="SELECT 1 AS a")))
+            done, _ = await asyncio.wait({second}, timeout=MOMENT)
+            second.cancel()
+            await asyncio.wait({second}, timeout=2 * PROMPT)
+            assert not done, "Two statements ran at once with pool_size=1: honour Database.pool_size."
+        finally:
+            first.cancel()
+            await asyncio.wait({first}, timeout=2 * PROMPT)
+
     async def _has_begun(self, query: asyncio.Future[Any]) -> None:
         began = time.monotonic()
         done, _ = await asyncio.wait({query}, timeout=MOMENT)
@@ -146,6 +202,29 @@ class WorkCases(Suite):
                 f"{what} goes on in the database although nobody waits for it. Leaving the stream must end it there:"
                 " call the driver's interrupt or cancel, or do not declare Capability.CANCEL."
             )
+
+
+async def _opened(executor: Any, request: Request) -> None:
+    async with executor.open(request) as stream:
+        async for _ in stream.batches:
+            pass
+
+
+async def _longest_pause(waiting: asyncio.Future[Any]) -> float:
+    """The most seconds that the event loop did not come round while something was awaited for a while."""
+    longest, before = 0.0, time.monotonic()
+    until = before + 3 * MOMENT
+    while not waiting.done() and before < until:
+        await asyncio.sleep(0.01)
+        longest, before = max(longest, time.monotonic() - before), time.monotonic()
+    return longest
+
+
+async def _until(query: asyncio.Future[Any], deadline: float, what: str) -> None:
+    await asyncio.wait({query}, timeout=max(0.0, deadline - time.monotonic()))
+    assert query.done(), f"{what} runs on long after its timeout: enforce the deadline while rows are fetched too."
+    error = query.result()
+    assert isinstance(error, QueryTimeout), f"{what} gave {error.code} and must be {QueryTimeout.code}."
 
 
 async def _ends(query: asyncio.Future[Any], what: str) -> None:

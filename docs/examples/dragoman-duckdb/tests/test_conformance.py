@@ -9,7 +9,10 @@ from dragoman.testing import DialectConformance
 
 
 class TestDuckDB(DialectConformance):
-    literals: ClassVar = {"binary": r"CAST('\x00\xFF\x10' AS BLOB)"}
+    literals: ClassVar = {
+        "unsigned_64_bit_integer": "CAST(18446744073709551615 AS UBIGINT)",
+        "binary": r"CAST('\x00\xFF\x10' AS BLOB)",
+    }
 
     @pytest.fixture(scope="class")
     @classmethod

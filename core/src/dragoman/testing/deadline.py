@@ -1,0 +1,75 @@
+"""A deadline for each case that no event loop can miss: what hangs is a failure with a name, or the end of the run."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import signal
+import sys
+import threading
+from collections.abc import Generator
+from types import FrameType
+from typing import Final
+
+GRACE: Final = 20.0
+"""Seconds that the main thread has to come back from the driver, once it is told that the time is over."""
+AGAIN: Final = 8.0
+"""Seconds after which who hangs once more, in a fixture's end, is told so once more."""
+HUNG: Final = 70
+"""The status a run ends with that could not be ended otherwise (EX_SOFTWARE)."""
+
+
+class Hung(AssertionError):
+    """A case did not end within its deadline."""
+
+
+@contextlib.contextmanager
+def bounded(seconds: float, what: str, stderr: int = 2) -> Generator[None]:
+    """Raise `Hung` in the main thread when the block takes longer; end the process if even that does not help.
+
+    Only the second where there are no alarms, as outside the main thread. `stderr`: where the last words go.
+    """
+    over = threading.Event()
+    watchdog = threading.Thread(
+        target=_watch, args=(over, seconds + GRACE, what, stderr), name="kit-deadline", daemon=True
+    )
+    watchdog.start()
+    alarmed = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    alarm = _alarm(seconds, what) if alarmed else contextlib.nullcontext()
+    try:
+        with alarm:
+            yield
+    finally:
+        over.set()
+        watchdog.join()
+
+
+@contextlib.contextmanager
+def _alarm(seconds: float, what: str) -> Generator[None]:
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise Hung(
+            f"{what} did not end within {seconds:g} seconds. Something waits for the driver without a deadline, or the"
+            " driver holds the thread of the event loop: call it in a thread, and interrupt it when nobody waits."
+        )
+
+    before, left = signal.signal(signal.SIGALRM, ring), signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *left)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _watch(over: threading.Event, seconds: float, what: str, stderr: int) -> None:
+    if not over.wait(seconds):
+        end_process(f"{what} hangs, and the driver does not give its thread back: the run ends here.", HUNG, stderr)
+
+
+def end_process(why: str, status: int, stderr: int = 2) -> None:
+    """Tell why, and where every thread stands, past whatever captures output; then end without waiting for anybody."""
+    with contextlib.suppress(OSError, ValueError):
+        os.write(stderr, f"\ndragoman conformance kit: {why}\n".encode())
+        faulthandler.dump_traceback(file=stderr, all_threads=True)
+    sys.stdout.flush()
+    os._exit(status)

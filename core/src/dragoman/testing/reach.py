@@ -1,0 +1,150 @@
+"""What no query may reach: files, servers, programs. And whether the lexer is right about the engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from dragoman.dialect import Capability, Dialect
+from dragoman.errors import DragomanError, NotFound, Refused
+from dragoman.gateway import Gateway
+from dragoman.model import Database
+from dragoman.testing import sample
+from dragoman.testing.base import OpenDatabase, Suite, ask, run
+from dragoman.testing.idleness import family
+from dragoman.testing.tiers import recommended, required
+
+# What engines call functions that read or write files, ask other servers, run programs, change something or only wait.
+REACHING: Final = """
+    benchmark bfile csv_scan dblink dblink_exec delta_scan edit eval executable getenv http_get http_post hdfs
+    iceberg_metadata iceberg_scan lo_export lo_import load_extension load_file mysql_query nextval opendatasource
+    openquery openrowset parquet_metadata parquet_scan parquet_schema pg_ls_dir pg_read_binary_file pg_read_file
+    pg_sleep pg_terminate_backend postgres_query postgres_scan query_table read_blob read_csv read_csv_auto read_json
+    read_json_auto read_ndjson read_parquet read_text read_xlsx readfile s3 set_config setseed setval shell sleep
+    sleep_ms sniff_csv sqlite_scan st_read sys_eval sys_exec utl_http waitfor writefile xp_cmdshell
+""".split()
+READING: Final = (
+    "SELECT * FROM '{path}'",
+    'SELECT * FROM "{path}"',
+    "SELECT * FROM read_text('{path}')",
+    "SELECT * FROM read_csv('{path}')",
+    "SELECT * FROM file('{path}')",
+    "SELECT readfile('{path}') AS t",
+    "SELECT load_file('{path}') AS t",
+)
+MARKER: Final = "kit-file-4711"
+# A field of the lexicon -> what only an engine that has it answers, and the answer.
+LEXED: Final = {
+    "nested_comments": ("SELECT 1 /* a /* b */ c */ AS v", 1),
+    "dollar_quotes": ("SELECT $kit$it's$kit$ AS v", "it's"),
+    "escape_strings": (r"SELECT E'it\'s' AS v", "it's"),
+    "backslash_escapes": (r"SELECT 'it\'s' AS v", "it's"),
+    "hash_comments": ("SELECT 1 AS v # a comment", 1),
+    "colon_casts": ("SELECT 1::INTEGER AS v", 1),
+}
+
+
+class ReachCases(Suite):
+    """Through the gateway, whose lists are the dialect's own; then in the engine, past every check of ours."""
+
+    @required
+    async def test_functions_that_reach_beyond_the_database_are_refused(self, gateway: Gateway) -> None:
+        taken = [sql for name in REACHING for sql in _calls(name) if not await _is_refused(gateway, sql)]
+        assert not taken, (
+            f"These were not refused: {taken}. Take what reads files, asks other servers, changes something or only"
+            " waits out of Rules.functions and Rules.table_functions."
+        )
+
+    @required
+    async def test_no_file_is_read_as_a_table(self, gateway: Gateway, tmp_path: Path) -> None:
+        path = _planted(tmp_path)
+        for statement in READING:
+            sql = statement.format(path=path)
+            try:
+                told: object = (await ask(gateway, sql)).rows
+            except DragomanError as error:
+                told = error.as_dict()
+            assert MARKER not in str(told), f"{sql} read a file: close the engine's files, and refuse such relations."
+
+    @recommended
+    async def test_the_engine_itself_reads_no_file(self, opened: OpenDatabase, tmp_path: Path) -> None:
+        if opened.config.host is not None:
+            return  # a server's files are its role's to reach, and the doctor's to tell
+        path = _planted(tmp_path)
+        for statement in READING:
+            sql = statement.format(path=path)
+            try:
+                told: object = (await run(opened, sql))[1]
+            except DragomanError as error:
+                told = error.as_dict()
+            assert MARKER not in str(told), (
+                f"{sql} read a file, with our own checks left out: switch the engine's access to files off."
+            )
+
+    @required
+    async def test_a_database_file_is_open_for_reading_only(
+        self, gateway: Gateway, database: Database, dialect: Dialect
+    ) -> None:
+        if database.host is not None or Capability.READ_ONLY_SESSION not in dialect.capabilities:
+            return
+        await ask(gateway, f"SELECT id FROM {sample.GENRE}")
+        assert not list(_writers(database.folder / (database.database or ""))), (
+            "The database's file is open for writing: open it read-only, so that the engine and the system refuse"
+            " writes even where every check of ours failed."
+        )
+
+    @required
+    @pytest.mark.parametrize("field", list(LEXED))
+    async def test_the_lexicon_says_what_the_engine_does(
+        self, opened: OpenDatabase, dialect: Dialect, field: str
+    ) -> None:
+        if field == "colon_casts" and Capability.GRAMMAR in dialect.capabilities:
+            return  # read by the dialect's own grammar
+        sql, wanted = LEXED[field]
+        try:
+            engine = (await run(opened, sql))[1] == [[wanted]]
+        except DragomanError:
+            engine = False
+        declared = bool(getattr(dialect.lexicon, field))
+        assert engine == declared, (
+            f"Lexicon.{field} is {declared}, and the engine {'answers' if engine else 'refuses'} {sql!r}: a text that"
+            " the lexer and the engine read differently may hide a statement."
+        )
+
+
+def _calls(name: str) -> tuple[str, str]:
+    return f"SELECT {name}('kit') AS v", f"SELECT * FROM {name}('kit')"
+
+
+async def _is_refused(gateway: Gateway, sql: str) -> bool:
+    try:
+        await ask(gateway, sql)
+    except (Refused, NotFound):
+        return True
+    except DragomanError:
+        pass  # it reached the engine, which had something to say
+    return False
+
+
+def _planted(folder: Path) -> Path:
+    path = folder / "kit_planted.csv"
+    path.write_text(f"a\n{MARKER}\n", encoding="utf-8")
+    return path
+
+
+def _writers(file: Path) -> Iterator[int]:
+    """The processes of ours that hold a file open for writing, where the kernel tells."""
+    for pid in family():
+        for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
+            try:
+                if not os.path.samefile(descriptor, file):
+                    continue
+                flags = (Path(f"/proc/{pid}/fdinfo") / descriptor.name).read_text().split("flags:")[1].split()[0]
+            except OSError:
+                continue  # it was closed while we looked, or is not ours to look at
+            if int(flags, 8) & (os.O_WRONLY | os.O_RDWR):
+                yield pid
