@@ -58,6 +58,8 @@ _SUGGESTIONS: Final[dict[Failure, str]] = {
     ConnectionFailed: "Try again; if it lasts, tell the administrator.",
 }
 MAX_MESSAGE: Final = 500
+MAX_LINES: Final = 6
+_POINTING: Final = re.compile(r"LINE \d+:.*|[\s^~]+")
 
 
 @contextmanager
@@ -141,8 +143,9 @@ def _by_class(error: exc.DBAPIError) -> Failure:
 
 
 def _redact(message: str, hidden: Sequence[str]) -> str:
-    """The driver's own first line, without what must not be shown."""
-    shown = message.strip().partition("\n")[0]
+    """The driver's own words on one line, without what must not be shown: some say what is wrong below the first."""
+    lines = [line.strip(" -\t") for line in message.strip().splitlines()[:MAX_LINES]]
+    shown = " ".join(line for line in lines if line and not _POINTING.fullmatch(line))
     for text in sorted(hidden, key=len, reverse=True):
         shown = shown.replace(text, "***")
     return shown[:MAX_MESSAGE]

@@ -65,12 +65,17 @@ class SQLAlchemyInspector(Inspector):
         return await self.executor.run(_version)
 
     async def schemas(self) -> Sequence[Schema]:
-        names = await self.executor.run(lambda connection: sqlalchemy.inspect(connection).get_schema_names())
-        return [Schema(name=plain(name), system=self.is_system(name)) for name in names]
+        """The schemas as they are stored; none for an engine that has no schemas."""
+        names = await self.executor.run(_schema_names)
+        return [Schema(name=name, system=self.is_system(name)) for name in names]
 
     async def tables(self, scope: Scope) -> Inspection:
-        schemas = scope.schemas or {schema.name for schema in await self.schemas() if not schema.system}
-        read = [await self.executor.run(partial(_read, schema=schema, scope=scope)) for schema in sorted(schemas)]
+        known = await self.schemas()
+        if not known and scope.schemas:
+            return Inspection(())
+        told = scope.schemas or {schema.name for schema in known if not schema.system}
+        schemas: Sequence[str | None] = sorted(told) if known else [None]
+        read = [await self.executor.run(partial(_read, schema=schema, scope=scope)) for schema in schemas]
         notices = dict.fromkeys(notice for inspection in read for notice in inspection.notices)
         return Inspection(tuple(table for inspection in read for table in inspection.tables), tuple(notices))
 
@@ -81,19 +86,40 @@ def plain(name: str) -> str:
 
 
 def _version(connection: sqlalchemy.Connection) -> str:
-    connection.exec_driver_sql("SELECT 1").close()
+    # Compiled, since some engines know no SELECT without FROM.
+    connection.execute(sqlalchemy.select(sqlalchemy.literal_column("1"))).close()
     return ".".join(map(str, connection.dialect.server_version_info or ()))
 
 
-def _read(connection: sqlalchemy.Connection, *, schema: str, scope: Scope) -> Inspection:
+def _schema_names(connection: sqlalchemy.Connection) -> list[str]:
+    try:
+        names = sqlalchemy.inspect(connection).get_schema_names()
+    except NotImplementedError:
+        return []
+    return [_as_stored(name, connection.dialect) for name in names if name]
+
+
+def _as_stored(name: str, dialect: sqlalchemy.Dialect) -> str:
+    """A name as the engine stores it: where that is upper case, SQLAlchemy tells plain names in lower case."""
+    stored = dialect.denormalize_name(name) if dialect.requires_name_normalize else name
+    return plain(stored)
+
+
+def _as_asked(name: str, dialect: sqlalchemy.Dialect) -> str:
+    """A stored name as SQLAlchemy wants it: one that is in lower case there needs quotes to stay so."""
+    return dialect.normalize_name(name) if dialect.requires_name_normalize else name
+
+
+def _read(connection: sqlalchemy.Connection, *, schema: str | None, scope: Scope) -> Inspection:
     notices: list[str] = []
     reflection = sqlalchemy.inspect(connection)
-    names = sorted(scope.names) or None
+    names = [_as_asked(name, connection.dialect) for name in sorted(scope.names)] or None
+    asked = None if schema is None else _as_asked(schema, connection.dialect)
 
     def ask(what: str, kind: ObjectKind = ObjectKind.ANY) -> Facts:
         method: Callable[..., Facts] = getattr(reflection, f"get_multi_{what}")
         try:
-            return method(schema=schema, filter_names=names, kind=kind, scope=ObjectScope.DEFAULT)
+            return method(schema=asked, filter_names=names, kind=kind, scope=ObjectScope.DEFAULT)
         except (NotImplementedError, DBAPIError):
             connection.rollback()  # some engines refuse everything after a failed statement
             notices.append(f"The driver does not tell {what.replace('_', ' ')}.")
@@ -105,7 +131,7 @@ def _read(connection: sqlalchemy.Connection, *, schema: str, scope: Scope) -> In
     facts = {what: ask(what) for what in _FACTS}
     tables = [
         _table(
-            Relation(plain(key[1]), plain(key[0] or schema)),
+            Relation(_as_stored(key[1], connection.dialect), schema),
             kind,
             {what: answers[key] for what, answers in facts.items() if answers.get(key)},
             connection.dialect,
@@ -120,9 +146,9 @@ def _table(relation: Relation, kind: RelationType, facts: Mapping[str, Any], dia
         relation=relation,
         type=kind,
         columns=tuple(_column(column, dialect) for column in facts.get("columns", ())),
-        constraints=tuple(_constraints(facts)),
-        foreign_keys=tuple(_foreign_key(relation, key) for key in facts.get("foreign_keys", ())),
-        indexes=tuple(_index(index) for index in facts.get("indexes", ())),
+        constraints=tuple(_constraints(facts, dialect)),
+        foreign_keys=tuple(_foreign_key(relation, key, dialect) for key in facts.get("foreign_keys", ())),
+        indexes=tuple(_index(index, dialect) for index in facts.get("indexes", ())),
         comment=facts.get("table_comment", {}).get("text"),
     )
 
@@ -130,7 +156,7 @@ def _table(relation: Relation, kind: RelationType, facts: Mapping[str, Any], dia
 def _column(column: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> TableColumn:
     identity, computed = column.get("identity"), column.get("computed")
     return TableColumn(
-        name=plain(column["name"]),
+        name=_as_stored(column["name"], dialect),
         type=_type(column["type"], dialect),
         nullable=bool(column.get("nullable", True)),
         default=column.get("default"),
@@ -141,16 +167,16 @@ def _column(column: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> TableColu
     )
 
 
-def _plain_names(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(map(plain, names))
+def _stored_names(names: Iterable[str], dialect: sqlalchemy.Dialect) -> tuple[str, ...]:
+    return tuple(_as_stored(name, dialect) for name in names)
 
 
-def _optional(name: str | None) -> str | None:
-    return None if name is None else plain(name)
+def _optional(name: str | None, dialect: sqlalchemy.Dialect) -> str | None:
+    return None if name is None else _as_stored(name, dialect)
 
 
-def _named(fact: Mapping[str, Any]) -> str | None:
-    return _optional(fact.get("name"))
+def _named(fact: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> str | None:
+    return _optional(fact.get("name"), dialect)
 
 
 def _type(type_: sqlalchemy.types.TypeEngine[Any], dialect: sqlalchemy.Dialect) -> str:
@@ -160,31 +186,41 @@ def _type(type_: sqlalchemy.types.TypeEngine[Any], dialect: sqlalchemy.Dialect) 
         return "any"
 
 
-def _constraints(facts: Mapping[str, Any]) -> Iterator[Constraint]:
+def _constraints(facts: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> Iterator[Constraint]:
     key = facts.get("pk_constraint", {})
     if key.get("constrained_columns"):
-        yield Constraint(type="PRIMARY KEY", name=_named(key), columns=_plain_names(key["constrained_columns"]))
+        yield Constraint(
+            type="PRIMARY KEY", name=_named(key, dialect), columns=_stored_names(key["constrained_columns"], dialect)
+        )
     for unique in facts.get("unique_constraints", ()):
-        yield Constraint(type="UNIQUE", name=_named(unique), columns=_plain_names(unique["column_names"]))
+        yield Constraint(
+            type="UNIQUE", name=_named(unique, dialect), columns=_stored_names(unique["column_names"], dialect)
+        )
     for check in facts.get("check_constraints", ()):
-        yield Constraint(type="CHECK", name=_named(check), definition=f"CHECK ({check['sqltext']})")
+        yield Constraint(type="CHECK", name=_named(check, dialect), definition=f"CHECK ({check['sqltext']})")
 
 
-def _foreign_key(relation: Relation, key: Mapping[str, Any]) -> ForeignKey:
+def _foreign_key(relation: Relation, key: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> ForeignKey:
     options: Mapping[str, str] = key.get("options") or {}
     return ForeignKey(
         relation=relation,
-        columns=_plain_names(key["constrained_columns"]),
-        references=Relation(plain(key["referred_table"]), _optional(key["referred_schema"]) or relation.schema),
-        referenced_columns=_plain_names(key["referred_columns"]),
-        name=_named(key),
+        columns=_stored_names(key["constrained_columns"], dialect),
+        references=Relation(
+            _as_stored(key["referred_table"], dialect), _optional(key["referred_schema"], dialect) or relation.schema
+        ),
+        referenced_columns=_stored_names(key["referred_columns"], dialect),
+        name=_named(key, dialect),
         on_update=options.get("onupdate"),
         on_delete=options.get("ondelete"),
     )
 
 
-def _index(index: Mapping[str, Any]) -> Index:
-    parts = index.get("expressions") or index["column_names"]
-    return Index(
-        name=plain(index["name"]), parts=_plain_names(part or "?" for part in parts), unique=bool(index.get("unique"))
+def _index(index: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> Index:
+    columns: Sequence[str | None] = index["column_names"]
+    expressions: Sequence[str] = index.get("expressions") or [column or "?" for column in columns]
+    # An expression is SQL already; only names are stored in a way of the engine's own.
+    parts = (
+        expression if column is None else _as_stored(column, dialect)
+        for column, expression in zip(columns, expressions, strict=False)
     )
+    return Index(name=_as_stored(index["name"], dialect), parts=tuple(parts), unique=bool(index.get("unique")))

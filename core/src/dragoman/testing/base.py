@@ -48,7 +48,8 @@ class Suite:
     and has no row. `failing_query`: passes every check and fails in the engine while it runs; `failing_late_query`:
     after thousands of rows. `many_rows`: a query of them, `last_row` the largest value of its column `n`.
     `first_two`: the two tracks of the lowest ids, in the engine's own words for a limit. `writes`: what must not
-    happen to the sample. `deadline`: seconds until a case that hangs is given up.
+    happen to the sample. `deadline`: seconds until a case that hangs is given up. `from_nothing`: what follows a
+    SELECT of no table, such as FROM DUAL.
     """
 
     pytestmark = pytest.mark.anyio
@@ -67,6 +68,7 @@ class Suite:
     rowless_query: ClassVar[str] = (
         f"SELECT t0.id FROM {CROSS_JOIN} WHERE ({' + '.join(f't{n}.id' for n in range(16))}) % 97 = 96"
     )
+    from_nothing: ClassVar[str] = ""
     deadline: ClassVar[float] = 90.0
     first_two: ClassVar[str] = f"SELECT id FROM {sample.TRACK} ORDER BY id LIMIT 2"
     writes: ClassVar[Sequence[str]] = (
@@ -133,6 +135,12 @@ class Suite:
         """An empty folder for the dialects that need one."""
         return tmp_path_factory.mktemp("kit")
 
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def known_from_nothing(cls) -> None:
+        """Let what asks know what a SELECT of no table needs here."""
+        _asking.from_nothing = cls.from_nothing
+
     @pytest.fixture(autouse=True)
     def declared_gap(self, request: pytest.FixtureRequest) -> None:
         """Let a declared gap fail, strictly; and a case that does not count yet, if it must."""
@@ -161,10 +169,22 @@ class Suite:
         return gateway.database().dialect
 
 
+class _Asking:
+    """What statements of the kit need in the class that runs."""
+
+    from_nothing = ""
+
+    def written(self, sql: str) -> str:
+        return sample.with_from(sql, self.from_nothing)
+
+
+_asking = _Asking()
+
+
 async def ask(gateway: Gateway, sql: str, *parameters: Any, **options: Any) -> Result:
     """Return the answer of the whole gateway."""
     with anyio.fail_after(PATIENCE):
-        return await gateway.query(None, sql, parameters, **options)
+        return await gateway.query(None, _asking.written(sql), parameters, **options)
 
 
 async def answered(gateway: Gateway, sql: str, remedy: str, **options: Any) -> Result:
@@ -177,7 +197,7 @@ async def answered(gateway: Gateway, sql: str, remedy: str, **options: Any) -> R
 
 async def run(opened: OpenDatabase, sql: str, *parameters: Any, **limits: Any) -> tuple[list[Column], list[list[Any]]]:
     """Return columns and rows straight from the executor, past every check of ours."""
-    request = Request(statement=sql, parameters=parameters, limits=Limits(**limits))
+    request = Request(statement=_asking.written(sql), parameters=parameters, limits=Limits(**limits))
     with anyio.fail_after(PATIENCE):
         async with opened.executor.open(request) as stream:
             rows = await read(stream)

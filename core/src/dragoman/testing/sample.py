@@ -8,6 +8,8 @@ from typing import Final
 
 from dragoman.dialect import Capability, Dialect
 from dragoman.model import Relation, Table
+from dragoman.sql.lexicon import Lexicon
+from dragoman.sql.text import tokens
 
 GENRE: Final = "kit_genre"
 TRACK: Final = "kit_track"
@@ -57,11 +59,14 @@ def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Cap
     if Capability.COMMENTS in dialect.capabilities:
         yield f"COMMENT ON TABLE {TRACK} IS '{TRACK_COMMENT}'"
         yield f"COMMENT ON COLUMN {TRACK}.title IS '{TITLE_COMMENT}'"
-    yield f"INSERT INTO {GENRE} (id, name) VALUES " + ", ".join(f"({id}, '{name}')" for id, name in GENRES)
-    yield f"INSERT INTO {TRACK} (id, genre_id, title) VALUES " + ", ".join(
-        f"({id}, {genre}, {literal(title)})" for id, genre, title in TRACKS
+    # A row at a time: not every engine takes several.
+    yield from (f"INSERT INTO {GENRE} (id, name) VALUES ({id}, '{name}')" for id, name in GENRES)
+    for id, genre, title in TRACKS:
+        yield f"INSERT INTO {TRACK} (id, genre_id, title) VALUES ({id}, {genre}, {literal(title)})"
+    yield from (
+        f"INSERT INTO {RATING} (track_id, judge, stars) VALUES ({track}, 'Ada', {stars})"
+        for track, stars in ((1, 5), (2, 4))
     )
-    yield f"INSERT INTO {RATING} (track_id, judge, stars) VALUES (1, 'Ada', 5), (2, 'Ada', 4)"
     yield f"INSERT INTO {dialect.quote(ODD)} ({dialect.quote('select')}) VALUES (7)"
 
 
@@ -119,6 +124,30 @@ def as_written(dialect: Dialect, table: Table) -> Table:
 def literal(text: str) -> str:
     """Return a text as SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def with_from(sql: str, clause: str) -> str:
+    """Return a statement whose SELECTs without FROM have `clause`, for engines that know none without."""
+    if not clause:
+        return sql
+    parts: list[str] = []
+    open_selects: list[bool] = []  # for each depth of parentheses, whether a SELECT still has no FROM
+    copied, bare = 0, False
+    for token in [*tokens(sql, Lexicon()), None]:
+        word = token.text.upper() if token else ")"
+        ends = word in {")", "UNION", "ORDER"}
+        if ends and bare:
+            end = token.start if token else len(sql)
+            parts += (sql[copied:end].rstrip(), f" {clause} ")
+            copied, bare = end, False
+        if word == "(":
+            open_selects.append(bare)
+            bare = False
+        elif word == ")" and open_selects:
+            bare = open_selects.pop()
+        elif word in {"SELECT", "FROM"}:
+            bare = word == "SELECT"
+    return "".join((*parts, sql[copied:])).rstrip()
 
 
 def numbers(count: int) -> str:

@@ -1,0 +1,328 @@
+"""Careless variants of the DuckDB example, made systematically: each changes one thing of a good dialect.
+
+pytest loads this as a plugin (`-p duckdb_mutants`) in a process of its own; `DUCKDB_MUTANT` names the variant.
+"""
+
+import dataclasses
+import decimal
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Change = Callable[[Any], Any]
+MUTANTS: dict[str, Callable[[], None]] = {}
+
+
+# Values: what careless drivers make of each type, at any depth
+
+VALUES: dict[type, dict[str, Change]] = {
+    str: {
+        "stripped": str.strip,
+        "of_255": lambda text: text[:255],
+        "of_ascii": lambda text: text.encode("ascii", "replace").decode(),
+        "null_when_empty": lambda text: text or None,
+    },
+    int: {
+        "as_float": lambda number: float(number) if abs(number) > 2**53 else number,
+        "of_63_bits": lambda n: n % 2**63,
+    },
+    float: {
+        "of_6_digits": lambda number: float(f"{number:.6g}"),
+        "of_15_digits": lambda number: float(f"{number:.15g}"),
+        "finite": lambda number: number if abs(number) < float("inf") else None,
+    },
+    decimal.Decimal: {"as_float": float, "normal": lambda n: n.normalize(), "of_the_context": lambda n: +n},
+    bytes: {
+        "as_text": lambda data: data.decode("latin-1"),
+        "as_hex": bytes.hex,
+        "up_to_zero": lambda d: d.split(b"\0")[0],
+    },
+    list: {"as_text": str, "without_nulls": lambda items: [item for item in items if item is not None]},
+    dict: {"without_names": lambda entries: tuple(entries.values()), "as_text": str},
+    type(None): {"as_text": lambda _: "", "as_zero": lambda _: 0},
+}
+
+
+def deep(kind: type, change: Change, value: Any) -> Any:
+    if isinstance(value, list):
+        value = [deep(kind, change, item) for item in value]
+    return change(value) if type(value) is kind else value
+
+
+def rows_changed(change: Change) -> None:
+    """Hand every batch of rows on through `change`."""
+    from dragoman_duckdb import executor
+
+    batches = executor._batches
+
+    async def changed(session: Any) -> Any:
+        async for rows in batches(session):
+            yield change(rows)
+
+    executor._batches = changed
+
+
+def of_values() -> Iterator[tuple[str, Callable[[], None]]]:
+    for kind, changes in VALUES.items():
+        for name, change in changes.items():
+
+            def each(rows: Any, kind: type = kind, change: Change = change) -> Any:
+                return [tuple(deep(kind, change, value) for value in row) for row in rows]
+
+            yield f"value_{kind.__name__}_{name}", lambda each=each: rows_changed(each)
+
+
+# Parameters
+
+PARAMETERS: dict[str, Change] = {
+    "as_texts": lambda values: [value if value is None else str(value) for value in values],
+    "of_32_bits": lambda values: [v % 2**32 if type(v) is int else v for v in values],
+    "without_nulls": lambda values: ["" if value is None else value for value in values],
+    "of_6_digits": lambda values: [float(f"{v:.6g}") if isinstance(v, float) else v for v in values],
+    "reversed": lambda values: values[::-1],
+    "none": lambda values: [],
+}
+
+
+def of_parameters() -> Iterator[tuple[str, Callable[[], None]]]:
+    for name, change in PARAMETERS.items():
+
+        def apply(change: Change = change) -> None:
+            from dragoman_duckdb import executor
+
+            for function in ("_execute", "_ask"):
+                original = getattr(executor, function)
+
+                def sent(*arguments: Any, original: Any = original) -> Any:
+                    request = arguments[-1]
+                    changed = dataclasses.replace(request, parameters=change(list(request.parameters)))
+                    return original(*arguments[:-1], changed)
+
+                setattr(executor, function, sent)
+
+        yield f"parameters_{name}", apply
+
+
+# Results
+
+ROWS: dict[str, Change] = {
+    "last_row_lost": lambda rows: rows[:-1] if len(rows) > 400 else rows,
+    "first_row_twice": lambda rows: [rows[0], *rows] if len(rows) > 400 else rows,
+    "in_another_order": lambda rows: sorted(rows, key=str),
+    "as_dicts": lambda rows: [dict(enumerate(row)) for row in rows],
+    "one_column_too_few": lambda rows: [row[:-1] for row in rows],
+}
+COLUMNS: dict[str, Change] = {
+    "lower_case": lambda column: dataclasses.replace(column, name=column.name.lower()),
+    "of_any_type": lambda column: dataclasses.replace(column, type="any"),
+    "as_dict": dataclasses.asdict,
+    "as_text": lambda column: column.name,
+}
+ENDS: dict[str, Callable[[int, BaseException | None], bool]] = {
+    "after_500_rows": lambda count, error: count >= 500,
+    "after_10000_rows": lambda count, error: count >= 10_000,
+    "at_an_error": lambda count, error: error is not None,
+}
+
+
+def of_results() -> Iterator[tuple[str, Callable[[], None]]]:
+    for name, change in ROWS.items():
+        yield f"rows_{name}", lambda change=change: rows_changed(change)
+    for name, change in COLUMNS.items():
+        yield f"columns_{name}", lambda change=change: columns_changed(change)
+    for name, ends in ENDS.items():
+        yield f"rows_end_{name}", lambda ends=ends: rows_ended(ends)
+
+
+def columns_changed(change: Change) -> None:
+    from dragoman_duckdb import executor
+
+    execute = executor._execute
+    executor._execute = lambda *arguments: [change(column) for column in execute(*arguments)]
+
+
+def rows_ended(ends: Callable[[int, BaseException | None], bool]) -> None:
+    from dragoman_duckdb import executor
+
+    batches = executor._batches
+
+    async def ended(session: Any) -> Any:
+        count = 0
+        try:
+            async for rows in batches(session):
+                yield rows
+                count += len(rows)
+                if ends(count, None):
+                    return
+        except Exception as error:
+            if not ends(count, error):
+                raise
+
+    executor._batches = ended
+
+
+# The catalog: every field of what an inspector tells, changed as its type allows
+
+FIELDS: dict[type, dict[str, Change]] = {
+    bool: {"not": lambda flag: not flag},
+    str: {"upper": str.upper, "quoted": lambda name: f'"{name}"'},
+    tuple: {"reversed": lambda items: items[::-1], "none": lambda items: (), "first": lambda items: items[:1]},
+    int: {"zero": lambda _: 0, "float": float, "unknown": lambda _: -1},
+}
+OPTIONAL = ("Table.row_estimate", "Table.comment", "TableColumn.comment", "TableColumn.default")
+
+
+def of_the_catalog() -> Iterator[tuple[str, Callable[[], None]]]:
+    import dragoman
+
+    samples: dict[type, dict[str, type]] = {
+        dragoman.Table: {
+            "columns": tuple,
+            "constraints": tuple,
+            "foreign_keys": tuple,
+            "indexes": tuple,
+            "system": bool,
+        },
+        dragoman.TableColumn: {"name": str, "nullable": bool},
+        dragoman.Constraint: {"columns": tuple},
+        dragoman.ForeignKey: {"columns": tuple, "referenced_columns": tuple},
+        dragoman.Index: {"name": str, "parts": tuple, "unique": bool},
+        dragoman.Relation: {"name": str, "schema": str},
+    }
+    for kind, fields in samples.items():
+        for field, type_ in fields.items():
+            for name, change in FIELDS[type_].items():
+                yield f"catalog_{kind.__name__}_{field}_{name}", lambda k=kind, f=field, c=change: told(k, f, c)
+    for name, change in FIELDS[int].items():
+        yield f"catalog_estimate_{name}", lambda change=change: told(dragoman.Table, "row_estimate", change)
+    for place in OPTIONAL:
+        kind, field = place.split(".")
+        yield f"catalog_{field}_of_{kind}_none", lambda k=kind, f=field: told(getattr(dragoman, k), f, lambda _: None)
+
+
+def told(kind: type, field: str, change: Change) -> None:
+    from dragoman_duckdb.inspector import DuckDBInspector
+
+    tables = DuckDBInspector.tables
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(walk(item) for item in value)
+        if not dataclasses.is_dataclass(value):
+            return value
+        inner = {each.name: walk(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        if isinstance(value, kind):
+            inner[field] = change(inner[field])
+        return dataclasses.replace(value, **inner)
+
+    async def changed(self: Any, scope: Any) -> Any:
+        return walk(await tables(self, scope))
+
+    DuckDBInspector.tables = changed
+
+
+# Life: a line of the session left out or turned round
+
+LIFE = {
+    "no_interrupt": ("Session", "close", "connection.interrupt()", "pass"),
+    "no_wait_for_the_end": ("Session", "close", "while self._job and not self._job.done():", "while False:"),
+    "no_deadline": ("Session", "run", "max(0.0, remaining)", "None"),
+    "no_translation": ("Session", "run", "translated(self._database)", "__import__('contextlib').nullcontext()"),
+    "no_slots": ("Engine", "session", "async with self._slots:", "if True:"),
+    "no_shutdown": ("Engine", "aclose", "self._threads.shutdown()", "pass"),
+    "no_check_of_the_file": ("Engine", "_open", "if not file.is_file():", "if False:"),
+    "on_the_loop": ("Session", "run", "asyncio.wrap_future(self._threads.submit(work))", "_at_once(work)"),
+    "for_writing": ("Engine", "_open", "read_only=True", "read_only=False"),
+    "sharing_one_connection": (
+        "Session",
+        "begin",
+        "self.connection = await self.run(root.cursor)",
+        "self.connection = root",
+    ),
+}
+
+
+def of_life() -> Iterator[tuple[str, Callable[[], None]]]:
+    for name, place in LIFE.items():
+        yield f"life_{name}", lambda place=place: rewritten(*place)
+
+
+def rewritten(owner: str, method: str, old: str, new: str) -> None:
+    """Compile a method again with one text of it replaced."""
+    import asyncio
+    import inspect
+    import textwrap
+
+    from dragoman_duckdb import sessions
+
+    def at_once(work: Callable[[], Any]) -> Any:
+        future = asyncio.get_running_loop().create_future()
+        try:
+            future.set_result(work())
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    source = textwrap.dedent(inspect.getsource(getattr(getattr(sessions, owner), method)))
+    assert old in source, (owner, method, old)
+    names = {**vars(sessions), "_at_once": at_once}
+    exec(compile(source.replace(old, new), f"{owner}.{method}", "exec"), names)
+    setattr(getattr(sessions, owner), method, names[method])
+
+
+# What the dialect says of itself, and the engine's own locks
+
+SEALS = ("enable_external_access",)
+LISTED = ("read_text", "getenv", "nextval", "read_csv", "setseed", "sleep_ms")
+LEXED = ("nested_comments", "dollar_quotes", "escape_strings", "backslash_escapes", "hash_comments", "colon_casts")
+
+
+def of_safety() -> Iterator[tuple[str, Callable[[], None]]]:
+    for name in LISTED:
+        yield f"listed_{name}", lambda name=name: described(rules=lambda r: _listing(r, name))
+    for name in LEXED:
+        yield (
+            f"lexed_{name}",
+            lambda n=name: described(lexicon=lambda x: dataclasses.replace(x, **{n: not getattr(x, n)})),
+        )
+    for name in SEALS:
+        yield f"unsealed_{name}", lambda name=name: unsealed(name)
+    yield "reserved_none", lambda: described(reserved=lambda _: frozenset())
+    yield "quoted_otherwise", lambda: described(quote_marks=lambda _: "``")
+    for name in ("COMMENTS", "FOREIGN_KEYS", "PRIMARY_KEYS", "INDEXES", "ROW_ESTIMATES", "EXPLAIN", "DESCRIBE"):
+        yield f"undeclared_{name.lower()}", lambda name=name: described(capabilities=lambda c: _other(c, name))
+    for name in ("ANALYZE", "CATALOGS", "GRAMMAR"):
+        yield f"declared_{name.lower()}", lambda name=name: described(capabilities=lambda c: _other(c, name))
+
+
+def _listing(rules: Any, name: str) -> Any:
+    return dataclasses.replace(
+        rules, functions=rules.functions | {name}, table_functions=rules.table_functions | {name}
+    )
+
+
+def _other(capabilities: Any, name: str) -> Any:
+    from dragoman import Capability
+
+    return capabilities ^ {Capability[name]}
+
+
+def described(**changes: Change) -> None:
+    from dragoman_duckdb import DuckDBPlugin
+
+    old = DuckDBPlugin.dialect
+    DuckDBPlugin.dialect = dataclasses.replace(
+        old, **{field: change(getattr(old, field)) for field, change in changes.items()}
+    )
+
+
+def unsealed(name: str) -> None:
+    from dragoman_duckdb import sessions
+
+    sessions.SEALED[name] = True
+
+
+for generate in (of_values, of_parameters, of_results, of_the_catalog, of_life, of_safety):
+    MUTANTS.update(generate())
+if wanted := os.environ.get("DUCKDB_MUTANT"):
+    MUTANTS[wanted]()
