@@ -59,6 +59,7 @@ _SUGGESTIONS: Final[dict[Failure, str]] = {
 }
 MAX_MESSAGE: Final = 500
 MAX_LINES: Final = 6
+_TRACE: Final = re.compile(r"Traceback \(most recent|^ *File \"", re.MULTILINE)
 _POINTING: Final = re.compile(r"LINE \d+:.*|[\s^~]+")
 
 
@@ -144,7 +145,8 @@ def _by_class(error: exc.DBAPIError) -> Failure:
 
 def _redact(message: str, hidden: Sequence[str]) -> str:
     """The driver's own words on one line, without what must not be shown: some say what is wrong below the first."""
-    lines = [line.strip(" -\t") for line in message.strip().splitlines()[:MAX_LINES]]
+    told = _TRACE.split(message, maxsplit=1)[0]
+    lines = [line.strip(" -\t") for line in told.strip().splitlines()[:MAX_LINES]]
     shown = " ".join(line for line in lines if line and not _POINTING.fullmatch(line))
     for text in sorted(hidden, key=len, reverse=True):
         shown = shown.replace(text, "***")
