@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("dragoman.calls")
 REFUSED = frozenset({kind.code for kind in Refused.__subclasses__()} | {PermissionDenied.code})
 """The codes of what is refused by a rule, before anything runs."""
-_LOGGED = ("who", "tool", "database", "hash", "rows", "bytes", "ms", "outcome", "trace", "audit")
+_LOGGED = ("tool", "database", "hash", "rows", "bytes", "ms", "outcome", "trace", "audit")
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class CallRecord:
 
     def as_dict(self) -> dict[str, object]:
         """Return the fields of the log that say something."""
-        fields = {name: getattr(self, name) for name in _LOGGED}
+        fields = {"who": self.principal.name, **{name: getattr(self, name) for name in _LOGGED}}
         return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
@@ -123,7 +123,8 @@ class Calls:
         token = _current.set(record) if whole else None
         began = time.perf_counter()
         try:
-            await record.admission.enter()
+            await self._limiter.acquire()
+            record.admission.held = True
             self._watchdog.under_way += 1
             if self._watchdog.asleep:
                 self._watchdog.wake()
@@ -131,7 +132,8 @@ class Calls:
                 yield record
             finally:
                 self._watchdog.under_way -= 1
-                record.admission.leave()
+                if record.admission.held:
+                    self._limiter.slots.release()
         except DragomanError as error:
             record.outcome = error.code
             raise

@@ -145,18 +145,17 @@ class Gateway:
         return chosen
 
     def call(
-        self, tool: str, principal: Principal = LOCAL, database: str | None = None
+        self, tool: str, principal: Principal = LOCAL, database: str | None = None, *, whole: bool = True
     ) -> AbstractAsyncContextManager[CallRecord]:
         """Be one call, or a part of the call this runs in; every method below is one.
 
-        The one place that bounds how many calls run at once and writes their lines in the log. Raises `Busy`.
+        The one place that bounds how many calls run at once, writes their lines in the log and records them. What runs
+        in this context meanwhile is a part of it, if it is `whole`. Raises `Busy`.
         """
-        return self._calls.call(tool, principal, self._log_name(database))
-
-    def _log_name(self, name: str | None) -> str | None:
-        """The database's name for the log, which shows none that a caller made up."""
-        name = self.default if name is None else name
-        return name if name in self.configuration.databases else None
+        name = self.default if database is None else database
+        # No record shows a name that a caller made up.
+        name = name if name in self.configuration.databases else None
+        return self._calls.call(tool, principal, name, whole=whole)
 
     async def query(
         self, database: str | None, sql: str, params: Sequence[Any] = (), **how: Unpack[QueryOptions]
@@ -191,7 +190,7 @@ class Gateway:
         Batches are `Encoded`. Once they are exhausted, columns, notices and `truncated` are final.
         """
         tool, principal = how.get("tool", TOOL), how.get("principal", LOCAL)
-        async with self._calls.call(tool, principal, self._log_name(database), whole=False) as record:
+        async with self.call(tool, principal, database, whole=False) as record:
             record.sql, record.params = sql, params
             query = await Query.prepare(self.database(database), sql, params, **how)
             record.judged(query.statement)

@@ -86,7 +86,7 @@ class Judge:
     async def judge(self, sql: str, tool: str, principal: Principal) -> Statement:
         """Return the statement to send. Raises `InvalidSql`, `WriteDenied` or `UnsafeSql`."""
         for watched in tuple(self._dependences):
-            key = _key(watched, sql, tool, principal)
+            key = sql, tool if "tool" in watched else None, principal if "principal" in watched else None
             verdict = self._passed.get(key)
             if verdict is not None and await self._holds(verdict):
                 if key in self._passed:  # nobody has forgotten it meanwhile
@@ -98,7 +98,9 @@ class Judge:
             raise locate(error, sql) from None
         if len(sql) <= LONGEST:
             self._dependences.add(verdict.read)
-            self._passed[_key(verdict.read, sql, tool, principal)] = verdict
+            read = verdict.read
+            key = sql, tool if "tool" in read else None, principal if "principal" in read else None
+            self._passed[key] = verdict
             if len(self._passed) > REMEMBERED:
                 self._passed.popitem(last=False)
         return verdict.statement
@@ -179,7 +181,3 @@ class Judge:
         if resolved is not None:
             plain.judged_columns = tuple(f"{relation}.{column}" for relation, column in resolved.columns)
         return _Verdict(plain, frozenset(call.read), version, tuple(states))
-
-
-def _key(read: frozenset[str], sql: str, tool: str, principal: Principal) -> _Key:
-    return sql, tool if "tool" in read else None, principal if "principal" in read else None

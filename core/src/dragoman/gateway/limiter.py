@@ -42,21 +42,13 @@ class Limiter:
 
 @dataclass(slots=True)
 class Admission:
-    """The slots one call holds: its own among `calls`, and its database's while a statement of it runs."""
+    """The slots one call holds: its own among `calls`, and its database's while a statement of it runs.
+
+    `held`: it has its own, which is not lent to others.
+    """
 
     calls: Limiter
-    _held: bool = False
-
-    async def enter(self) -> None:
-        """Take the call's slot. Raises `Busy`."""
-        await self.calls.acquire()
-        self._held = True
-
-    def leave(self) -> None:
-        """Give the call's slot back, unless it is lent to others."""
-        if self._held:
-            self._held = False
-            self.calls.slots.release()
+    held: bool = False
 
     @asynccontextmanager
     async def statement(self, database: Limiter, seconds: float) -> AsyncGenerator[None]:
@@ -64,14 +56,15 @@ class Admission:
 
         Of the parts of a call that wait side by side, the first lends the call's slot and takes it back.
         """
-        lends = self._held and database.slots.locked()
+        lends = self.held and database.slots.locked()
         if lends:
-            self.leave()
+            self.held = False
+            self.calls.slots.release()
         await database.acquire(seconds)
         try:
             if lends:
                 await self.calls.slots.acquire()  # whoever waits: who was let in once is not refused later
-                self._held = True
+                self.held = True
             yield
         finally:
             database.slots.release()

@@ -22,6 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 TOOL = "execute_query"
 """By means of what statements are asked for that name no tool."""
+NO_TAGS = Request(statement="").tags
 Put = Callable[[Encoded], Awaitable[None]]
 
 
@@ -61,7 +62,9 @@ class Query:
             statement = await opened.judge.judge(sql, tool, principal)
         except DragomanError as error:
             raise _about(error, translated) from None
-        request = Request(statement=statement.text, parameters=tuple(params), limits=limits, principal=principal)
+        request = Request(
+            statement=statement.text, parameters=tuple(params), limits=limits, principal=principal, tags=NO_TAGS
+        )
         query = cls(opened, statement, request, notices, translated)
         if translated is not None:
             await query._check_translation()
@@ -117,9 +120,8 @@ class Query:
 
     async def _feed(self, handed: RowStream, put: Put, record: CallRecord) -> None:
         async with self.opened.executor.open(self.request) as stream:
-            check_stream(stream)
+            check_stream(stream, self.request.limits)
             bounded = Bounded(stream, self.request.limits)
-            check_columns(stream.columns, self.request.limits)
             handed.columns = self.opened.places.columns(stream.columns)
             await put(Encoded(b"", 0))
             async for batch in bounded.batches():

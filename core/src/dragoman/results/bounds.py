@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -16,6 +17,8 @@ from dragoman.words import with_article
 
 LEAST_FOR_COLUMNS = 16 * 1024
 """Bytes that names and types of columns may take, however little the rows may."""
+REMEMBERED = 64
+"""Headings of results that were checked lately: an agent's query is mostly one that ran before."""
 _encode = msgspec.json.Encoder().encode
 HINTS = {
     "rows": "Ask for more with `limit`, or for less with WHERE, LIMIT or an aggregate.",
@@ -50,8 +53,7 @@ class Bounded:
 
     async def batches(self) -> AsyncIterator[Encoded]:
         """Yield the rows, as they come, until a limit cuts them."""
-        check_stream(self._stream)
-        check_columns(self._stream.columns, self._limits)
+        check_stream(self._stream, self._limits)
         async for batch in self._stream.batches:
             encoded = batch if isinstance(batch, Encoded) else encode(self._stream.columns, batch)
             fitting = self._fitting(encoded)
@@ -94,20 +96,29 @@ class Bounded:
         return _truncation("bytes", self._limits.max_bytes)
 
 
-def check_stream(stream: RowStream) -> None:
-    """Raise `Malformed` unless this is a stream of rows with columns, as the contract says."""
+def check_stream(stream: RowStream, limits: Limits) -> None:
+    """Raise `Malformed` unless this is a stream of rows with columns, as the contract says, or as `check_columns`."""
     given: object = stream
     if not isinstance(given, RowStream):
         raise Malformed(f"yielded {with_article(type(given).__name__)}, not a RowStream")
-    check_sequence(Column, stream.columns, "RowStream.columns")
+    check_columns(stream.columns, limits)
     if not hasattr(stream.batches, "__aiter__"):
         told = with_article(type(stream.batches).__name__)
         raise Malformed(f"gave RowStream.batches as {told}, not as an asynchronous iterator of batches")
 
 
 def check_columns(columns: Sequence[Column], limits: Limits) -> None:
-    """Raise `ResultTooLarge` when names and types of columns take more bytes than an answer's rows may."""
-    most = max(limits.max_bytes, LEAST_FOR_COLUMNS)
+    """Raise `Malformed` unless these are columns; `ResultTooLarge` when they take more bytes than rows may."""
+    try:
+        _check_columns(tuple(columns), max(limits.max_bytes, LEAST_FOR_COLUMNS))
+    except TypeError:  # no columns: what is one has a hash
+        check_sequence(Column, columns, "RowStream.columns")
+        raise
+
+
+@lru_cache(REMEMBERED)
+def _check_columns(columns: tuple[Column, ...], most: int) -> None:
+    check_sequence(Column, columns, "RowStream.columns")
     words = sum(len(column.name) + len(column.type) for column in columns)  # cheap, and never more than the bytes
     if words > most or len(_encode([(column.name, column.type) for column in columns])) > most:
         raise ResultTooLarge(

@@ -14,6 +14,7 @@ import math
 import operator
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import msgspec
@@ -28,6 +29,9 @@ _encode = msgspec.json.Encoder().encode
 _Types = frozenset[type]
 _NULL = type(None)
 _ARRAYS = (tuple, list)
+_ROW_TYPES: set[type] = set()
+"""Types of rows that were found to be sequences."""
+_MOST_ROW_TYPES = 64
 _NO_TEXT: Any = object.__str__
 
 
@@ -38,7 +42,11 @@ def encode(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> Encoded:
     `Malformed` for a row that is no sequence as long as `columns` and for a value that has no text but a `repr`, and
     `ResultTooLarge` for one that is nested too deeply.
     """
-    check_rows(rows, len(columns))
+    kinds = {*map(type, rows)}
+    if not kinds <= _ROW_TYPES or {*map(len, rows)} - {len(columns)}:
+        check_rows(rows, len(columns))
+        if len(_ROW_TYPES) < _MOST_ROW_TYPES:
+            _ROW_TYPES.update(kinds)
     if not columns:
         return Encoded.of([b"[]" for _ in rows])
     if not rows:
@@ -57,12 +65,12 @@ def encode(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> Encoded:
     return Encoded(array[1:-1], len(rows), tuple(encoder.notices))
 
 
+@dataclass(slots=True)
 class _Encoder:
     """Converts columns, remembering what callers must be told."""
 
-    def __init__(self) -> None:
-        self.notices: dict[str, None] = {}
-        self.name = ""
+    notices: dict[str, None] = field(default_factory=dict[str, None])
+    name: str = ""
 
     def column(self, column: Column, values: Sequence[Any]) -> Sequence[Any]:
         self.name = column.name

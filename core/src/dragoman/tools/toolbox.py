@@ -95,7 +95,8 @@ class Toolbox:
         if spec is None:
             raise UnknownTool(name)
         try:
-            async with self._gateway.call(name, principal, self._find_database(arguments)) as record:
+            named = arguments.get("database") if isinstance(arguments, Mapping) else None
+            async with self._gateway.call(name, principal, named if isinstance(named, str) else None) as record:
                 record.arguments = arguments
                 body = await self._answer(spec, arguments, progress, principal)
                 encoded = encode(body.facts)
@@ -137,8 +138,3 @@ class Toolbox:
         if opened is not None and named is None and len(self._gateway.names) > 1:
             body.facts["database"] = opened.config.name
         return body
-
-    def _find_database(self, arguments: Mapping[str, Any] | None) -> str | None:
-        """Return the database a call names, for the log; only names that are configured."""
-        named = arguments.get("database") if isinstance(arguments, Mapping) else None
-        return named if isinstance(named, str) and named in self._gateway.names else None

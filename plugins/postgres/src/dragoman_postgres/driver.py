@@ -67,8 +67,12 @@ class CountingProtocol(asyncio.Protocol):
         self.deaf = False
         self.gone = asyncio.get_running_loop().create_future()
 
-    def allow(self, most: int, *, trusted: bool) -> None:
-        """Let the server send so many bytes from now on. To be called between its answers."""
+    def allow(self, most: int, *, trusted: bool = False) -> None:
+        """Let the server send so many bytes from now on; beyond them the connection is lost, because of `TooMuch`.
+
+        To be called between its answers. When work is cancelled what still comes of it stays bounded, until the next
+        `allow`. `trusted`: no caller has a say in what it sends.
+        """
         self._most = self._left = most
         # Looking at every message costs time, which what is so short or no caller's does not need.
         self._frames = None if trusted or most <= OURS else Frames()
@@ -137,18 +141,11 @@ class Connection(_Connection):
         super().__init__(protocol, transport, *rest)
         self._own_transport = transport
         self._counting = CountingProtocol(transport, protocol)
+        self.allow = self._counting.allow
         self._leaving = False
         self._key = protocol.backend_pid, protocol.backend_secret
         transport.set_protocol(self._counting)
         _keep_alive(transport.get_extra_info("socket"))
-
-    def allow(self, most: int, *, trusted: bool = False) -> None:
-        """Let the server send so many bytes from now on; beyond them the connection is lost, because of `TooMuch`.
-
-        When work is cancelled what still comes of it stays bounded, until the next `allow`. `trusted`: no caller has a
-        say in what it sends.
-        """
-        self._counting.allow(most, trusted=trusted)
 
     async def leave(self) -> None:
         """End whatever the server does for us, and return once it has closed the connection: nothing of it is left.

@@ -28,7 +28,7 @@ from dragoman import (
 
 from dragoman_postgres import plans
 from dragoman_postgres.driver import OURS, Statement, TooMuch
-from dragoman_postgres.failures import Stale, Unreadable, translate_errors
+from dragoman_postgres.failures import Stale, Unreadable, raise_translated, translate_errors
 from dragoman_postgres.parameters import Parameters, teach
 from dragoman_postgres.pool import Connections, Session
 from dragoman_postgres.types import NATIVE, SCALARS, Types
@@ -79,7 +79,7 @@ class PostgresExecutor(Executor):
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
         """Run a statement; leaving cancels what still runs and rolls the transaction back."""
         async with self._connections.lend(request.limits.timeout, request.tags) as session:
-            kept = self._form(request) in session.prepared
+            kept = self._key(request) in session.prepared
             try:
                 stream, batches = await self._execute(session, request)
             except (Stale, InvalidSql, NotFound) as error:
@@ -114,7 +114,7 @@ class PostgresExecutor(Executor):
                 parameters = await self._parameters(session, parsed)
             if parameters.unknown:
                 parsed, _ = await self._parse(session, wrapped, request, parameters.unknown)
-            session.connection.allow(_allowance(request, least=OURS))
+            session.connection.allow(max(SLACK * request.limits.max_bytes, OURS))
             with self._translate_errors(wrapped, request):
                 return await parsed.fetch(*parameters.bind(request.parameters))
 
@@ -134,10 +134,11 @@ class PostgresExecutor(Executor):
         try:
             return await self._start(session, request)
         except TooMuch:
-            if _key(request) in self._wide:
+            key, counted = self._key(request)
+            if counted:
                 raise
             # From now on the server counts what it sends for this statement.
-            self._wide[_key(request)] = None
+            self._wide[key] = None
             if len(self._wide) > WIDE:
                 self._wide.popitem(last=False)
             await self._connections.renew(session, request.limits.timeout)
@@ -147,15 +148,25 @@ class PostgresExecutor(Executor):
         prepared = await self._get_prepared(session, request)
         prepared.notices.clear()
         notices: list[str] = []
-        arguments = prepared.parameters.bind(request.parameters)
+        arguments: list[Any] = []
+        if request.parameters or prepared.parameters.encoders:
+            arguments = prepared.parameters.bind(request.parameters)
         if request.limits.max_bytes > LARGE:
             batches = self._pieces(session, prepared, arguments, request, notices)
         else:
-            session.connection.allow(_allowance(request, counted=prepared.wrapped.most_bytes is not None))
-            with self._translate_errors(prepared.wrapped, request):
-                answer = await prepared.statement.fetch(*arguments)
-            rows, cut = split_counts(answer, prepared.wrapped)
-            batches = _batches(convert_values(rows, prepared.converters), cut, prepared.wrapped.most_bytes)
+            # Where the server counts the bytes itself, it stops long before.
+            most = (1 if prepared.wrapped.most_bytes is None else 3) * SLACK * request.limits.max_bytes
+            session.connection.allow(max(most, SMALL))
+            try:
+                rows: Rows = await prepared.statement.fetch(*arguments)
+            except Exception as error:
+                raise_translated(error, self._name, prepared.wrapped.prefix, len(request.statement))
+            cut: Cut = ""
+            if prepared.wrapped.most_bytes is not None:
+                rows, cut = split_counts(rows, prepared.wrapped)
+            if prepared.converters:
+                rows = convert_values(rows, prepared.converters)
+            batches = _batches(rows, cut, prepared.wrapped.most_bytes)
             notices += prepared.notices
         return RowStream(prepared.columns, batches, notices), batches
 
@@ -180,7 +191,7 @@ class PostgresExecutor(Executor):
 
     async def _get_prepared(self, session: Session, request: Request) -> Prepared:
         """The prepared statement of a request: one that is kept, or a new one."""
-        key = self._form(request)
+        key = self._key(request)
         kept: Prepared | None = session.prepared.get(key)
         if kept is not None and kept.until > time.monotonic():
             session.prepared.move_to_end(key)
@@ -204,7 +215,7 @@ class PostgresExecutor(Executor):
         notices: dict[str, None] = {}
         scalars = tuple(types.scalar(attribute.type.oid) for attribute in attributes)
         picked = [Picked(attribute.name, scalar) for attribute, scalar in zip(attributes, scalars, strict=True)]
-        wrapped = wrap(request.statement, request.limits, picked, count_bytes=_key(request) in self._wide)
+        wrapped = wrap(request.statement, request.limits, picked, count_bytes=self._key(request)[1])
         if wrapped.text != first.text or parameters.unknown:
             statement, _ = await self._parse(session, wrapped, request, parameters.unknown)
         return Prepared(
@@ -259,9 +270,9 @@ class PostgresExecutor(Executor):
         await self._types.learn(session.connection, oids)
         return Parameters.of(self._types, oids)
 
-    def _form(self, request: Request) -> tuple[Key, bool]:
-        """What a prepared statement is kept under: the request's key, and whether it counts its bytes."""
-        key = _key(request)
+    def _key(self, request: Request) -> tuple[Key, bool]:
+        """What a prepared statement is kept under: what makes it, and whether it counts its bytes."""
+        key = request.statement, request.limits.max_rows, request.limits.max_bytes
         return key, key in self._wide
 
     @property
@@ -270,15 +281,6 @@ class PostgresExecutor(Executor):
 
     def _translate_errors(self, wrapped: Wrapped, request: Request) -> AbstractContextManager[None]:
         return translate_errors(self._name, prefix=wrapped.prefix, length=len(request.statement))
-
-
-def _key(request: Request) -> Key:
-    return request.statement, request.limits.max_rows, request.limits.max_bytes
-
-
-def _allowance(request: Request, *, counted: bool = False, least: int = SMALL) -> int:
-    """Bytes the server may send for a statement; where it counts them itself, it stops long before."""
-    return max((3 if counted else 1) * SLACK * request.limits.max_bytes, least)
 
 
 async def _batches(rows: Rows, cut: Cut, most: int | None) -> Batches:

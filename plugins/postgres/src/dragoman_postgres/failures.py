@@ -161,7 +161,15 @@ def translate_errors(database: str, *, prefix: int = 0, length: int | None = Non
     """
     try:
         yield
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+    except Exception as error:
+        raise_translated(error, database, prefix, length)
+
+
+def raise_translated(error: Exception, database: str, prefix: int = 0, length: int | None = None) -> NoReturn:
+    """Raise what `translate_errors` does; to be called where the error is caught."""
+    try:
+        raise error
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
         _raise(error, database, prefix, length)
     except TimeoutError:
         raise unreachable(database, "it does not answer in time") from None

@@ -21,7 +21,6 @@ from dragoman import (
     Relation,
     Statement,
     UnsafeSql,
-    Validator,
     WriteDenied,
 )
 
@@ -71,24 +70,20 @@ def _check_operators(statement: Statement) -> None:
             raise InvalidSql("An operator is too long.", suggestion="Separate operators with spaces.", offset=start)
 
 
-class PostgresGate(Validator):
+class PostgresGate(Remembered):
     """What only the catalog can tell: what the users of the database have made of the names a statement uses."""
 
     def __init__(self, database: Database, reader: Reader) -> None:
+        super().__init__(reader, database)
         self._functions = frozenset(name.lower() for name in database.allow_functions)
         self._relations = frozenset(name.lower() for name in database.allow_relations)
-        self._user_defined = Remembered(reader, database)
-
-    async def state(self) -> object:
-        """Return what the users of the database have made. Raises what the connection raises."""
-        return await self._user_defined.get()
 
     async def check(self, statement: Statement, call: Call) -> None:
         """Raise `UnsafeSql` for what may run code of the database's users.
 
         Names mean what the server finds under them now, not what a cached catalog does.
         """
-        made, parsed = await self._user_defined.get(), call.parsed
+        made, parsed = await self.state(), call.parsed
         if made.everything:
             raise UnsafeSql(
                 f"Any query may run code that users of this database made: {', '.join(sorted(made.everything))}.",

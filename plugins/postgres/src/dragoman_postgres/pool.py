@@ -18,7 +18,7 @@ from dragoman import Busy, Database
 
 from dragoman_postgres.connecting import Connector
 from dragoman_postgres.driver import CATALOG, OURS, Connection
-from dragoman_postgres.failures import LOST, translate_errors
+from dragoman_postgres.failures import LOST, raise_translated, translate_errors
 
 GONE = (*LOST, asyncpg.InternalClientError)
 """What a kept connection raises that the server has ended: the second, when its last words came and not yet its end."""
@@ -51,11 +51,6 @@ class Session:
         """A name for a prepared statement that this connection has not seen."""
         return f"dragoman_{next(self._names)}"
 
-    @property
-    def usable(self) -> bool:
-        """Whether it may be lent again, as far as is known."""
-        return not self.spent and not self.connection.is_closed() and time.monotonic() - self.used < MOST_IDLE
-
 
 class Connections:
     """At most `size` connections to one database; the one used last is used first."""
@@ -64,7 +59,7 @@ class Connections:
         self._name = database.name
         self._size = size or database.pool_size
         self.connector = Connector(database)
-        self._free = asyncio.Semaphore(self._size)
+        self._slots = asyncio.Semaphore(self._size)
         self._idle: list[Session] = []
         self._ending: dict[asyncio.Task[None], Connection | None] = {}
         self._closing = False
@@ -87,37 +82,40 @@ class Connections:
         `tags` are shown in the server's `application_name` meanwhile. On the way out the transaction is rolled back,
         and the connection is clean or gone. Raises `Busy` when none comes free in time, and `ConnectionFailed`.
         """
-        async with self._place(seconds) as ending:
-            with translate_errors(self._name):
+        if self._slots.locked():
+            await self._wait_for_slot(seconds)
+        else:
+            await self._slots.acquire()  # at once
+        ending: Ending = set()
+        try:
+            try:
                 session = await self._begin_session(seconds, tags, ending)
+            except Exception as error:
+                raise_translated(error, self._name)
             try:
                 yield session
                 await self._end(session)
             except BaseException:
                 await self._end_session(session, ending)
                 raise
-
-    @contextlib.asynccontextmanager
-    async def _place(self, seconds: float) -> AsyncGenerator[Ending]:
-        """Hold one of the places; it is free again once all the work that was given to `Ending` is done."""
-        await self._wait_for_place(seconds)
-        ending: Ending = set()
-        try:
-            yield ending
         finally:
-            left = [task for task in ending if not task.done()]
-            if left:
-                asyncio.gather(*left, return_exceptions=True).add_done_callback(lambda _: self._free.release())
+            if ending:
+                self._release_after(ending)
             else:
-                self._free.release()
+                self._slots.release()
 
-    async def _wait_for_place(self, seconds: float) -> None:
-        if not self._free.locked():
-            await self._free.acquire()
-            return
+    def _release_after(self, ending: Ending) -> None:
+        """Give a slot back once all the work that was given to `ending` is done."""
+        left = [task for task in ending if not task.done()]
+        if left:
+            asyncio.gather(*left, return_exceptions=True).add_done_callback(lambda _: self._slots.release())
+        else:
+            self._slots.release()
+
+    async def _wait_for_slot(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
-                await self._free.acquire()
+                await self._slots.acquire()
         except TimeoutError:
             raise self._busy() from None
 
@@ -130,15 +128,21 @@ class Connections:
 
     async def _begin_session(self, seconds: float, tags: Mapping[str, str], ending: Ending) -> Session:
         """A session inside its transaction: a kept one, unless it turns out to be dead, else a new one."""
-        while self._idle:
-            session = self._idle.pop()
-            session.tags = tags
-            if not session.usable:
+        while True:
+            kept = self._idle.pop() if self._idle else None
+            session = kept or Session(await self._connect(seconds, ending))
+            if session.spent or session.connection.is_closed() or time.monotonic() - session.used > MOST_IDLE:
                 await self._patiently(self._later(session.connection.leave(), session.connection, ending), MOMENT)
                 continue
-            with contextlib.suppress(*GONE):
-                return await self._first(session, seconds, ending)
-        return await self._first(Session(await self._connect(seconds, ending), tags=tags), seconds, ending)
+            session.tags = tags
+            try:
+                await self._begin(session, seconds)
+            except BaseException as error:
+                await self._end_session(session, ending)
+                if kept is None or not isinstance(error, GONE):
+                    raise
+            else:
+                return session
 
     async def _connect(self, seconds: float, ending: Ending) -> Connection:
         """A new connection. One that nobody waits for any more is opened all the same, and then closed."""
@@ -149,22 +153,16 @@ class Connections:
             self._later(_close_unwanted(connecting), None, ending)
             raise
 
-    async def _first(self, session: Session, seconds: float, ending: Ending) -> Session:
-        try:
-            await self._begin(session, seconds)
-        except BaseException:
-            await self._end_session(session, ending)
-            raise
-        return session
-
     async def _begin(self, session: Session, seconds: float) -> None:
         """One message: the transaction, its deadlines and, where sessions are shared, their settings."""
         timeout = max(1, round(seconds * 1000))
         prelude = (
             f"BEGIN READ ONLY; SET LOCAL statement_timeout = {timeout};"
             f" SET LOCAL lock_timeout = {timeout * 9 // 10 or 1};"
-            f" SET LOCAL idle_in_transaction_session_timeout = {timeout + 10_000}{self.connector.prelude}"
+            f" SET LOCAL idle_in_transaction_session_timeout = {timeout + 10_000}"
         )
+        if self.connector.pooled:
+            prelude += self.connector.prelude
         if session.tags:
             prelude += f"; SET LOCAL application_name = '{_format_tags(session.tags)}'"
         session.connection.allow(OURS)
@@ -210,10 +208,7 @@ class Connections:
             await session.connection.execute("ROLLBACK")
         except (*GONE, asyncpg.PostgresError, asyncpg.InterfaceError):
             await session.connection.leave()
-        else:
-            await self._keep(session)
-
-    async def _keep(self, session: Session) -> None:
+            return
         if session.spent or self._closing:
             await session.connection.leave()
         else:

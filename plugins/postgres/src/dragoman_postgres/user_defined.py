@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from dragoman import Database, Relation
+from dragoman import Database, Relation, Validator
 
 from dragoman_postgres.closure import ANYTHING, CALLING, REACHED, STAMP
 from dragoman_postgres.pool import Connections
@@ -79,8 +79,8 @@ MOST_SECONDS = 5.0
 """How long after it was made a function may stay unnoticed; a read takes a few milliseconds."""
 
 
-class Remembered:
-    """The users' names of one database, read when needed and again after `seconds`, or after `MOST_SECONDS`."""
+class Remembered(Validator):
+    """Knows the users' names of one database, read when needed and again after `catalog_ttl` or `MOST_SECONDS`."""
 
     def __init__(self, reader: Reader, database: Database) -> None:
         self._reader = reader
@@ -92,7 +92,7 @@ class Remembered:
         self._until = 0.0
         self._reading = asyncio.Lock()
 
-    async def get(self) -> UserDefined:
+    async def state(self) -> UserDefined:
         """Return what is known, or ask: the same object as long as nothing changed. Raises what connecting raises."""
         if self._known is not None and time.monotonic() < self._until:
             return self._known

@@ -153,7 +153,15 @@ class Pool:
 
         Raises `Busy` when none comes free within `seconds`, and `NoWorker`.
         """
-        worker = await self._take(seconds)
+        if self._free.locked():
+            await self._wait(seconds)
+        else:
+            await self._free.acquire()  # at once
+        try:
+            worker = await self._idle_or_new()
+        except BaseException:
+            self._free.release()
+            raise
         try:
             yield worker
         finally:
@@ -166,18 +174,7 @@ class Pool:
                 ending.add_done_callback(self._ending.discard)
                 await asyncio.shield(ending)
 
-    async def _take(self, seconds: float) -> Worker:
-        await self._place(seconds)
-        try:
-            return await self._idle_or_new()
-        except BaseException:
-            self._free.release()
-            raise
-
-    async def _place(self, seconds: float) -> None:
-        if not self._free.locked():
-            await self._free.acquire()
-            return
+    async def _wait(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
                 await self._free.acquire()
