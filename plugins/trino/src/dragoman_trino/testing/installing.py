@@ -9,6 +9,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 from dragoman_trino.testing.fetching import MISSING, VERSION
@@ -28,12 +29,23 @@ def install(part: str) -> Path:
 
     Safe when several processes ask at once. Raises `RuntimeError` when it cannot be fetched.
     """
-    folder = _cache() / f"{part}-{VERSION}"
+
+    def unpack(temporary: Path) -> Path:
+        return _unpack(_fetch(part, temporary / "maven"), temporary / "unpacked")
+
+    return kept(Path("trino") / f"{part}-{VERSION}", unpack)
+
+
+def kept(name: Path, make: Callable[[Path], Path]) -> Path:
+    """Return a folder of the user's cache; where it is missing, it is what `make` makes in a folder it is given.
+
+    Safe when several processes ask at once; nobody sees one that is half made. Raises what `make` raises.
+    """
+    folder = _cache() / name
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder.parent) as temporary:
-            unpacked = _unpack(_fetch(part, Path(temporary) / "maven"), Path(temporary) / "unpacked")
-            _publish(unpacked, folder)
+            _publish(make(Path(temporary)), folder)
     return folder
 
 
@@ -74,4 +86,4 @@ def _publish(unpacked: Path, folder: Path) -> None:
 def _cache() -> Path:
     """The user's cache folder, by the conventions of the platform."""
     home = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    return Path(os.environ.get("XDG_CACHE_HOME") or home) / "dragoman" / "trino"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home) / "dragoman"
