@@ -20,7 +20,12 @@ codes: 0 done, 1 refused or failed, 2 usage or configuration, 130 interrupted. `
 
 Tab completion: `eval "$(dragoman completion bash)"`, likewise for zsh; `dragoman completion -h` has fish's line.
 """
-ACTIONS = {"audit": ("verify", "tail", "report"), "config": ("show", "check", "init"), "token": ("create",)}
+ACTIONS = {
+    "audit": ("verify", "tail", "report"),
+    "config": ("show", "check", "init"),
+    "token": ("create",),
+    "secrets": ("init", "encrypt"),
+}
 
 
 def page() -> str:

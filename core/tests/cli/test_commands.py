@@ -19,7 +19,8 @@ def test_every_command_has_help_with_examples_and_takes_config_and_url(dragoman:
     outcome = dragoman(command, "-h")
     assert outcome.code == 0
     assert f"dragoman {command}" in outcome.out.split("examples:")[1]
-    action = {"audit": "verify", "config": "show", "queries": "list", "token": "create"}.get(command)
+    actions = {"audit": "verify", "config": "show", "queries": "list", "token": "create", "secrets": "init"}
+    action = actions.get(command)
     help_text = dragoman(command, action, "-h").out if action else outcome.out
     assert "--config" in help_text
     assert "--url" in help_text

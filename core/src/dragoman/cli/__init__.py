@@ -29,6 +29,7 @@ COMMANDS = {
     "audit": "verify, show or sum up the records of calls",
     "config": "show or check the configuration, or write a starter file",
     "token": "make a token for a program that calls over HTTP",
+    "secrets": "keep passwords and tokens encrypted in the configuration file",
     "client-config": "print what to paste into an MCP client",
     "new-dialect": "write a third-party dialect plugin to begin with",
     "completion": "print the tab completion of a shell",

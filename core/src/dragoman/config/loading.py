@@ -26,6 +26,7 @@ from dragoman.config.keys import (
     TOP,
 )
 from dragoman.config.readers import Reader, Wrong, is_mapping, suggest, table, text
+from dragoman.config.secrets import PREFIX as SECRET_PREFIX
 from dragoman.config.settings import Audit, Auth, Configuration, Results, Server, StaticToken, is_loopback
 from dragoman.config.sources import (
     URL_VARIABLE,
@@ -81,6 +82,7 @@ def load(
         interpolated = interpolate(Layer(shown, written, file.parent), known)
         merge.problems += interpolated.problems
         merge.variables += interpolated.variables
+        merge.secrets += interpolated.secrets
         if file.stat().st_mode & 0o044:
             merge.warnings += [_readable(shown, key) for key in _literal_secrets(written)]
         merge.add(interpolated.layer)
@@ -116,6 +118,7 @@ class _Merge:
         self.problems: list[Problem] = []
         self.warnings: list[str] = []
         self.variables: list[str] = []
+        self.secrets: list[KeyPath] = []
 
     # Merging
 
@@ -191,6 +194,7 @@ class _Merge:
             sources=MappingProxyType({".".join(path): self.origins[path].file for path in _leaves(self.values)}),
             warnings=tuple(self.warnings),
             variables=tuple(dict.fromkeys(self.variables)),
+            secrets=frozenset(".".join(path) for path in self.secrets),
         )
 
     def _server(self) -> Server:
@@ -406,7 +410,7 @@ def _literal_secrets(values: Mapping[str, Any], path: KeyPath = ()) -> Iterator[
     for name, value in values.items():
         if is_mapping(value):
             yield from _literal_secrets(value, (*path, name))
-        elif isinstance(value, str) and "${" not in value:
+        elif isinstance(value, str) and "${" not in value and not value.startswith(SECRET_PREFIX):
             if name in ("password", "token", "client_secret") or (name == "url" and _LITERAL_PASSWORD.match(value)):
                 yield ".".join((*path, name))
 

@@ -147,6 +147,7 @@ class Configuration:
     `source`: the configuration file, when there is one. `sources`: where each given value came from, by dotted key.
     `warnings`: what is allowed and probably not meant. `variables`: the environment variables that were read.
     `policies`: the options of policy plugins as written, by the policy's name; each plugin declares and checks its own.
+    `secrets`: the dotted keys whose values came out of a file, a store or an encrypted text.
     """
 
     databases: Mapping[str, Database]
@@ -159,3 +160,4 @@ class Configuration:
     sources: Mapping[str, str] = field(default_factory=_no_sources, hash=False)
     warnings: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
+    secrets: frozenset[str] = frozenset()

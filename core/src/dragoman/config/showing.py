@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -59,12 +60,26 @@ def show(configuration: Configuration) -> dict[str, Any]:
         "sources": dict(configuration.sources),
         "warnings": list(configuration.warnings),
     }
+    for key in configuration.secrets:
+        _mask(shown, key.split("."))
     return {key: value for key, value in shown.items() if value not in (None, [], {})}
 
 
 def _sections(configuration: Configuration) -> set[str]:
     """The sections that some source gave a value."""
     return {key.partition(".")[0] for key in configuration.sources}
+
+
+def _mask(shown: dict[str, Any], path: Sequence[str]) -> None:
+    """Mask what stands at a path, whatever key that is; a default stands in every database."""
+    head, *rest = path
+    if head == "defaults":
+        for database in shown["databases"].values():
+            _mask(database, rest)
+    elif rest and is_mapping(shown.get(head)):
+        _mask(shown[head], rest)
+    elif head in shown:
+        shown[head] = MASK
 
 
 def _database(database: Database) -> dict[str, Any]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dragoman.config.keys import TOP
 from dragoman.config.readers import is_list, is_mapping, suggest
+from dragoman.config.secrets import PREFIX as SECRET_PREFIX
+from dragoman.config.secrets import SecretError, Secrets
 from dragoman.errors import ConfigurationError
 
 KeyPath = tuple[str, ...]
@@ -95,6 +97,11 @@ def _user_folder(environ: Mapping[str, str]) -> Path:
     return home / ("Library/Application Support" if sys.platform == "darwin" else ".config") / "dragoman"
 
 
+def key_file(environ: Mapping[str, str]) -> Path:
+    """Return where the key of encrypted secrets is kept."""
+    return _user_folder(environ) / "key"
+
+
 # The file
 
 
@@ -174,28 +181,39 @@ def _without_nulls(values: Mapping[Any, Any]) -> dict[str, Any]:
 
 # Interpolation
 
-_REFERENCE = re.compile(r"\$\$|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?P<text>[^}]*))?\}|(?P<bad>\$\{)")
+_REFERENCE = re.compile(
+    r"\$\$|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?P<text>[^}]*))?\}"
+    r"|\$\{(?P<scheme>[a-z][a-z0-9+.-]*):(?P<reference>[^}]+)\}|(?P<bad>\$\{)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Interpolated:
-    """A layer with its references replaced: what was wrong with them, and the variables that were read."""
+    """A layer with its references replaced: what was wrong with them, and the variables that were read.
+
+    `secrets`: the keys whose values came out of a file, a store or an encrypted text.
+    """
 
     layer: Layer
     problems: list[Problem]
     variables: list[str]
+    secrets: list[KeyPath]
 
 
 def interpolate(layer: Layer, environ: Mapping[str, str]) -> Interpolated:
-    """Replace `${NAME}` and `${NAME:-default}` in the values of a layer."""
+    """Replace `${NAME}`, `${NAME:-default}`, `${SCHEME:REFERENCE}` and `ENC:v1:...` in the values of a layer."""
     problems: list[Problem] = []
     variables: list[str] = []
+    secrets: list[KeyPath] = []
+    reader = Secrets(environ, layer.folder, key_file(environ))
 
     def walk(value: Any, path: KeyPath) -> Any:
         if is_mapping(value):
             return {key: walk(each, (*path, key)) for key, each in value.items()}
         if is_list(value):
             return [walk(each, (*path, str(place))) for place, each in enumerate(value)]
+        if isinstance(value, str) and value.startswith(SECRET_PREFIX):
+            return secret_of(lambda: reader.decrypt(value, ".".join(path)), path)
         if not isinstance(value, str) or "$" not in value:
             return value
         return _REFERENCE.sub(lambda match: value_of(match, path), value)
@@ -210,12 +228,22 @@ def interpolate(layer: Layer, environ: Mapping[str, str]) -> Interpolated:
             if found is None:
                 problems.append(Problem(layer.origin, layer.spell(path), *_missing(match["name"])))
             return found or ""
+        if match["scheme"]:
+            return secret_of(lambda: reader.look_up(match["scheme"], match["reference"]), path)
         if match["bad"]:
-            remedy = "Write ${NAME} or ${NAME:-default}; $$ is a dollar sign."
+            remedy = "Write ${NAME}, ${file:PATH} or ${NAME:-default}; $$ is a dollar sign."
             problems.append(Problem(layer.origin, layer.spell(path), "a ${ that names no variable", remedy))
         return "$"
 
-    return Interpolated(replace(layer, values=walk(layer.values, ())), problems, variables)
+    def secret_of(read: Callable[[], str], path: KeyPath) -> str:
+        secrets.append(path)
+        try:
+            return read()
+        except SecretError as error:
+            problems.append(Problem(layer.origin, layer.spell(path), str(error), error.remedy))
+        return ""
+
+    return Interpolated(replace(layer, values=walk(layer.values, ())), problems, variables, secrets)
 
 
 def _missing(name: str) -> tuple[str, str]:
