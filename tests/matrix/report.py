@@ -68,7 +68,7 @@ _PAGE = """\
 # SQL across dialects
 
 `from_dialect` takes a query in one SQL and runs it on a database of another. sqlglot reads and writes the SQLs; what
-it carries over without its meaning is mended by the plugin of the target, or refused with a way out. The plugins go by
+it carries over without its meaning is rewritten by the target's plugin, or refused with a way out. The plugins go by
 a closed world: a function or clause that nobody has looked at is refused, not passed on.
 
 This page comes from a run of `tests/matrix`: three live engines (PostgreSQL, SQLite and Trino) over the same generated
@@ -113,5 +113,5 @@ an output's in SQLite's WHERE; an inner query of several rows where SQLite takes
 beyond a column's type.
 
 Other sources (MySQL, T-SQL, DuckDB, Snowflake and more) go through the same closed world, with the notice that no rules
-of ours cover the pair: check the result.
+rules cover the pair: check the result.
 """

@@ -231,7 +231,7 @@ class Executor(abc.ABC):
         await self.describe(request)
 
     async def doctor(self) -> Sequence[Finding]:
-        """Return what the configured role could do if every guard of ours failed, worst first, by asking the database.
+        """Return what the configured role could do if all protections failed, worst first, by asking the database.
 
         Reads only. A check the role may not make is a note that says so, never an error; raises `ConnectionFailed`.
         """

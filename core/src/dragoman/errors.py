@@ -230,6 +230,6 @@ class ConnectionFailed(DragomanError):
 
 
 class InternalError(DragomanError):
-    """A bug of ours; the message holds a reference id, the log the details."""
+    """A bug in dragoman; the message holds a reference id, the log the details."""
 
     code = "INTERNAL_ERROR"

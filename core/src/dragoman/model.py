@@ -577,7 +577,7 @@ Severity = Literal["danger", "warning", "note"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a role could still do if every guard of ours failed, and the SQL or setting that closes it.
+    """What a role could still do if all protections failed, and the SQL or setting that closes it.
 
     `severity`: danger (data could be changed, read beyond the role's own, or the host reached), warning (a limit is
     missing), note (worth knowing). `subject` is a short stable name such as `superuser` or `write_grants`.

@@ -1,4 +1,4 @@
-"""Words of others in texts of ours: what a misspelled one may have meant, and how a foreign one is shown."""
+"""Names from outside in messages: what a misspelled one may have meant, and how one is shown."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("dragoman.auth")
 
 FRESH = 600.0
-"""Seconds until the keys are fetched again behind the callers' backs: one that was withdrawn is then gone."""
+"""Seconds until the keys are fetched again without any caller's request: a withdrawn key is then gone."""
 
 PATIENCE = 30.0
 """Seconds between two fetches for keys that turned out not to exist."""

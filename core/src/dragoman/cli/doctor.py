@@ -1,4 +1,4 @@
-"""`dragoman doctor`: what the configured roles could do if every guard of ours failed, and how to close it."""
+"""`dragoman doctor`: what the configured roles could do if all protections failed, and how to close it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What could still happen if every guard of ours failed: the dialect's findings, the core's own, and a warning once."""
+"""What could still happen if all protections failed: the dialect's findings, the core's own, and a warning once."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Watch:
         if dangers:
             more = f" (and {len(dangers) - SHOWN} more)" if len(dangers) > SHOWN else ""
             _log.warning(
-                "the database %s is open to more than reading, should every guard fail: %s%s"
+                "the database %s is open to more than reading, if all protections failed: %s%s"
                 " `dragoman doctor %s` tells how to close it.",
                 self._name,
                 " ".join(finding.message for finding in dangers[:SHOWN]),

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class Source:
-    """Whose code serves a database: what goes wrong in it is told as the plugin's, by name and distribution."""
+    """Attributes errors to the plugin that raised them, by name and distribution."""
 
     def __init__(self, plugins: Plugins, database: Database) -> None:
         self._plugins = plugins

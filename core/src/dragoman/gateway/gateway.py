@@ -1,4 +1,4 @@
-"""`Gateway`: many databases behind one object. The MCP server and the command line are two thin faces of it."""
+"""`Gateway`: many databases behind one object. The MCP server and the command line are two thin layers over it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Gateway:
             await finish(gateway._close(), 2 * CLEANUP)
 
     def _check(self) -> None:
-        """Raise `ConfigurationError` for what an operator must mend. A broken dialect stops only its own databases."""
+        """Raise `ConfigurationError` for what stops the start. A broken dialect stops only its own databases."""
         for database in self.configuration.databases.values():
             try:
                 self.plugins.prepare(database)
@@ -216,7 +216,7 @@ class Gateway:
             _check_explain(opened.dialect, options)
             query = await Query.prepare(opened, sql, params, **how)
             record.judged(query.statement)
-            # YAML is JSON in another dress, so that no dialect needs to know it.
+            # YAML is made of JSON here, so that no dialect needs to know it.
             async with record.admission.statement(opened.limiter, query.request.limits.timeout):
                 with record.running(opened, query.statement):
                     plan = await query.plan(replace(options, format="json") if options.format == "yaml" else options)

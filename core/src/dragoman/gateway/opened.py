@@ -90,7 +90,7 @@ class OpenDatabase:
         return await self.health.status(wait)
 
     async def doctor(self) -> tuple[Finding, ...]:
-        """Return what the role could do if every guard of ours failed, and what the configuration opens, worst first.
+        """Return what the role could do if all protections failed, and what the configuration opens, worst first.
 
         Asks the database. Raises `ConnectionFailed`, and `QueryTimeout` when it takes longer than a query may.
         """

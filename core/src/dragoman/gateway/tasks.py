@@ -78,7 +78,7 @@ class Work:
             await job.cancel_and_wait()
 
     async def aclose(self) -> None:
-        """End all of it; who waits for it gets `QueryCancelled`."""
+        """End all of it; callers that wait for it get `QueryCancelled`."""
         jobs = list(self._jobs)
         for job in jobs:
             job.end(QueryCancelled("The gateway was closed while the query ran."))
@@ -115,7 +115,7 @@ class _Job(Generic[T]):
             task.exception()  # seen: asyncio would report it when nobody waits any more
 
     def _let_go(self) -> None:
-        """Wake who waits: the work does not end although it was told to."""
+        """Wake the waiting caller: the work does not end although it was cancelled."""
         if not self.over.done():
             self.over.set_result(None)
 

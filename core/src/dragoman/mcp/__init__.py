@@ -1,4 +1,4 @@
-"""The MCP face of the gateway, and the only part that imports the MCP SDK.
+"""The MCP server, and the only part that imports the MCP SDK.
 
 Every call ends in `Toolbox.call`: arguments, policy, limits, the log line and the deadline exist once, there. What is
 here only carries calls to it, over stdio or Streamable HTTP, in both eras of the protocol. The SDK takes most of the

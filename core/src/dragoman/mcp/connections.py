@@ -1,4 +1,4 @@
-"""The connections of the HTTP face: how many there may be, and how long one may take to say what it wants.
+"""The connections of the HTTP server: how many there may be, and how long one may take to say what it wants.
 
 uvicorn gives a connection for ever to send its first request. Here each connection is wrapped: it has a deadline until
 its request's head is complete, a bound on what it sends before, and a place among those that were not let in yet. When

@@ -74,7 +74,7 @@ def answer_early(early: Early, handshake: Handshake, load: Callable[[], None]) -
 
 @contextmanager
 def _signals(early: Early) -> Generator[tuple[int, int]]:
-    """Note SIGTERM and SIGINT instead of dying of them, and wake who waits; yields both ends of a pipe."""
+    """Note SIGTERM and SIGINT instead of dying of them, and wake the waiting thread; yields both ends of a pipe."""
     read, write = os.pipe()
     os.set_blocking(write, False)
 

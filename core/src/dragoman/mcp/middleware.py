@@ -1,4 +1,4 @@
-"""The one entrance of the HTTP face: an ASGI middleware that every request passes, whatever its path.
+"""The one entrance of the HTTP server: an ASGI middleware that every request passes, whatever its path.
 
 In this order: framing, Host, Origin, preflight, path, method, who calls, size; then the body is read, bounded in bytes
 and seconds. What is inside gets requests that may be served, with their whole body in one message, and a `Principal`

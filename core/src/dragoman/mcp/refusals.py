@@ -1,4 +1,4 @@
-"""What the HTTP face turns away: the exception, and a log line for each that a flood cannot multiply."""
+"""What the HTTP server turns away: the exception, and a log line for each that a flood cannot multiply."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def load_policy(entry_point: EntryPoint) -> PolicyPlugin:
 
 
 def unusable(entry_point: EntryPoint, why: str, remedy: str = "") -> DialectError:
-    """Return the error for a plugin that cannot be used, with the command that most likely mends it."""
+    """Return the error for a plugin that cannot be used, with the command that most likely fixes it."""
     distribution = distribution_of(entry_point)
     return DialectError(
         f"The plugin {entry_point.name!r} of {distribution} {version_of(entry_point)} is broken: {why}",

@@ -35,7 +35,7 @@ from dragoman.words import display, nearest
 DIALECTS: Final = "dragoman.dialects"
 POLICIES: Final = "dragoman.policies"
 _ALIASES: Final = {"postgresql": "postgres"}
-"""Further names that distributions of ours register."""
+"""Further names that official distributions register."""
 _log = logging.getLogger(__name__)
 _OURS: Final = re.compile(r"dragoman-([a-z]+)(?=\W|$)")
 _NONE: Final[Mapping[str, Sequence[EntryPoint]]] = MappingProxyType({})
@@ -252,7 +252,7 @@ def _loaded(entry_point: EntryPoint) -> DialectPlugin:
 
 
 def _refuse_rivals(name: str, claims: Sequence[EntryPoint]) -> None:
-    """Raise `DialectError` where only strangers claim a name of ours: whoever asks for it expects our plugin."""
+    """Raise `DialectError` where only strangers claim an official name: whoever asks for it expects our plugin."""
     ours = _distributions_of_ours().get(_ALIASES.get(name, name))
     rivals = [entry_point for entry_point in claims if _normal(distribution_of(entry_point)) != ours]
     if ours is None or len(rivals) < len(claims):
@@ -297,7 +297,7 @@ def _missing(name: str, installed: Sequence[str]) -> DialectError:
 
 
 def _how_to_install(name: str) -> str:
-    """How to get a dialect. Only a distribution of ours is named: anybody may register the name of any other."""
+    """How to get a dialect. Only official distributions are named: anybody may register the name of any other."""
     ours = _distributions_of_ours()
     found = [dialect for dialect in ours if name.startswith(dialect)] or nearest(name, ours)
     if found:
@@ -306,7 +306,7 @@ def _how_to_install(name: str) -> str:
 
 
 def _distributions_of_ours() -> dict[str, str]:
-    """The dialects whose distributions an extra of ours installs."""
+    """The dialects whose distributions an extra of dragoman installs."""
     required = importlib.metadata.requires("dragoman") or []
     names = (_OURS.match(requirement) for requirement in required)
     return {found[1]: found[0] for found in names if found}

@@ -10,7 +10,7 @@ from dragoman.sql.text import Token
 READ_ONLY = "Only queries are run here: SELECT, VALUES, and WITH in front of them."
 _QUERY_WORDS = frozenset({"select", "values", "with", "from"})
 # What begins a statement that is no query, in any of the SQLs we know. The first word tells what was meant even where
-# no parser of ours reads the rest.
+# no parser here reads the rest.
 _OTHER_WORDS = frozenset(
     "abort alter analyse analyze attach backup begin cache call checkpoint checksum clear close cluster comment commit"
     " copy create deallocate declare delete deny desc describe detach discard do drop dump end exec execute explain"

@@ -66,7 +66,7 @@ def translate(
         )
     statement = Statement.parse(text, sqlglot=source, lexicon=_lexicon(source))
     if _MARK in statement.text.upper():
-        raise InvalidSql(f"{_MARK} is a name of ours.", suggestion="Use another name.")
+        raise InvalidSql(f"{_MARK} is a reserved name.", suggestion="Use another name.")
     tree = parse_text(statement, _mark_parameters(statement))
     if not is_query(tree):
         raise Unsupported("Only queries are translated.", suggestion="Send one SELECT, VALUES or WITH.")
@@ -173,7 +173,7 @@ def _number_parameters(sql: str, target: str, placeholder: Placeholder) -> tuple
 
 def _rewrite(tree: exp.Expr, rewrite: Rewrite | None) -> exp.Expr:
     if rewrite is None:
-        tree.meta["notices"].append("No rules of ours cover this pair of dialects: check the result.")
+        tree.meta["notices"].append("No translation rules cover this pair of dialects: check the result.")
         return tree
     kept = tree.meta
     tree = rewrite(tree)

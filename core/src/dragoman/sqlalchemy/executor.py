@@ -147,7 +147,7 @@ class SQLAlchemyExecutor(Executor):
 
 
 async def _leave(connection: Any) -> None:
-    """What a statement of ours needs to be interrupted: nothing, it is short."""
+    """What an internal statement needs to be interrupted: nothing, it is short."""
 
 
 def _send(statement: str, connection: sqlalchemy.Connection) -> None:

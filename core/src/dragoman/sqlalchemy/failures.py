@@ -1,4 +1,4 @@
-"""The one boundary where a driver's exception becomes one of ours, by SQLSTATE, by message pattern, by class."""
+"""The one boundary where a driver's exception becomes a `DragomanError`, by SQLSTATE, by message pattern, by class."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ async def answered(gateway: Gateway, sql: str, remedy: str, **options: Any) -> R
 
 
 async def run(opened: OpenDatabase, sql: str, *parameters: Any, **limits: Any) -> tuple[list[Column], list[list[Any]]]:
-    """Return columns and rows straight from the executor, past every check of ours."""
+    """Return columns and rows straight from the executor, past the gateway's checks."""
     request = Request(statement=_asking.written(sql), parameters=parameters, limits=Limits(**limits))
     with anyio.fail_after(PATIENCE):
         async with opened.executor.open(request) as stream:

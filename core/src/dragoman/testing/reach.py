@@ -49,7 +49,7 @@ LEXED: Final = {
 
 
 class ReachCases(Suite):
-    """Through the gateway, whose lists are the dialect's own; then in the engine, past every check of ours."""
+    """Through the gateway, whose lists are the dialect's own; then in the engine, past the gateway's checks."""
 
     @required
     async def test_functions_that_reach_beyond_the_database_are_refused(self, gateway: Gateway) -> None:

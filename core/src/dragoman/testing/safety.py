@@ -1,4 +1,4 @@
-"""Read-only: refused by the gateway, and by the engine with every check of ours left out. Values are bound."""
+"""Read-only: refused by the gateway, and by the engine with the gateway's checks left out. Values are bound."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a handler made, before the face's format is known. `facts` may hold `msgspec.Raw` JSON."""
+    """What a handler made, before the format is chosen. `facts` may hold `msgspec.Raw` JSON."""
 
     facts: dict[str, Any]
     meta: dict[str, Any] = field(default_factory=dict[str, Any])

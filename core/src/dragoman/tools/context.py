@@ -52,7 +52,7 @@ class ToolCall:
         return Budget(self.database.config.max_bytes - ENVELOPE)
 
     async def report(self, done: int, total: int, message: str) -> None:
-        """Tell who waits how far it is."""
+        """Report progress to the caller."""
         if self.progress is not None:
             await self.progress(done, total, message)
 

@@ -102,7 +102,7 @@ class PostgresExecutor(Executor):
         return await plans.explain(self, request, options)
 
     async def run(self, statement: str, request: Request) -> list[asyncpg.Record]:
-        """Run a statement of ours around the caller's, with the request's parameters and deadline; return its rows.
+        """Run an internal statement around the caller's, with the request's parameters and deadline; return its rows.
 
         Inside the read-only transaction, as everything is. Values come as the driver decodes them. Raises
         `ResultTooLarge` for what is far larger than an answer may be.

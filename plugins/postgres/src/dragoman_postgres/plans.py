@@ -32,7 +32,7 @@ _EXECUTION = re.compile(r"Execution Time: ([\d.]+) ms")
 
 
 class Runner(Protocol):
-    """Runs statements of ours in the read-only envelope."""
+    """Runs internal statements in the read-only envelope."""
 
     async def run(self, statement: str, request: Request) -> Sequence[Any]:
         """Return a statement's rows; the request gives parameters and limits."""

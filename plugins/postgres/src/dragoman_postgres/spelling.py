@@ -1,4 +1,4 @@
-"""How types and names are spelled: types in short, in the catalog and in results; names in quotes, for SQL of ours."""
+"""How types and names are spelled: types in short, in the catalog and in results; names in quotes, for SQL."""
 
 from __future__ import annotations
 

@@ -2,5 +2,5 @@
 
 `executor` hands callers' SQL to worker processes (`pool`, `frames`, `worker/`); `inspector` reads the catalog
 (`tables`, `ddl`, `types`); `rules` and `allowed` say what may be called, and the worker asks them again; `rewrite/`
-mends translated SQL; `demo` builds something to try.
+rewrites translated SQL; `demo` builds something to try.
 """

@@ -1,4 +1,4 @@
-"""What could happen to a database's file if every guard of ours failed: SQLite has no roles, rights of files decide."""
+"""What could happen to a database's file if all protections failed: SQLite has no roles, rights of files decide."""
 
 from __future__ import annotations
 

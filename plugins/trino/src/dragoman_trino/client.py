@@ -22,7 +22,7 @@ GRACE: Final = 2.0
 LATE: Final = 1.0
 """Seconds the server has to enforce the deadline, which it looks at once a second, before we do."""
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""Of one answer to a statement of ours."""
+"""Of one answer to an internal statement."""
 MOST_IN_ALL: Final = 512 * 1024 * 1024
 """Bytes of all its answers."""
 CATALOG_STATEMENTS: Final = 4
@@ -140,7 +140,7 @@ class Client:
         self.connector = Connector(database)
 
     async def rows(self, sql: str, *, timeout: float = 30.0) -> list[list[Any]]:
-        """Run a statement of ours and return its rows: raw values of the protocol, text, bool, int, float or lists.
+        """Run an internal statement and return its rows: raw values of the protocol, text, bool, int, float or lists.
 
         Raises `DragomanError`s; whatever ends it early ends it in the server too.
         """
@@ -208,7 +208,7 @@ class Client:
             self._keep_place(left)
 
     async def finish(self, work: Coroutine[Any, Any, None]) -> None:
-        """Await what ends something, in a task of its own: a cancellation may strike at every await of ours."""
+        """Await what ends something, in a task of its own: a cancellation may strike at every await."""
         await asyncio.shield(self.later(work))
 
     def later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

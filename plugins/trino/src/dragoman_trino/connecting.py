@@ -102,7 +102,7 @@ class Connector:
         )
         told: Mapping[str, str | None] = TrinoRequest(self.host, self.port, session).http_headers
         # Results come in the answers themselves, never through a storage of the server's; and who signs in without a
-        # name of ours is called what the server calls him.
+        # configured name is called what the server calls them.
         left_out = {HEADER_ENCODING, "" if user or self.way == "none" else HEADER_USER}
         return {name: value for name, value in told.items() if value and name not in left_out}
 

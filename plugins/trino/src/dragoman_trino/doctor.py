@@ -1,4 +1,4 @@
-"""What the configured user could do if every guard of ours failed, asked of the server's own access control.
+"""What the configured user could do if all protections failed, asked of the server's own access control.
 
 Nothing is changed to find out. What would write is only validated: the server looks at the user's rights and runs
 nothing. The other statements have no effect: a catalog that is there already, a query that never ran; or one that is

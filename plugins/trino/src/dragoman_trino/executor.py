@@ -137,7 +137,7 @@ class TrinoExecutor(Executor):
         return await plans.explain(self, request, options)
 
     async def run(self, statement: str, request: Request) -> list[list[Any]]:
-        """Run a statement of ours around the caller's, with the request's parameters and deadline; return its rows.
+        """Run an internal statement around the caller's, with the request's parameters and deadline; return its rows.
 
         Inside the read-only transaction, as everything is. Values are JSON values.
         """
@@ -148,7 +148,7 @@ class TrinoExecutor(Executor):
             return [row async for batch in stream.batches if isinstance(batch, Encoded) for row in batch.values]
 
     async def doctor(self) -> Sequence[Finding]:
-        """Return what the configured user could do if every guard of ours failed."""
+        """Return what the configured user could do if all protections failed."""
         from dragoman_trino import doctor
 
         return await doctor.examine(self._client, self._database)

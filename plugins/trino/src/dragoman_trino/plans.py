@@ -28,7 +28,7 @@ _MILLISECONDS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "m": 60e3, "h": 36
 
 
 class Runner(Protocol):
-    """Runs statements of ours in the read-only envelope."""
+    """Runs internal statements in the read-only envelope."""
 
     async def run(self, statement: str, request: Request) -> Sequence[Row]:
         """Return a statement's rows; the request gives parameters and limits."""
@@ -66,7 +66,7 @@ def _form(options: ExplainOptions) -> str:
 
 
 def split_statement(statement: str, about: str) -> tuple[str, str]:
-    """Return what stands before EXECUTE and what is prepared, of a statement of ours around the caller's.
+    """Return what stands before EXECUTE and what is prepared, of an internal statement around the caller's.
 
     EXPLAIN takes no parameters when it is prepared itself; EXPLAIN ANALYZE takes them only then.
     """

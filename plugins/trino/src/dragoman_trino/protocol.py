@@ -104,7 +104,7 @@ class Exchange:
     most: int
     connect_timeout: float
     headers: dict[str, str] = field(default_factory=dict[str, str])
-    """Of all answers, in lower case; for statements of ours: nobody else's have a say in what comes next."""
+    """Of all answers, in lower case; for internal statements: nobody else's have a say in what comes next."""
     _session: requests.Session | None = None
     _next: str | None = None
     _over: bool = False

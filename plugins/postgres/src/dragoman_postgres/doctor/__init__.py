@@ -1,4 +1,4 @@
-"""What the configured role could do if every guard of ours failed, read from the server's catalog and settings."""
+"""What the configured role could do if all protections failed, read from the server's catalog and settings."""
 
 from __future__ import annotations
 

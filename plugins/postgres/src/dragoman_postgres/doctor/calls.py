@@ -28,7 +28,7 @@ class Acting:
 
 _FILES = "read and write files of the server's machine"
 _ELSEWHERE = "reach other servers"
-_LATER = "run statements in sessions of their own, which no transaction of ours bounds"
+_LATER = "run statements in sessions of their own, which no transaction of the gateway bounds"
 
 # What everybody may call on a server as it comes is a warning; the rest somebody granted, or installed.
 _ACTING = (

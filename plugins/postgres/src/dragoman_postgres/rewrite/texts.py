@@ -39,13 +39,13 @@ def _as_text(value: Any, notes: Notes) -> Any:
 def _on_texts(*names: str) -> Rewriter:
     """A function whose arguments `names` are texts, and that means the same."""
 
-    def mended(node: Any, notes: Notes) -> Any:
+    def rewrite(node: Any, notes: Notes) -> Any:
         for name in names:
             if node.args.get(name) is not None:
                 node.set(name, _as_text(node.args[name], notes))
         return node
 
-    return mended
+    return rewrite
 
 
 def _join(node: Any, notes: Notes) -> Any:

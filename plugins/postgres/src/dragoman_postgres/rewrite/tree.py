@@ -1,4 +1,4 @@
-"""Mends a query that was written in another SQL, so that Postgres gives the answer its author meant, or refuses it.
+"""Rewrites a query that was written in another SQL, so that Postgres gives the answer its author meant, or refuses it.
 
 Every node of the tree is either known to mean the same in Postgres (`SAME`), or rewritten by a function of `REWRITES`;
 whatever is left after that is refused by name. Trino's family and SQLite are known; of any other SQL what all of them
@@ -20,7 +20,7 @@ from dragoman_postgres.rewrite.rewriting import Notes, Rewriter, is_ours, unsupp
 from dragoman_postgres.rewrite.texts import TEXTS
 from dragoman_postgres.rewrite.truth import TRUTH, number_truths, of_one_type
 
-UNKNOWN = "No rules of ours cover this pair of dialects: check the result."
+UNKNOWN = "No translation rules cover this pair of dialects: check the result."
 
 # The frame of a query: clauses, names, joins and their kind.
 _STRUCTURE = (
@@ -193,7 +193,7 @@ def rewrite(tree: Any) -> Any:
     if not (notes.trino or notes.sqlite):
         notes.add(UNKNOWN)
     rewrites = _FOR_SQLITE if notes.sqlite else REWRITES
-    # Children first: a rewrite finds what is below it already mended.
+    # Children first: a rewrite finds what is below it already rewritten.
     for node in reversed(list(tree.walk())):
         found = rewrites.get(node.__class__)
         if found is None:

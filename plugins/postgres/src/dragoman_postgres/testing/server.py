@@ -134,7 +134,7 @@ class Server:
         self.keeper.stdout.close()
 
     def halt(self) -> None:
-        """Stop a server of ours at once, as a crash does; its data stays."""
+        """Stop a server that this fixture started at once, as a crash does; its data stays."""
         self._control("-m", "immediate", "stop")
 
     def resume(self) -> None:

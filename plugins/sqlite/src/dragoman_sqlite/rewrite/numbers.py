@@ -91,7 +91,7 @@ def _is_sum(node: Any) -> bool:
 
 
 def _is_real(node: Any) -> bool:
-    """Whether a node is a cast to a double as it stood in the source or as it was mended."""
+    """Whether a node is a cast to a double as it stood in the source or as it was rewritten."""
     while isinstance(node, exp.Paren):
         node = node.this
     return isinstance(node, exp.Cast) and node.args["to"].this.name in {"DOUBLE", "FLOAT"} and not is_ours(node)

@@ -1,4 +1,4 @@
-"""Mends a query that was written in another SQL, so that SQLite gives the answer its author meant, or refuses it.
+"""Rewrites a query that was written in another SQL, so that SQLite gives the answer its author meant, or refuses it.
 
 Every node of the tree is either known to mean the same in SQLite (`SAME`), or rewritten by a function of `REWRITES`;
 whatever is left after that is refused by name. `dates`, `numbers`, `patterns` and `values` hold the rewrites.
@@ -147,7 +147,7 @@ REWRITES: dict[type[Any], Rewriter] = {
 def rewrite(tree: Any) -> Any:
     """Return the sqlglot tree to run on SQLite. Raises `Unsupported` for what SQLite cannot answer the same."""
     notes = Notes(source=tree.meta.get("source", ""), notices=tree.meta.setdefault("notices", []))
-    # Children first: a rewrite finds what is below it already mended.
+    # Children first: a rewrite finds what is below it already rewritten.
     for node in reversed(list(tree.walk())):
         found = REWRITES.get(node.__class__)
         if found is None:

@@ -1,4 +1,4 @@
-"""Queries written in other SQLs, mended for Trino, or refused where Trino would answer otherwise.
+"""Queries written in other SQLs, rewritten for Trino, or refused where Trino would answer otherwise.
 
 `tree` walks an allow list of nodes; `queries`, `numbers`, `texts`, `patterns`, `casts`, `dates`, `documents` know what
 each of them means; `truth` and `sqlite_dates` are what only SQLite needs; `rewriting` is what they share.

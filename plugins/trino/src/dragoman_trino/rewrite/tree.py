@@ -1,4 +1,4 @@
-"""Mends a query that was written in another SQL, so that Trino gives the answer its author meant, or refuses it.
+"""Rewrites a query that was written in another SQL, so that Trino gives the answer its author meant, or refuses it.
 
 Every node of the tree is either known to mean the same in Trino (`SAME`), or rewritten by a function of `REWRITES`;
 whatever is left after that is refused by name.
@@ -63,13 +63,13 @@ def rewrite(tree: Any) -> Any:
     """Return the sqlglot tree to run on Trino. Raises `Unsupported` for what Trino cannot answer the same."""
     notes = Notes(source=tree.meta.get("source", ""), notices=tree.meta.setdefault("notices", []))
     if notes.source not in _COVERED:
-        notes.add("No rules of ours cover this pair of dialects: check the result.")
+        notes.add("No translation rules cover this pair of dialects: check the result.")
     check_spelling(tree, notes)
     rewrites = REWRITES
     if notes.sqlite:
         make_boolean(tree)
         rewrites = {**REWRITES, **SQLITE_DATES}
-    # Children first: a rewrite finds what is below it already mended.
+    # Children first: a rewrite finds what is below it already rewritten.
     for node in reversed(list(tree.walk())):
         found = rewrites.get(node.__class__)
         # What is made of a node may hold it: its place is kept before it moves.
