@@ -197,3 +197,22 @@ async def test_a_server_that_stops_says_so_first_and_answers_until_then(serve: S
         assert answer["result"]["structuredContent"]["rows"] == [[2]]
         assert (await client.get(f"{url}/health")).status_code == 200
         assert await peer.ended(5) == 0
+
+
+async def test_a_hangup_takes_the_configuration_and_a_wrong_one_changes_nothing(serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "dragoman.toml"
+    async with serve("http") as (peer, url), httpx2.AsyncClient() as client:
+        assert (await ask(client, url, "SELECT count(*) FROM orders"))["result"]["isError"] is False
+        wrong = file.read_text() + "[databases.other]\nurl = 'nonsense://x'\n"
+        file.write_text(wrong)
+        peer.process.send_signal(signal.SIGHUP)
+        await peer.logged('"the configuration was not taken')
+        assert (await ask(client, url, "SELECT count(*) FROM orders"))["result"]["isError"] is False
+        file.write_text(wrong.replace("nonsense://x", "sqlite:///shop.db"))
+        peer.process.send_signal(signal.SIGHUP)
+        await peer.logged('"the configuration was taken; changed databases: other"')
+        listed = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": MODERN}}
+        headers = {**JSON, "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list"}
+        answer = (await client.post(f"{url}/mcp", json=listed, headers=headers)).text
+        assert '"enum":["shop","other"]' in answer
+        assert samples((await client.get(f"{url}/metrics")).text)["dragoman_config_version{}"] == 2

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "demo": "build demo databases and show what an agent can do with them",
     "serve": "run the MCP server",
+    "reload": "have a server that runs take its configuration anew",
     "query": "run one query, as an agent would",
     "queries": "list, check or run saved queries",
     "export": "write the whole answer of a query to a file",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 
 from dragoman.cli.client_config import address
@@ -40,7 +41,11 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.urls += arguments.positional
     keys = ("transport", "host", "port", "tools")
     given = {key: getattr(arguments, key) for key in keys if getattr(arguments, key) is not None}
-    configuration = load_configuration(arguments, {"server": given} if given else None)
+
+    def read() -> Configuration:
+        return load_configuration(arguments, {"server": given} if given else None)
+
+    configuration = read()
     server = configuration.server
     if server.transport == "stdio" and given.keys() & {"host", "port"}:
         raise ConfigurationError("--host and --port need HTTP.", suggestion="Add --transport http.")
@@ -52,7 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
         LOGGER.warning(warning)
     if sys.stderr.isatty():
         print(_banner(configuration), file=sys.stderr)
-    mcp.run(configuration, arguments.principal)
+    # Until the server can reload; a process without a handler would end.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    mcp.run(configuration, arguments.principal, read)
     return 0
 
 

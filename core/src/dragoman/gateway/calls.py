@@ -105,6 +105,27 @@ class Calls:
         self._recorder = recorder
         self._watchdog = watchdog
         self._limiter = Limiter("Calls are answered", most, most)
+        self._running: set[int] = set()
+        self._drains: list[tuple[set[int], asyncio.Future[None]]] = []
+
+    async def drain(self) -> None:
+        """Wait until every call that runs now is over; those that come later do not count."""
+        if not self._running:
+            return
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        drain = (set(self._running), over)
+        self._drains.append(drain)
+        try:
+            await over
+        finally:
+            self._drains.remove(drain)
+
+    def _leave(self, call: int) -> None:
+        self._running.discard(call)
+        for running, over in self._drains:
+            running.discard(call)
+            if not running and not over.done():
+                over.set_result(None)
 
     @asynccontextmanager
     async def call(
@@ -121,6 +142,7 @@ class Calls:
             return
         record = CallRecord(Admission(self._limiter), principal, tool, database)
         token = _current.set(record) if whole else None
+        self._running.add(id(record))
         began = time.perf_counter()
         try:
             await self._limiter.acquire()
@@ -144,6 +166,7 @@ class Calls:
             record.outcome = InternalError.code
             raise
         finally:
+            self._leave(id(record))
             record.ms = round((time.perf_counter() - began) * 1000, 1)
             if token is not None:
                 _current.reset(token)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +14,21 @@ from typing import Any, TypedDict, Unpack
 from dragoman.cleanup import CLEANUP, finish
 from dragoman.config import Configuration, load
 from dragoman.dialect import Capability, Dialect
-from dragoman.errors import ConfigurationError, DialectError, ParameterError, UnknownDatabase, Unsupported
+from dragoman.errors import (
+    ConfigurationError,
+    DialectError,
+    DragomanError,
+    ParameterError,
+    UnknownDatabase,
+    Unsupported,
+)
 from dragoman.gateway.calls import CallRecord, Calls
 from dragoman.gateway.keeping import Keeper
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.gateway.queries import TOOL, Query
 from dragoman.gateway.recording import Recorder, gauges
+from dragoman.gateway.reloading import changed_names, check_rest
 from dragoman.gateway.sampling import sample_sql
 from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import LOCAL, Database, ExplainOptions, Limits, Plan, Principal, Result, RowStream
@@ -68,11 +76,12 @@ class Gateway:
         self.configuration = configuration
         self.plugins = plugins
         self.names = tuple(configuration.databases)
-        self.default = configuration.default_database or (self.names[0] if len(self.names) == 1 else None)
+        self.default = _default(configuration)
         plugins.enforce(configuration.policies)
         self.stopping = False
         self.version = 1
         self._opened: dict[str, OpenDatabase] = {}
+        self._replaced: dict[asyncio.Task[None], list[OpenDatabase]] = {}
         self._watchdog = Watchdog(plugins.culprit)
         self._offload = Offload()
         self._recorder = Recorder(configuration.audit, configuration.server.slow_query)
@@ -102,9 +111,48 @@ class Gateway:
             except DialectError as error:
                 _log.warning("the database %s cannot be used: %s %s", database.name, error.message, error.suggestion)
 
+    async def reload(self, configuration: Configuration) -> tuple[str, ...]:
+        """Take the databases of another configuration; return the names of those added, changed or removed.
+
+        Those that are as before stay open. Calls that run go on with what they began with; what was replaced is closed
+        after them. Raises `ConfigurationError` or `DialectError`, and then nothing has changed.
+        """
+        before, after = self.configuration.databases, configuration.databases
+        check_rest(self.configuration, configuration)
+        changed = changed_names(before, after)
+        fresh = await self._open_all({name: after[name] for name in changed if name in after})
+        replaced = [self._opened.pop(name) for name in changed if name in self._opened]
+        self._opened |= fresh
+        self.configuration, self.names, self.default = configuration, tuple(after), _default(configuration)
+        self.version += 1
+        self._recorder.note("reload", f"version {self.version}: {', '.join(changed) or 'no database'} changed")
+        task = asyncio.create_task(self._retire(replaced))
+        self._replaced[task] = replaced
+        task.add_done_callback(lambda done: self._replaced.pop(done, None))
+        return changed
+
+    async def _open_all(self, databases: Mapping[str, Database]) -> dict[str, OpenDatabase]:
+        """Open databases, all of them or none."""
+        opened: dict[str, OpenDatabase] = {}
+        try:
+            for name, database in databases.items():
+                opened[name] = self._made(database)
+        except DragomanError:
+            await asyncio.gather(*(each.aclose() for each in opened.values()))
+            raise
+        return opened
+
+    async def _retire(self, replaced: Sequence[OpenDatabase]) -> None:
+        await self._calls.drain()
+        await asyncio.gather(*(opened.aclose() for opened in replaced))
+
     async def _close(self) -> None:
         await self.kept.aclose()
-        await asyncio.gather(self._offload.aclose(), *(opened.aclose() for opened in self._opened.values()))
+        replaced = [opened for each in self._replaced.values() for opened in each]
+        for task in tuple(self._replaced):
+            task.cancel()
+        opened = (*self._opened.values(), *replaced)
+        await asyncio.gather(self._offload.aclose(), *(each.aclose() for each in opened))
         self._watchdog.close()
         await self._recorder.aclose()
 
@@ -123,10 +171,13 @@ class Gateway:
         return opened or self._open(self.resolve_name(name))
 
     def _open(self, name: str) -> OpenDatabase:
-        waiting = 2 * self.configuration.server.max_concurrent  # those who ran and those who waited before
-        opened = OpenDatabase(self.plugins, self.configuration.databases[name], waiting, self._offload)
+        opened = self._made(self.configuration.databases[name])
         self._opened[name] = opened
         return opened
+
+    def _made(self, database: Database) -> OpenDatabase:
+        waiting = 2 * self.configuration.server.max_concurrent  # those who ran and those who waited before
+        return OpenDatabase(self.plugins, database, waiting, self._offload)
 
     def resolve_name(self, name: str | None) -> str:
         """Return the name of the database a call means. Raises `UnknownDatabase`, and `ParameterError` for none."""
@@ -248,6 +299,11 @@ class Gateway:
         # More rows than a sample has is no news.
         by_rows = result.truncated is not None and result.truncated.reason == "rows"
         return replace(result, truncated=None) if by_rows else result
+
+
+def _default(configuration: Configuration) -> str | None:
+    names = tuple(configuration.databases)
+    return configuration.default_database or (names[0] if len(names) == 1 else None)
 
 
 def _configuration(source: Source) -> Configuration:

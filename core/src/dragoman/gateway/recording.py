@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from dragoman.audit import AuditFile, Record, encode, moment
+from dragoman.audit import AuditFile, Event, Record, encode, moment
 from dragoman.config import Audit, wants_telemetry
 from dragoman.errors import ConfigurationError, InternalError
 from dragoman.telemetry import Gauge, Metrics, origin
@@ -71,6 +71,15 @@ class Recorder:
                 fields = {"who": call.who, "tool": call.tool, "database": run.database, "hash": call.hash}
                 told = {**fields, "seconds": round((run.ended - run.began) / 1e9, 3), "trace": call.trace}
                 _log.warning("slow query", extra={"query": {name: value for name, value in told.items() if value}})
+
+    def note(self, event: Event, detail: str) -> None:
+        """Record what happened to the gateway itself; the log tells when that fails."""
+        if self._file is None:
+            return
+        try:
+            self._file.append(encode(Record(ts=moment(time.time()), event=event, detail=detail)))
+        except OSError as error:
+            _log.error("the audit record of a %s could not be written: %s", event, error.strerror)
 
     def _write(self, call: CallRecord) -> None:
         if self._file is None:

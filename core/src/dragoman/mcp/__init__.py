@@ -17,6 +17,7 @@ from dragoman.model import LOCAL, Principal
 if TYPE_CHECKING:
     from dragoman.config import Configuration
     from dragoman.mcp.early import Early
+    from dragoman.mcp.reloading import Reread
 
 _LOADED_BEHIND = (
     "asyncio",
@@ -26,13 +27,13 @@ _LOADED_BEHIND = (
 )
 
 
-def run(configuration: Configuration, principal: Principal = LOCAL) -> None:
+def run(configuration: Configuration, principal: Principal = LOCAL, reread: Reread | None = None) -> None:
     """Serve as `serve` does, in an event loop of its own; over stdio the handshake is answered before that begins."""
     from dragoman.mcp.switch import hot_path
 
     hot = hot_path()
     if configuration.server.transport != "stdio" or not hot:
-        _run_in_loop(configuration, None, hot, principal)
+        _run_in_loop(configuration, None, hot, principal, reread)
         return
     from dragoman.mcp.descriptors import standard_streams
     from dragoman.mcp.early import Early, answer_early
@@ -41,7 +42,7 @@ def run(configuration: Configuration, principal: Principal = LOCAL) -> None:
         early = Early(source, sink)
         answer_early(early, _handshake(configuration), _load)
         if not early.stopped:
-            _run_in_loop(configuration, early, hot, principal)
+            _run_in_loop(configuration, early, hot, principal, reread)
 
 
 def _handshake(configuration: Configuration) -> Any:
@@ -66,22 +67,31 @@ def _load() -> None:
         gc.freeze()
 
 
-def _run_in_loop(configuration: Configuration, early: Early | None, hot: bool, principal: Principal) -> None:
+def _run_in_loop(
+    configuration: Configuration, early: Early | None, hot: bool, principal: Principal, reread: Reread | None
+) -> None:
     import asyncio
 
-    asyncio.run(serve(configuration, early, hot=hot, principal=principal))
+    asyncio.run(serve(configuration, early, hot=hot, principal=principal, reread=reread))
 
 
 async def serve(
-    configuration: Configuration, early: Early | None = None, *, hot: bool | None = None, principal: Principal = LOCAL
+    configuration: Configuration,
+    early: Early | None = None,
+    *,
+    hot: bool | None = None,
+    principal: Principal = LOCAL,
+    reread: Reread | None = None,
 ) -> None:
     """Serve the configured databases until the client leaves (stdio) or the process is told to stop.
 
     `early`: how far the handshake has come. `hot`: whether calls may pass by the SDK; None: as `hot_path` says.
-    `principal`: who calls over stdio. Returns after the databases were closed and every worker process is gone. Raises
-    `ConfigurationError` when the HTTP address cannot be bound.
+    `principal`: who calls over stdio. `reread`: reads the configuration again, at every SIGHUP. Returns after the
+    databases were closed and every worker process is gone. Raises `ConfigurationError` when the HTTP address cannot be
+    bound.
     """
     from dragoman.gateway import Gateway
+    from dragoman.mcp.reloading import reloaded_by_signal
     from dragoman.tools.toolbox import Toolbox
 
     settings = configuration.server
@@ -89,14 +99,15 @@ async def serve(
     logging.getLogger("mcp").setLevel(logging.WARNING)
     async with Gateway.open(configuration) as gateway:
         toolbox = Toolbox(gateway, profile=settings.tools, result_format=settings.result_format)
-        if settings.transport == "http":
-            from dragoman.mcp.sdk import import_sdk
+        with reloaded_by_signal(toolbox, reread):
+            if settings.transport == "http":
+                from dragoman.mcp.sdk import import_sdk
 
-            import_sdk()
-            from dragoman.mcp.http import serve_http
+                import_sdk()
+                from dragoman.mcp.http import serve_http
 
-            await serve_http(toolbox, settings, hot=hot)
-        else:
-            from dragoman.mcp.stdio import serve_stdio
+                await serve_http(toolbox, settings, hot=hot)
+            else:
+                from dragoman.mcp.stdio import serve_stdio
 
-            await serve_stdio(toolbox, early, hot=hot, principal=principal)
+                await serve_stdio(toolbox, early, hot=hot, principal=principal)

@@ -21,6 +21,7 @@ from dragoman.model import LOCAL, Principal
 if TYPE_CHECKING:
     from dragoman.telemetry import Origin
     from dragoman.tools import Answer, Toolbox
+    from dragoman.tools.spec import Tool
 
 _CACHE = CacheHint(ttl_ms=CACHE_MS, scope=CACHE_SCOPE)
 
@@ -33,15 +34,14 @@ def build(toolbox: Toolbox, calls: Calls | None = None, local: Principal = LOCAL
     `local`: who calls where there is no HTTP request that says it.
     """
     running = calls or Calls(toolbox)
-    tools = {tool.name: tool for tool in toolbox.tools}
     said = handshake(toolbox)
-    listed = types.ListToolsResult.model_validate({"tools": said.tools}, by_name=False)
+    listing = _Listing(toolbox)
 
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return listed
+        return listing.result()
 
     async def call_tool(context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
-        if call.name not in tools:
+        if call.name not in listing.tools:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {call.name[:100]}")
         progress, principal = context.session.report_progress, _principal(context, local)
         return _result(
@@ -56,13 +56,42 @@ def build(toolbox: Toolbox, calls: Calls | None = None, local: Principal = LOCAL
         instructions=said.instructions,
         cache_hints={"tools/list": _CACHE, "server/discover": _CACHE},
         # Without it every call over HTTP lists all tools again, to look for headers that mirror arguments.
-        get_tool_input_schema=lambda name: tools[name].input_schema if name in tools else None,
+        get_tool_input_schema=listing.schema,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
     # Its spans would be a quarter of a small call, and the gateway makes its own, which tell of the database too.
     server.middleware.clear()
     return server
+
+
+class _Listing:
+    """The tools of a toolbox as clients list them, made anew when a reload has changed them."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+        self._of: object = None
+        self._result = self.result()
+
+    @property
+    def tools(self) -> dict[str, Tool]:
+        """The tools by name."""
+        self.result()
+        return self._tools
+
+    def schema(self, name: str) -> dict[str, Any] | None:
+        """Return what a tool takes; None for one that is not there."""
+        tool = self.tools.get(name)
+        return None if tool is None else tool.input_schema
+
+    def result(self) -> types.ListToolsResult:
+        """Return the answer to `tools/list`."""
+        if self._of is not self._toolbox.tools:
+            self._of = self._toolbox.tools
+            self._tools = {tool.name: tool for tool in self._toolbox.tools}
+            told = {"tools": handshake(self._toolbox).tools}
+            self._result = types.ListToolsResult.model_validate(told, by_name=False)
+        return self._result
 
 
 def handshake(toolbox: Toolbox) -> Handshake:

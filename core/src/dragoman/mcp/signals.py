@@ -27,3 +27,15 @@ def stopping(stop: Callable[[], object]) -> Generator[None]:
     finally:
         for number in STOP_SIGNALS:
             loop.remove_signal_handler(number)
+
+
+@contextmanager
+def reloading(reload: Callable[[], object]) -> Generator[None]:
+    """Call `reload` at every SIGHUP."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # while closing there is nothing to reload

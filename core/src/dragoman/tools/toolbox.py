@@ -59,9 +59,14 @@ class Toolbox:
     ) -> None:
         self._gateway = gateway
         self._format = result_format
-        self._shown = shown(gateway.configuration, profile, result_format)
-        self._specs = {spec.name: spec for spec in self._shown.specs}
+        self._profile = profile
+        self.refresh()
         self._history = History() if "list_queries" in self._specs else None
+
+    def refresh(self) -> None:
+        """Take the gateway's configuration as it is now: descriptions of tools name its databases."""
+        self._shown = shown(self._gateway.configuration, self._profile, self._format)
+        self._specs = {spec.name: spec for spec in self._shown.specs}
         self._taken = {spec.name: spec.taken for spec in self._shown.specs}
 
     @property

@@ -1,0 +1,39 @@
+"""What may change while a gateway runs: its databases. Everything else takes a restart, and is refused by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dragoman.config import Configuration
+from dragoman.errors import ConfigurationError
+
+_TAKEN = frozenset({"databases", "default_database", "source", "sources", "warnings", "variables"})
+
+
+def check_rest(before: Configuration, after: Configuration) -> None:
+    """Raise `ConfigurationError` when more has changed than the databases, naming the keys."""
+    changed = list(_differences(before, after))
+    if changed:
+        raise ConfigurationError(
+            f"{', '.join(changed)} cannot change while the server runs.",
+            suggestion="Restart the server to take it.",
+        )
+
+
+def _differences(before: Configuration, after: Configuration) -> Iterator[str]:
+    for field in dataclasses.fields(Configuration):
+        old, new = getattr(before, field.name), getattr(after, field.name)
+        if field.name in _TAKEN or old == new:
+            continue
+        if dataclasses.is_dataclass(old):
+            names = [each.name for each in dataclasses.fields(old)]
+            yield from (f"{field.name}.{name}" for name in names if getattr(old, name) != getattr(new, name))
+        else:
+            yield field.name
+
+
+def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of what was added, changed or removed, in order."""
+    return tuple(name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name))
