@@ -52,5 +52,5 @@ def test_no_careless_variant_passes_the_kit(installed):
     listing = "import duckdb_mutants; print(*duckdb_mutants.MUTANTS)"
     folder = installed.folder / "tests"
     mutants = installed.run(installed.bin / "python", "-c", listing, folder=folder).split()
-    assert len(mutants) > 100
+    assert len(mutants) >= 100
     assert [mutant for mutant in mutants if outcome(installed, mutant).returncode == 0] == []
