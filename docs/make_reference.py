@@ -26,7 +26,10 @@ SECTIONS = {
     ),
     "Values": ("dragoman", "dragoman.model"),
     "Errors": ("dragoman", "dragoman.errors"),
-    "Functions and the library": ("dragoman", "dragoman.gateway.gateway dragoman.results.encoding dragoman.cleanup"),
+    "Functions and the library": (
+        "dragoman",
+        "dragoman.gateway.gateway dragoman.results.encoding dragoman.profiling dragoman.cleanup",
+    ),
     "`dragoman.sqlalchemy`": ("dragoman.sqlalchemy", ""),
     "`dragoman.testing`": ("dragoman.testing", ""),
 }

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
         Refusal,
         schema_of,
     )
+    from dragoman.profiling import profile_columns
     from dragoman.results import encode
     from dragoman.sql import Statement
     from dragoman.sql.lexicon import Lexicon
@@ -114,6 +115,7 @@ _HOMES = {
     " ExplainOptions Finding ForeignKey Index Inspection Kind KnowledgeSettings Limits Plan Principal ProfileBudget"
     " Relation Request Result RowStream Schema Scope Secret Table TableColumn Truncation",
     "dragoman.parsed": "CallKind FunctionCall Named NamedRelation NamedSchema ParsedStatement Refusal schema_of",
+    "dragoman.profiling": "profile_columns",
     "dragoman.results": "encode",
     "dragoman.sql": "Statement",
     "dragoman.sql.lexicon": "Lexicon",
@@ -204,6 +206,7 @@ __all__ = [
     "encode",
     "finish",
     "hookimpl",
+    "profile_columns",
     "schema_of",
 ]
 

@@ -147,7 +147,9 @@ class Dialect:
     with a sqlglot tree translated to this dialect; returns the tree to run, or raises `Unsupported`. `read`: the
     dialect's own grammar (`Capability.GRAMMAR`), called with one statement; returns what it names. It asks no
     database, depends on nothing else and raises nothing: what cannot be read is a `Refusal`. A function of a
-    module, since another process may run it. Without it sqlglot reads.
+    module, since another process may run it. Without it sqlglot reads. `instructions`: what a model that writes this
+    SQL should know of it, in a few lines of markdown. `probes`: small queries are cheap and quick, so that the core may
+    ask one of its own to find out why an answer is empty.
     """
 
     name: str
@@ -169,6 +171,8 @@ class Dialect:
     foreign_tables: bool = True
     rewrite: Callable[[Any], Any] | None = None
     read: Callable[[Statement], ParsedStatement] | None = None
+    instructions: str = ""
+    probes: bool = True
 
     @property
     def loaded_rules(self) -> Rules:
@@ -281,6 +285,13 @@ class Inspector(abc.ABC):
         """
         return {}
 
+    async def fingerprint(self) -> str | None:
+        """Return a text that is another one once relations, columns or keys have changed; None: it cannot be told.
+
+        Cheap: it is asked instead of reading everything again.
+        """
+        return None
+
     async def aclose(self) -> None:
         """Release what the inspector holds of its own. Called once, before the executor's."""
         return
@@ -344,6 +355,10 @@ class WrappedInspector(Inspector):
     ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
         """As `Inspector.profiles`. A policy that changes values on their way out leaves out those columns here."""
         return await self.inner.profiles(tables, budget)
+
+    async def fingerprint(self) -> str | None:
+        """As `Inspector.fingerprint`."""
+        return await self.inner.fingerprint()
 
     async def aclose(self) -> None:
         """As `Inspector.aclose`."""

@@ -14,6 +14,8 @@ MAX_BYTES = 160
 """Of one list of values in a line."""
 MANY_NULLS = 0.25
 """From this share on a line warns of missing values."""
+FEW_ROWS = 20
+"""What so few rows say of a column is chance."""
 COMPLETE = 0.995
 """Common values that make up this share of a column are taken for all of them."""
 
@@ -53,6 +55,8 @@ def is_complete(profile: ColumnProfile) -> bool:
 
 def warning(profile: ColumnProfile, nullable: bool) -> str:
     """Return what a query over the column should know: that it holds nothing, or often nothing; else empty."""
+    if profile.rows is not None and profile.rows < FEW_ROWS:
+        return ""
     if profile.blank_fraction is not None and profile.blank_fraction >= 1:
         return "always blank"
     if profile.null_fraction is None or not nullable:

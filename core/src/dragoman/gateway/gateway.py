@@ -23,6 +23,7 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.gateway.calls import CallRecord, Calls
+from dragoman.gateway.emptiness import is_empty, why_empty
 from dragoman.gateway.keeping import Keeper
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.opened import OpenDatabase
@@ -220,13 +221,14 @@ class Gateway:
             async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
                 with record.running(query.opened, query.statement):
                     rows = await query.rows()
+            reason = await why_empty(query, rows, record) if is_empty(rows) else ()
             record.rows, record.bytes = rows.row_count, len(rows.rows_json)
             return Result(
                 columns=rows.columns,
                 rows_json=rows.rows_json,
                 row_count=rows.row_count,
                 truncated=rows.truncated,
-                notices=(*query.notices, *rows.notices),
+                notices=(*query.notices, *rows.notices, *reason),
                 sql=query.sql,
                 elapsed_ms=(time.perf_counter() - began) * 1000,
                 query_hash=query.statement.hash,

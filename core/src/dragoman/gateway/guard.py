@@ -54,6 +54,13 @@ class GuardedInspector(WrappedInspector):
             raise self._source.fault("Inspector.profiles", "told of other relations than it was asked for")
         return told
 
+    async def fingerprint(self) -> str | None:
+        """As `Inspector.fingerprint`."""
+        told: object = await self._call("fingerprint", object, self.inner.fingerprint)
+        if told is not None and not isinstance(told, str):
+            raise self._source.fault("Inspector.fingerprint", f"returned {type(told).__name__}, not str")
+        return told
+
     async def _call(
         self, method: str, kind: type[Any], ask: Callable[[], Coroutine[Any, Any, T]], of: type[Any] | None = None
     ) -> T:

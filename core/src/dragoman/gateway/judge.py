@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from dragoman.gateway.failures import Source, locate
 from dragoman.gateway.offload import SHORT, Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.visible import Visible
-from dragoman.model import Database, Principal, Relation
+from dragoman.model import Database, Principal, Relation, Table
 from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
 from dragoman.validators import ReadOnly, read
@@ -108,6 +108,10 @@ class Judge:
     async def relations(self, statement: Statement) -> tuple[Relation, ...]:
         """Return the relations a statement names, as the catalog knows them; one it does not know stays as written."""
         return await self._resolver.relations(await self._read(statement))
+
+    async def tables(self, written: Sequence[Relation]) -> Mapping[Relation, Table | None]:
+        """Return what the catalog knows under names that a statement reads."""
+        return await self._resolver.named(written)
 
     async def _read(self, statement: Statement) -> ParsedStatement:
         """What a statement names; a long one is read in a process that can be killed."""

@@ -79,6 +79,12 @@ class Gate:
             if profile.name in columns and self.settings.values != "off" and not self.vetoed
         }
 
+    def hides(self, table: Table, column: TableColumn) -> bool:
+        """Whether a column's values are never told, however many and whichever they are."""
+        if self.vetoed or self.settings.values == "off" or _fits(table, column, self.settings.hide_values):
+            return True
+        return is_personal(column) and not _fits(table, column, self.settings.show_values)
+
     def _judged(self, table: Table, column: TableColumn, profile: ColumnProfile, referenced: bool) -> ColumnProfile:
         if _fits(table, column, self.settings.hide_values):
             return without_values(profile)

@@ -13,7 +13,7 @@ from dragoman.catalog import Catalog, Insight
 from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError
 from dragoman.knowledge.gate import Gate
-from dragoman.model import Database, ProfileBudget, Relation, Table
+from dragoman.model import Database, ProfileBudget, Relation, Table, TableColumn
 
 PATIENCE = 2.0
 """Seconds that a description waits for what is known of values."""
@@ -70,6 +70,10 @@ class Knowledge:
         """Return what is known already, without asking anybody."""
         kept = self._kept.get(table.relation)
         return kept.insight if kept is not None and kept.table.columns == table.columns else NOTHING
+
+    def hides_values(self, table: Table, column: TableColumn) -> bool:
+        """Whether single values of a column may not be told."""
+        return self._gate.hides(table, column)
 
     async def learn(self, tables: Sequence[Table], budget: ProfileBudget) -> None:
         """Ask the database about what is not known or old. Raises what the inspector raises."""

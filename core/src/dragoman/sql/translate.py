@@ -65,17 +65,33 @@ def translate(
             suggestion=f"Write it in {target}, or pass long values as parameters.",
         )
     statement = Statement.parse(text, sqlglot=source, lexicon=_lexicon(source))
-    if _MARK in statement.text.upper():
-        raise InvalidSql(f"{_MARK} is a reserved name.", suggestion="Use another name.")
-    tree = parse_text(statement, _mark_parameters(statement))
+    tree = tree_with_parameters(statement)
     if not is_query(tree):
         raise Unsupported("Only queries are translated.", suggestion="Send one SELECT, VALUES or WITH.")
-    tree = _with_placeholders(tree)
     tree.meta.update(source=source, notices=[])
     tree = _rewrite(tree, rewrite)
     notices = tuple(dict.fromkeys((f"Translated from {source} to {target}.", *tree.meta["notices"])))
     sql, order = _number_parameters(_generate(tree, target), target, placeholder)
     return Translation(sql, order, notices)
+
+
+def tree_with_parameters(statement: Statement) -> exp.Expr:
+    """Return a statement's tree, in which parameters are named placeholders (`exp.Placeholder(this="2")`).
+
+    Raises `InvalidSql`.
+    """
+    if _MARK in statement.text.upper():
+        raise InvalidSql(f"{_MARK} is a reserved name.", suggestion="Use another name.")
+    return _with_placeholders(parse_text(statement, _mark_parameters(statement)))
+
+
+def write(tree: exp.Expr, target: str, placeholder: Placeholder) -> tuple[str, tuple[int, ...]]:
+    """Return such a tree as text, and for its parameters, from first to last, which of the values (from 1) each takes.
+
+    The tree's placeholders are gone afterwards. Raises `Unsupported` for what the target cannot say.
+    """
+    text, numbers = _parameters(_generate(tree, target), target, placeholder, renumber=True)
+    return text, tuple(numbers)
 
 
 def _grammar_name(name: str) -> str:
@@ -151,7 +167,16 @@ def _generate(tree: exp.Expr, target: str) -> str:
 
 
 def _number_parameters(sql: str, target: str, placeholder: Placeholder) -> tuple[str, tuple[int, ...] | None]:
-    """The generated text with the target's own parameters instead of the calls that stand for them."""
+    text, numbers = _parameters(sql, target, placeholder)
+    straight = placeholder == "$1" or numbers == list(range(1, len(numbers) + 1))
+    return text, None if straight else tuple(numbers)
+
+
+def _parameters(sql: str, target: str, placeholder: Placeholder, *, renumber: bool = False) -> tuple[str, list[int]]:
+    """The generated text with the target's own parameters instead of the calls that stand for them, and their numbers.
+
+    `renumber`: numbers in the text count from 1, in its order.
+    """
     lexicon = _lexicon(target)
     found = tokens(clean(sql, lexicon), lexicon)
     parts: list[str] = []
@@ -159,13 +184,11 @@ def _number_parameters(sql: str, target: str, placeholder: Placeholder) -> tuple
     copied = 0
     for index, token in enumerate(found):
         if token.text.upper() == _MARK:
-            number = int(found[index + 2].text)
-            numbers.append(number)
+            numbers.append(int(found[index + 2].text))
+            number = len(numbers) if renumber else numbers[-1]
             parts += (sql[copied : token.start], "?" if placeholder == "?" else f"${number}")
             copied = found[index + 3].end
-    text = "".join((*parts, sql[copied:]))
-    straight = placeholder == "$1" or numbers == list(range(1, len(numbers) + 1))
-    return text, None if straight else tuple(numbers)
+    return "".join((*parts, sql[copied:])), numbers
 
 
 # The target's own rewrite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -13,19 +13,24 @@ from urllib.parse import quote
 
 import apsw
 from dragoman import (
+    ColumnProfile,
     ConnectionFailed,
     Database,
     DragomanError,
     Executor,
     Inspection,
     Inspector,
+    ProfileBudget,
+    Relation,
     Request,
     Schema,
     Scope,
+    Table,
 )
 
 from dragoman_sqlite.ddl import quote_name
 from dragoman_sqlite.executor import check_file, file_of
+from dragoman_sqlite.sampling import sample
 from dragoman_sqlite.tables import Facts, build
 
 T = TypeVar("T")
@@ -92,6 +97,17 @@ class SQLiteInspector(Inspector):
             facts.columns += await self._describe_columns(name, facts)
         tables = build(facts)
         return Inspection(tuple(table for table in tables if table.relation in scope), tuple(facts.notices))
+
+    async def profiles(
+        self, tables: Sequence[Table], budget: ProfileBudget
+    ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
+        """Return what some rows of each table say: the file is at hand, and keeps no statistics of values."""
+        return await self._ask(lambda connection: sample(connection, tables, budget))
+
+    async def fingerprint(self) -> str | None:
+        """Return SQLite's own counter of changes to the schema."""
+        rows = await self._ask(lambda connection: _rows(connection, "PRAGMA schema_version"))
+        return str(rows[0][0])
 
     async def _read(self, sql: str) -> None:
         await self._ask(lambda connection: _rows(connection, sql))

@@ -27,6 +27,7 @@ CAPABILITIES = frozenset(
         Capability.FOREIGN_KEYS,
         Capability.INDEXES,
         Capability.ROW_ESTIMATES,
+        Capability.STATISTICS,
         Capability.GRAMMAR,
     }
 )

@@ -56,6 +56,7 @@ class TrinoPlugin(DialectPlugin):
         reserved=RESERVED,
         implicit_columns=frozenset({"$path", "$partition", "$bucket", "$file_size", "$file_modified_time", "$row_id"}),
         foreign_tables=False,
+        probes=False,  # a query costs a queue and a plan, and may cost money
         rewrite=_rewrite,
         read=read,
     )

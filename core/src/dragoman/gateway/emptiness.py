@@ -1,0 +1,277 @@
+"""An answer of no rows says why: first from what is known, then by one bounded statement through the same judge."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dragoman.catalog import Insight
+from dragoman.gateway.calls import CallRecord
+from dragoman.gateway.opened import OpenDatabase
+from dragoman.gateway.queries import Query
+from dragoman.knowledge.emptiness import impossible, known_cause, near_values, there_are
+from dragoman.knowledge.gate import is_telling
+from dragoman.knowledge.types import family
+from dragoman.model import Table, TableColumn
+from dragoman.results import Collected
+from dragoman.sql import Statement
+
+if TYPE_CHECKING:
+    from dragoman.sql.selection import Comparison, Condition, Selection
+
+SHARE = 0.25
+"""Of the caller's timeout."""
+MOST_SECONDS = 1.0
+MOST_BYTES = 400
+READ_ROWS, READ_VALUES = 10_000, 200
+
+Run = Callable[[str, Sequence[Any]], Awaitable[list[list[Any]]]]
+"""(SQL, parameters) -> rows, judged and limited as the caller's own statement was."""
+_log = logging.getLogger(__name__)
+
+
+def is_empty(rows: Collected) -> bool:
+    """Whether an answer has no rows, or says in a single value that there is nothing."""
+    return rows.row_count == 0 or rows.rows_json in (b"[[0]]", b"[[null]]")
+
+
+async def why_empty(query: Query, rows: Collected, record: CallRecord) -> tuple[str, ...]:
+    """Return a notice that says why a query found nothing, in time; none where that is not found."""
+    seconds = query.request.limits.timeout * SHARE
+    found: list[str] = []
+    try:
+        async with asyncio.timeout(seconds):
+            await asyncio.to_thread(_import_sqlglot)
+            async with asyncio.timeout(MOST_SECONDS):
+                await _find_cause(query, rows, record, found)
+    except Exception as error:  # the answer itself is right: nothing that goes wrong here may spoil it
+        _log.debug("why an answer is empty was not found out", exc_info=error)
+    return (_cut(query.opened.places.masked(found[-1])),) if found else ()
+
+
+async def _find_cause(query: Query, rows: Collected, record: CallRecord, found: list[str]) -> None:
+    """Add to `found` what is found out, the better answer last."""
+    seconds = query.request.limits.timeout * SHARE
+
+    async def run(sql: str, params: Sequence[Any]) -> list[list[Any]]:
+        probe = await Query.prepare(
+            query.opened,
+            sql,
+            params,
+            limit=READ_VALUES,
+            timeout=min(MOST_SECONDS, seconds),
+            principal=query.request.principal,
+            tool=record.tool,
+        )
+        async with record.admission.statement(query.opened.limiter, seconds):
+            answer: list[list[Any]] = json.loads((await probe.rows()).rows_json)
+        return answer
+
+    parameters = query.request.parameters
+    selection = await asyncio.to_thread(_selection, query.statement, parameters)
+    if rows.row_count and not selection.aggregate:
+        return
+    tables = await _tables(query.opened, selection)
+    await _Doctor(query.opened, selection, tables, parameters, run, found).find()
+
+
+def _import_sqlglot() -> None:
+    """Import what takes apart a query: once, and slowly."""
+    import dragoman.sql.selection  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+
+def _selection(statement: Statement, parameters: Sequence[Any]) -> Selection:
+    from dragoman.sql.selection import selection_of  # sqlglot is slow to import
+
+    return selection_of(statement, parameters)
+
+
+def _cut(text: str) -> str:
+    encoded = text.encode()
+    return text if len(encoded) <= MOST_BYTES else encoded[: MOST_BYTES - 3].decode(errors="ignore") + "..."
+
+
+async def _tables(opened: OpenDatabase, selection: Selection) -> Mapping[str, Table]:
+    """What the catalog knows of the sources, by the name each has in the query."""
+    written = {source.name: source.relation for source in selection.sources if source.relation}
+    known = await opened.judge.tables(tuple(dict.fromkeys(written.values())))
+    return {name: table for name, relation in written.items() if (table := known.get(relation))}
+
+
+@dataclass(frozen=True, slots=True)
+class _Doctor:
+    """Looks for the cause of one empty answer."""
+
+    opened: OpenDatabase
+    selection: Selection
+    tables: Mapping[str, Table]
+    parameters: Sequence[Any]
+    run: Run
+    found: list[str]
+
+    async def find(self) -> None:
+        """Look for the cause, the cheapest way first."""
+        if cause := await self._cause():
+            self.found.append(cause)
+
+    async def _cause(self) -> str:
+        selection, knowledge = self.selection, self.opened.knowledge
+        found = impossible(selection, self._column_of)
+        if found or not selection.sources:
+            return found
+        cached = {str(table.relation): knowledge.known(table) for table in self.tables.values()}
+        found = known_cause(selection.conditions, self._column_of, cached, certain=True)
+        if found or not self.opened.dialect.probes:
+            return found or known_cause(selection.conditions, self._column_of, cached, certain=False)
+        return await self._asked(cached)
+
+    # The columns of conditions
+
+    def _home(self, source: str | None, column: str) -> str | None:
+        """The source that a column is of."""
+        same = self.opened.dialect.same
+        if source is not None:
+            return next((each.name for each in self.selection.sources if each.name.lower() == source.lower()), None)
+        if len(self.selection.sources) == 1:
+            return self.selection.sources[0].name
+        owners = [name for name, table in self.tables.items() if any(same(column, c.name) for c in table.columns)]
+        return owners[0] if len(owners) == 1 and len(self.tables) == len(self.selection.sources) else None
+
+    def _column_of(self, comparison: Comparison) -> tuple[Table, TableColumn] | None:
+        table = self.tables.get(self._home(comparison.source, comparison.column) or "")
+        same = self.opened.dialect.same
+        found = (
+            [c for c in table.columns if c.name == comparison.column or same(comparison.column, c.name)]
+            if table
+            else []
+        )
+        return (table, found[0]) if table and found else None
+
+    # Asking
+
+    async def _asked(self, cached: Mapping[str, Insight]) -> str:
+        """Ask, side by side, which of the conditions and joins a row meets."""
+        from dragoman.sql.selection import home_of
+
+        selection = self.selection
+        conditions = selection.conditions
+        homes = [home_of(each, self._home) for each in conditions]
+        questions = [selection.exists(only=source.name) for source in selection.sources]
+        questions += [
+            selection.exists([each], only=home) if home else selection.exists([each])
+            for each, home in zip(conditions, homes, strict=True)
+        ]
+        steps = range(2, len(selection.sources) + 1)
+        questions += [selection.exists(sources=count) for count in steps] if len(selection.sources) > 1 else []
+        questions += [selection.exists()] if selection.kept else []
+        others = [[c for c in conditions if c is not each] for each in conditions] if len(conditions) > 1 else []
+        questions += [selection.exists(each) for each in others]
+        questions.append(selection.exists(conditions))
+        answers = iter(await self._ask(questions))
+        filled = [next(answers) for _ in selection.sources]
+        met = [next(answers) for _ in conditions]
+        joined = [next(answers) for _ in steps] if len(selection.sources) > 1 else []
+        kept = next(answers) if selection.kept else True
+        without = [next(answers) for _ in others]
+        if next(answers):
+            return self._all_met()
+        return await self._said(cached, homes, filled, met, joined, kept, without)
+
+    def _all_met(self) -> str:
+        """Rows meet the conditions: what comes after them leaves nothing."""
+        selection = self.selection
+        if selection.having:
+            return "Rows meet the conditions; no group meets HAVING."
+        if selection.offset:
+            return f"OFFSET {selection.offset} lies beyond the last row."
+        return "Rows meet the conditions; what is aggregated is null in all of them." if selection.aggregate else ""
+
+    async def _said(
+        self,
+        cached: Mapping[str, Insight],
+        homes: Sequence[str | None],
+        filled: Sequence[bool],
+        met: Sequence[bool],
+        joined: Sequence[bool],
+        kept: bool,
+        without: Sequence[bool],
+    ) -> str:
+        selection = self.selection
+        for source, any_row in zip(selection.sources, filled, strict=True):
+            if not any_row:
+                return f"{source.name} has no rows."
+        for condition, home, is_met in zip(selection.conditions, homes, met, strict=True):
+            if not is_met and (home or (all(joined) and kept)):
+                return await self._unmet(condition, home, cached)
+        for number, any_row in enumerate(joined):
+            if not any_row:
+                names = " and ".join(source.name for source in selection.sources[: number + 2])
+                on = f" ON {selection.joins[number]}" if selection.joins[number] else ""
+                return f"No row of {names} has a partner{on}." if on else f"{names} have no rows together."
+        if not kept:
+            return f"No rows of {' and '.join(source.name for source in selection.sources)} fit together."
+        return self._not_together(without)
+
+    def _not_together(self, without: Sequence[bool]) -> str:
+        """Each condition is met by some row, and no row meets all."""
+        conditions = self.selection.conditions
+        guilty = [each.text for each, found in zip(conditions, without, strict=False) if found]
+        if len(conditions) == 2:
+            return f"Some rows meet {conditions[0].text}, others {conditions[1].text}; none meets both."
+        if guilty:
+            return f"No row meets all conditions; there are rows without {' or without '.join(guilty[:2])}."
+        return "Every condition is met by some rows, and no row meets all of them." if len(conditions) > 1 else ""
+
+    async def _unmet(self, condition: Condition, home: str | None, cached: Mapping[str, Insight]) -> str:
+        """What there is instead of a condition's value."""
+        plain = f"{condition.text}: no row meets it."
+        comparison = condition.comparison
+        known = comparison and self._column_of(comparison)
+        if not comparison or not known or not home:
+            return plain
+        table, column = known
+        insight = cached.get(str(table.relation), Insight())
+        told = known_cause([condition], self._column_of, {str(table.relation): insight}, certain=False)
+        if told or comparison.operator not in ("=", "IN", "LIKE", "ILIKE"):
+            return told or plain
+        self.found.append(plain)
+        return await self._instead(condition, comparison, home, table, column)
+
+    async def _instead(
+        self, condition: Condition, comparison: Comparison, home: str, table: Table, column: TableColumn
+    ) -> str:
+        """Look at some of the column's values: whether there are any, and which were perhaps meant."""
+        from dragoman.sql.selection import column_in
+
+        found = column_in(condition)
+        text = family(column.type) == "text"
+        if found is None or not text:
+            return ""
+        query = self.selection.some_values(found, home, READ_ROWS, READ_VALUES)
+        values = [str(value) for (value,) in await self._rows(query)]
+        if not [value for value in values if value.strip()]:
+            return f"{condition.text}: the column is always {'blank' if values else 'null'}."
+        hidden = self.opened.knowledge.hides_values(table, column)
+        if hidden or any(map(is_telling, values)):
+            return ""
+        wanted = [str(value).strip("%") for value in comparison.values if value is not None]
+        if len(values) <= 12:
+            return f"{condition.text}: {there_are(wanted, values)}"
+        near = near_values(wanted, values)[:3]
+        return f"{condition.text}: no such value; near ones are {', '.join(near)}." if near else ""
+
+    async def _ask(self, questions: Sequence[Any]) -> list[bool]:
+        sql, order = await asyncio.to_thread(self.selection.ask, questions, self.opened.dialect.placeholder)
+        (row,) = await self.run(sql, self._values(order))
+        return [bool(answer) for answer in row]
+
+    async def _rows(self, query: Any) -> list[list[Any]]:
+        sql, order = await asyncio.to_thread(self.selection.write, query, self.opened.dialect.placeholder)
+        return await self.run(sql, self._values(order))
+
+    def _values(self, order: Sequence[int]) -> list[Any]:
+        return [self.parameters[number - 1] for number in order]
