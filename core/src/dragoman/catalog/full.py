@@ -71,7 +71,7 @@ def foreign_key(key: ForeignKey, namespace: Namespace) -> Facts:
 def step(taken: Step, namespace: Namespace) -> Facts:
     """Return one join as `find_join_path` tells it."""
     ends = _ends(taken.source, taken.source_columns, taken.target, taken.target_columns, namespace)
-    return drop_empty({**ends, "constraint_name": _name(taken.key.name, namespace)})
+    return drop_empty({**ends, "constraint_name": _name(taken.key.name, namespace), "inferred": taken.key.suggested})
 
 
 def _heading(table: Table, namespace: Namespace) -> Facts:

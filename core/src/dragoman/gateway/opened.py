@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,9 +24,10 @@ from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
 from dragoman.knowledge import Knowledge
-from dragoman.model import Database, Finding
+from dragoman.model import Database, Finding, Limits, Request
 from dragoman.plugins import Plugins
 from dragoman.plugins.owned import Parts
+from dragoman.results import collect
 from dragoman.validators import ReadOnly
 
 if TYPE_CHECKING:
@@ -68,11 +70,30 @@ class OpenDatabase:
         self.inspector = GuardedInspector(parts.inspector, self.config, self.work, self.source)
         self.places = Places(self.config, self.dialect, hides=parts.hides)
         self.catalog = self._own_catalog = Catalog(self.inspector, self.dialect, self.config, places=self.places)
-        self.knowledge = Knowledge(self.inspector, self.dialect, self.config, self.catalog, vetoed=parts.vetoes_values)
+        self.knowledge = Knowledge(
+            self.inspector, self.dialect, self.config, self.catalog, vetoed=parts.vetoes_values, read=self._read
+        )
         validators = [ReadOnly(self.dialect, self.config), *self._foreign(parts), *parts.validators]
         self.judge = Judge(self.dialect, self.config, self.catalog, validators, self.source, offload)
         self.watch = Watch(database.name, self.doctor)
         self.health = Health(self.inspector.version, self.watch.begin)
+
+    async def _read(self, sql: str, seconds: float) -> list[list[Any]]:
+        """Return the rows of a statement that the gateway itself wrote."""
+        request = Request(statement=sql, limits=Limits(timeout=seconds))
+
+        async def rows() -> list[list[Any]]:
+            async with self.executor.open(request) as stream:
+                found = await collect(stream, request.limits)
+            answer: list[list[Any]] = json.loads(found.rows_json)
+            return answer
+
+        await self.limiter.acquire(seconds)
+        try:
+            with self.source.ours("Executor.open"):
+                return await self.work.do(seconds, rows)
+        finally:
+            self.limiter.slots.release()
 
     def _foreign(self, parts: Parts) -> Sequence[Validator]:
         """The check for foreign tables, if there may be any to refuse, over the whole of the dialect's own catalog."""

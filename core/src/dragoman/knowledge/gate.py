@@ -23,7 +23,8 @@ LOOKUP_ROWS, LOOKUP_COLUMNS = 50, 4
 """A table that others refer to, with no more rows and columns than this, is a list of kinds."""
 
 PERSONAL = frozenset(
-    "mail email fax phone mobile cell cellphone telephone tel msisdn skype twitter facebook instagram linkedin"
+    "company firm employer vendor supplier extension ext cc last4 identifier identification barcode badge mail"
+    " email fax phone mobile cell cellphone telephone tel msisdn skype twitter facebook instagram linkedin"
     " whatsapp telegram handle website homepage web url uri link href address addr addressline street road house"
     " apartment apt flat zip zipcode postal postcode plz lat latitude lng lon long longitude gps geo coordinate"
     " location birth birthday birthdate birthplace dob born age ssn sin nin nif cpf cnpj passport licence"
@@ -39,6 +40,8 @@ PERSONAL = frozenset(
     " query referrer referer composer artist actor singer player coach driver".split()
 )
 """Words of names whose columns tell of people, open places, or hold what somebody wrote freely."""
+OF_KINDS = frozenset("type status kind category class flag gender method mode approved visible promotion".split())
+"""Last words of names that list kinds, whatever stands before: `address_type`, `comment_status`."""
 BY_SOMEBODY = frozenset({"by", "to", "from", "for"})
 """Last words of names such as `approved_by`."""
 PEOPLE = frozenset(
@@ -92,9 +95,8 @@ class Gate:
             return profile
         if is_personal(column, bare_name=_is_lookup(table, referenced)):
             return without_values(profile)
-        shown = _is_few(column, profile) and (
-            _is_lookup(table, referenced) or (not _is_key(table, column) and not _is_thin(table, profile))
-        )
+        listed = _is_lookup(table, referenced) and family(column.type) == "text"
+        shown = _is_few(column, profile) and (listed or (not _is_key(table, column) and not _is_thin(table, profile)))
         return (
             profile if shown and not any(map(is_telling, profile.values)) else replace(profile, values=(), fractions=())
         )
@@ -108,6 +110,8 @@ def without_values(profile: ColumnProfile) -> ColumnProfile:
 def is_personal(column: TableColumn, *, bare_name: bool = False) -> bool:
     """Whether a column's name says that it tells of people. `bare_name`: a name alone is one of a kind."""
     parts = words(column.name)
+    if parts and parts[-1] in OF_KINDS:
+        return False
     if not parts or PERSONAL & set(parts) or parts[-1] in BY_SOMEBODY or _runs_together(column.name):
         return True
     return "name" in parts and not bare_name

@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.catalog import Match, MatchKind, Snapshot, drop_empty
 from dragoman.catalog.full import foreign_key, step
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, PathNotFound
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Database
 from dragoman.tools.answer import Body
@@ -20,6 +20,7 @@ PROBE = 1.0
 PATIENCE = 5.0
 """Seconds the catalog of one database among several has to load before a search goes on without it."""
 SHOWN_SCHEMAS = 20
+INFERRED = "No declared keys join them: steps marked inferred are told by names and a look at values."
 KINDS: tuple[MatchKind, ...] = ("table", "view", "column")
 
 
@@ -179,7 +180,14 @@ async def find_join_path(call: ToolCall) -> Body:
     catalog = call.database.catalog
     source = await catalog.find(call["from_table"], call["from_schema"])
     target = await catalog.find(call["to_table"], call["to_schema"])
-    paths = await catalog.join_paths(source, target, call["max_depth"])
+    notices: list[str] = []
+    try:
+        paths = await catalog.join_paths(source, target, call["max_depth"])
+    except PathNotFound:
+        paths = await call.database.knowledge.join_paths(source, target, call["max_depth"])
+        if not paths:
+            raise
+        notices.append(INFERRED)
     objects = (
         {
             "depth": len(path),
@@ -190,7 +198,7 @@ async def find_join_path(call: ToolCall) -> Body:
     )
     shown = call.budget().fitting(objects)
     left_out = len(paths) - len(shown)
-    return Body({"paths": shown, **({"omitted": left_out} if left_out else {})})
+    return Body({"paths": shown, **drop_empty({"omitted": left_out or None, "notices": notices})})
 
 
 def _common_budget(configs: Sequence[Database]) -> Budget:

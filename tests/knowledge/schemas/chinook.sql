@@ -1,0 +1,11 @@
+CREATE TABLE Artist (ArtistId integer PRIMARY KEY, Name text);
+CREATE TABLE Album (AlbumId integer PRIMARY KEY, Title text, ArtistId integer REFERENCES Artist);
+CREATE TABLE MediaType (MediaTypeId integer PRIMARY KEY, Name text);
+CREATE TABLE Genre (GenreId integer PRIMARY KEY, Name text);
+CREATE TABLE Track (TrackId integer PRIMARY KEY, Name text, AlbumId integer REFERENCES Album, MediaTypeId integer REFERENCES MediaType, GenreId integer REFERENCES Genre, Composer text, Milliseconds integer, Bytes integer, UnitPrice numeric);
+CREATE TABLE Employee (EmployeeId integer PRIMARY KEY, LastName text, FirstName text, Title text, ReportsTo integer REFERENCES Employee, BirthDate date, City text, Country text, Phone text, Fax text, Email text);
+CREATE TABLE Customer (CustomerId integer PRIMARY KEY, FirstName text, LastName text, Company text, City text, Country text, Email text, SupportRepId integer REFERENCES Employee);
+CREATE TABLE Invoice (InvoiceId integer PRIMARY KEY, CustomerId integer REFERENCES Customer, InvoiceDate date, BillingCity text, BillingCountry text, Total numeric);
+CREATE TABLE InvoiceLine (InvoiceLineId integer PRIMARY KEY, InvoiceId integer REFERENCES Invoice, TrackId integer REFERENCES Track, UnitPrice numeric, Quantity integer);
+CREATE TABLE Playlist (PlaylistId integer PRIMARY KEY, Name text);
+CREATE TABLE PlaylistTrack (PlaylistId integer REFERENCES Playlist, TrackId integer REFERENCES Track, PRIMARY KEY (PlaylistId, TrackId));

@@ -1,0 +1,13 @@
+CREATE TABLE Categories (CategoryID integer PRIMARY KEY, CategoryName text, Description text, Picture blob);
+CREATE TABLE Suppliers (SupplierID integer PRIMARY KEY, CompanyName text, ContactName text, City text, Country text, Phone text);
+CREATE TABLE Products (ProductID integer PRIMARY KEY, ProductName text, SupplierID integer REFERENCES Suppliers, CategoryID integer REFERENCES Categories, QuantityPerUnit text, UnitPrice numeric, UnitsInStock integer, ReorderLevel integer, Discontinued text);
+CREATE TABLE Customers (CustomerID text PRIMARY KEY, CompanyName text, ContactName text, City text, Region text, Country text);
+CREATE TABLE Employees (EmployeeID integer PRIMARY KEY, LastName text, FirstName text, Title text, BirthDate date, Region text, ReportsTo integer REFERENCES Employees);
+CREATE TABLE Shippers (ShipperID integer PRIMARY KEY, CompanyName text, Phone text);
+CREATE TABLE Orders (OrderID integer PRIMARY KEY, CustomerID text REFERENCES Customers, EmployeeID integer REFERENCES Employees, OrderDate date, ShipVia integer REFERENCES Shippers, Freight numeric, ShipName text, ShipCity text, ShipRegion text, ShipCountry text);
+CREATE TABLE "Order Details" (OrderID integer REFERENCES Orders, ProductID integer REFERENCES Products, UnitPrice numeric, Quantity integer, Discount real, PRIMARY KEY (OrderID, ProductID));
+CREATE TABLE Regions (RegionID integer PRIMARY KEY, RegionDescription text);
+CREATE TABLE Territories (TerritoryID text PRIMARY KEY, TerritoryDescription text, RegionID integer REFERENCES Regions);
+CREATE TABLE EmployeeTerritories (EmployeeID integer REFERENCES Employees, TerritoryID text REFERENCES Territories, PRIMARY KEY (EmployeeID, TerritoryID));
+CREATE TABLE CustomerDemographics (CustomerTypeID text PRIMARY KEY, CustomerDesc text);
+CREATE TABLE CustomerCustomerDemo (CustomerID text REFERENCES Customers, CustomerTypeID text REFERENCES CustomerDemographics, PRIMARY KEY (CustomerID, CustomerTypeID));

@@ -1,0 +1,10 @@
+CREATE TABLE res_country (id integer PRIMARY KEY, name text, code text, currency_id integer REFERENCES res_currency);
+CREATE TABLE res_currency (id integer PRIMARY KEY, name text, symbol text, active integer);
+CREATE TABLE res_partner (id integer PRIMARY KEY, name text, company_id integer REFERENCES res_company, parent_id integer REFERENCES res_partner, country_id integer REFERENCES res_country, email text, type text);
+CREATE TABLE res_company (id integer PRIMARY KEY, name text, partner_id integer REFERENCES res_partner, currency_id integer REFERENCES res_currency);
+CREATE TABLE res_users (id integer PRIMARY KEY, login text, company_id integer REFERENCES res_company, partner_id integer REFERENCES res_partner, active integer);
+CREATE TABLE product_category (id integer PRIMARY KEY, name text, parent_id integer REFERENCES product_category);
+CREATE TABLE product_template (id integer PRIMARY KEY, name text, categ_id integer REFERENCES product_category, list_price numeric, type text, company_id integer REFERENCES res_company);
+CREATE TABLE product_product (id integer PRIMARY KEY, product_tmpl_id integer REFERENCES product_template, default_code text, barcode text, active integer);
+CREATE TABLE sale_order (id integer PRIMARY KEY, name text, state text, partner_id integer REFERENCES res_partner, partner_invoice_id integer REFERENCES res_partner, user_id integer REFERENCES res_users, company_id integer REFERENCES res_company, currency_id integer REFERENCES res_currency, amount_total numeric);
+CREATE TABLE sale_order_line (id integer PRIMARY KEY, order_id integer REFERENCES sale_order, product_id integer REFERENCES product_product, price_unit numeric, product_uom_qty numeric, company_id integer REFERENCES res_company, currency_id integer REFERENCES res_currency);

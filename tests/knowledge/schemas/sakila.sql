@@ -1,0 +1,16 @@
+CREATE TABLE actor (actor_id integer PRIMARY KEY, first_name text, last_name text, last_update timestamp);
+CREATE TABLE country (country_id integer PRIMARY KEY, country text, last_update timestamp);
+CREATE TABLE city (city_id integer PRIMARY KEY, city text, country_id integer REFERENCES country, last_update timestamp);
+CREATE TABLE address (address_id integer PRIMARY KEY, address text, district text, city_id integer REFERENCES city, postal_code text, phone text, last_update timestamp);
+CREATE TABLE language (language_id integer PRIMARY KEY, name text, last_update timestamp);
+CREATE TABLE category (category_id integer PRIMARY KEY, name text, last_update timestamp);
+CREATE TABLE film (film_id integer PRIMARY KEY, title text, release_year integer, language_id integer REFERENCES language, original_language_id integer REFERENCES language, rental_duration integer, rental_rate numeric, length integer, rating text, special_features text, last_update timestamp);
+CREATE TABLE film_actor (actor_id integer REFERENCES actor, film_id integer REFERENCES film, last_update timestamp, PRIMARY KEY (actor_id, film_id));
+CREATE TABLE film_category (film_id integer REFERENCES film, category_id integer REFERENCES category, last_update timestamp, PRIMARY KEY (film_id, category_id));
+CREATE TABLE film_text (film_id integer PRIMARY KEY REFERENCES film, title text, description text);
+CREATE TABLE store (store_id integer PRIMARY KEY, manager_staff_id integer REFERENCES staff, address_id integer REFERENCES address, last_update timestamp);
+CREATE TABLE staff (staff_id integer PRIMARY KEY, first_name text, last_name text, address_id integer REFERENCES address, email text, store_id integer REFERENCES store, active integer, username text, password text, last_update timestamp);
+CREATE TABLE customer (customer_id integer PRIMARY KEY, store_id integer REFERENCES store, first_name text, last_name text, email text, address_id integer REFERENCES address, active text, create_date timestamp, last_update timestamp);
+CREATE TABLE inventory (inventory_id integer PRIMARY KEY, film_id integer REFERENCES film, store_id integer REFERENCES store, last_update timestamp);
+CREATE TABLE rental (rental_id integer PRIMARY KEY, rental_date timestamp, inventory_id integer REFERENCES inventory, customer_id integer REFERENCES customer, return_date timestamp, staff_id integer REFERENCES staff, last_update timestamp);
+CREATE TABLE payment (payment_id integer PRIMARY KEY, customer_id integer REFERENCES customer, staff_id integer REFERENCES staff, rental_id integer REFERENCES rental, amount numeric, payment_date timestamp, last_update timestamp);

@@ -1,0 +1,11 @@
+CREATE TABLE Users (Id integer PRIMARY KEY, DisplayName text, Reputation integer, CreationDate timestamp, Location text, UpVotes integer, DownVotes integer);
+CREATE TABLE PostTypes (Id integer PRIMARY KEY, Type text);
+CREATE TABLE Posts (Id integer PRIMARY KEY, PostTypeId integer REFERENCES PostTypes, ParentId integer REFERENCES Posts, Score integer, ViewCount integer, Body text, OwnerUserId integer REFERENCES Users, LastEditorUserId integer REFERENCES Users, Title text, Tags text);
+CREATE TABLE Comments (Id integer PRIMARY KEY, PostId integer REFERENCES Posts, UserId integer REFERENCES Users, Score integer, Text text);
+CREATE TABLE Badges (Id integer PRIMARY KEY, UserId integer REFERENCES Users, Name text, Date timestamp);
+CREATE TABLE VoteTypes (Id integer PRIMARY KEY, Name text);
+CREATE TABLE Votes (Id integer PRIMARY KEY, PostId integer REFERENCES Posts, VoteTypeId integer REFERENCES VoteTypes, UserId integer REFERENCES Users, BountyAmount integer);
+CREATE TABLE LinkTypes (Id integer PRIMARY KEY, Type text);
+CREATE TABLE PostLinks (Id integer PRIMARY KEY, PostId integer REFERENCES Posts, RelatedPostId integer REFERENCES Posts, LinkTypeId integer REFERENCES LinkTypes);
+CREATE TABLE Tags (Id integer PRIMARY KEY, TagName text, Count integer, WikiPostId integer REFERENCES Posts, ExcerptPostId integer REFERENCES Posts);
+CREATE TABLE PostHistory (Id integer PRIMARY KEY, PostId integer REFERENCES Posts, UserId integer REFERENCES Users, Comment text);

@@ -1,0 +1,12 @@
+CREATE TABLE wp_users (ID integer PRIMARY KEY, user_login text, user_pass text, user_nicename text, user_email text, user_status integer, display_name text);
+CREATE TABLE wp_usermeta (umeta_id integer PRIMARY KEY, user_id integer REFERENCES wp_users, meta_key text, meta_value text);
+CREATE TABLE wp_posts (ID integer PRIMARY KEY, post_author integer REFERENCES wp_users, post_date timestamp, post_content text, post_title text, post_status text, post_type text, comment_status text, guid text, menu_order integer);
+CREATE TABLE wp_postmeta (meta_id integer PRIMARY KEY, post_id integer REFERENCES wp_posts, meta_key text, meta_value text);
+CREATE TABLE wp_comments (comment_ID integer PRIMARY KEY, comment_post_ID integer REFERENCES wp_posts, comment_author text, comment_author_email text, comment_date timestamp, comment_approved text, comment_type text, user_id integer REFERENCES wp_users);
+CREATE TABLE wp_commentmeta (meta_id integer PRIMARY KEY, comment_id integer REFERENCES wp_comments, meta_key text, meta_value text);
+CREATE TABLE wp_terms (term_id integer PRIMARY KEY, name text, slug text, term_group integer);
+CREATE TABLE wp_termmeta (meta_id integer PRIMARY KEY, term_id integer REFERENCES wp_terms, meta_key text, meta_value text);
+CREATE TABLE wp_term_taxonomy (term_taxonomy_id integer PRIMARY KEY, term_id integer REFERENCES wp_terms, taxonomy text, description text, parent integer, count integer);
+CREATE TABLE wp_term_relationships (object_id integer, term_taxonomy_id integer REFERENCES wp_term_taxonomy, term_order integer, PRIMARY KEY (object_id, term_taxonomy_id));
+CREATE TABLE wp_options (option_id integer PRIMARY KEY, option_name text, option_value text, autoload text);
+CREATE TABLE wp_links (link_id integer PRIMARY KEY, link_url text, link_name text, link_visible text, link_owner integer REFERENCES wp_users, link_rating integer);
