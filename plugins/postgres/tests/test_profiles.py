@@ -107,3 +107,17 @@ async def test_the_configuration_hides_and_shows_values_and_switches_them_off(re
     assert "person1@example.com" in lines["email"]
     off = await described(replace(reader, knowledge=KnowledgeSettings(values="off")), "payment")
     assert "~{" not in "".join(off.values())
+
+
+async def test_partitions_stand_under_their_parent(reader):
+    async with Gateway.open([reader]) as gateway:
+        toolbox = Toolbox(gateway)
+        listed = (await toolbox.call("list_tables", {})).structured["tables"]["public"]
+        named = (await toolbox.call("list_tables", {"name_pattern": "reading%"})).structured["tables"]["public"]
+        found = (await toolbox.call("search_catalog", {"query": "reading"})).structured["results"]
+        lines = (await toolbox.call("describe_table", {"table_name": "reading"})).structured["tables"]["reading"]
+    assert "reading" in listed
+    assert "reading_2024" not in listed
+    assert named == ["reading", "reading_2024"]
+    assert {result["table"] for result in found} == {"reading"}
+    assert "1 part: reading_2024" in lines[0]

@@ -26,7 +26,7 @@ def compact(
 ) -> list[str]:
     """Return the lines of a relation; names are qualified only where they leave its schema."""
     here = namespace.namespace_of(table.relation)
-    lines = [*_header(table), *(_column_line(table, column, here, insight) for column in table.columns)]
+    lines = [*_header(table, insight), *(_column_line(table, column, here, insight) for column in table.columns)]
     lines += [_foreign_key_line(key, here) for key in table.foreign_keys if len(key.columns) > 1]
     if indexes:
         lines += [_index_line(table, index, here) for index in table.indexes if not index.primary]
@@ -70,12 +70,15 @@ def _is_wrapped(text: str) -> bool:
     return False
 
 
-def _header(table: Table) -> list[str]:
+def _header(table: Table, insight: Insight) -> list[str]:
     said = [one_line(table.comment)] if table.comment else []
     if table.row_estimate is not None and table.row_estimate >= ESTIMATE_FROM:
         said.append(f"~{table.row_estimate} rows")
     if table.partitioned_by:
         said.append(f"partitioned by {', '.join(one_line(part) for part in table.partitioned_by)}")
+    if insight.parts:
+        named = insight.parts if len(insight.parts) <= 2 else (insight.parts[0], "..", insight.parts[-1])
+        said.append(f"{len(insight.parts)} part{'s' * (len(insight.parts) > 1)}: {' '.join(named)}")
     return [f"-- {'; '.join(said)}"] if said else []
 
 

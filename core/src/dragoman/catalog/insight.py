@@ -26,10 +26,14 @@ def _no_profiles() -> Mapping[str, ColumnProfile]:
 
 @dataclass(frozen=True, slots=True)
 class Insight:
-    """What is known of one relation: profiles by column, as far as they may be shown; joins that nobody declared."""
+    """What is known of one relation: profiles by column, as far as they may be shown; joins that nobody declared.
+
+    `parts`: the names of its partitions or children.
+    """
 
     profiles: Mapping[str, ColumnProfile] = field(default_factory=_no_profiles)
     suggested: tuple[ForeignKey, ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 def listed(values: Sequence[str], complete: bool) -> str:

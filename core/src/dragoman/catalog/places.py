@@ -97,6 +97,7 @@ class Places:
             constraints=tuple([self._constraint(each) for each in table.constraints]),
             foreign_keys=tuple(key for key in table.foreign_keys if key.references in known),
             indexes=tuple([index for index in table.indexes if self._is_told(index)]),
+            partition_of=table.partition_of if table.partition_of in known else None,
             partitioned_by=tuple(part for part in table.partitioned_by if not self.leads_out(part)),
         )
 

@@ -55,6 +55,20 @@ class Snapshot:
         return tuple(table for table in self.tables if not table.system)
 
     @cached_property
+    def parts(self) -> dict[Relation, list[Table]]:
+        """The partitions and children of relations that are here."""
+        found: dict[Relation, list[Table]] = {}
+        for table in self.visible:
+            if table.partition_of in self.by_relation:
+                found.setdefault(table.partition_of, []).append(table)
+        return found
+
+    @cached_property
+    def listed(self) -> tuple[Table, ...]:
+        """The visible relations without those that stand under another: partitions and children."""
+        return tuple(table for table in self.visible if table.partition_of not in self.by_relation)
+
+    @cached_property
     def by_relation(self) -> dict[Relation, Table]:
         """Every relation under its stored name."""
         return {table.relation: table for table in self.tables}
@@ -75,7 +89,7 @@ class Snapshot:
     @cached_property
     def index(self) -> Index:
         """The words of names and comments."""
-        return Index(self.visible, (self.namespace.schema, self.namespace.catalog))
+        return Index(self.listed, (self.namespace.schema, self.namespace.catalog))
 
     @cached_property
     def _by_name(self) -> dict[str, list[Table]]:

@@ -77,8 +77,13 @@ class Knowledge:
                 self._quiet_until = self._clock() + PAUSE
                 _log.info("what is known of values was not told: %s", error)
         joins = await self._joins(tables, patience)
+        parts = (await self._catalog.snapshot()).parts if tables else {}
         return {
-            table.relation: replace(self.known(table), suggested=tuple(joins.get(table.relation, ())))
+            table.relation: replace(
+                self.known(table),
+                suggested=tuple(joins.get(table.relation, ())),
+                parts=tuple(part.relation.name for part in parts.get(table.relation, ())),
+            )
             for table in tables
         }
 
@@ -155,7 +160,7 @@ class Knowledge:
     async def _candidates(self, snapshot: Snapshot) -> dict[Relation, list[ForeignKey]]:
         if self._suggested[0] != snapshot.version:
             # In a thread: the names of 10,000 tables take a while.
-            found = await asyncio.to_thread(lambda: _by_relation(suggest(snapshot.visible)))
+            found = await asyncio.to_thread(lambda: _by_relation(suggest(snapshot.listed)))
             self._suggested = (snapshot.version, found)
         return self._suggested[1]
 

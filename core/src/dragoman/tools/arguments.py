@@ -10,7 +10,7 @@ from dragoman.errors import ParameterError
 from dragoman.tools.bounds import check_characters, check_keys, check_values
 from dragoman.words import nearest
 
-TypeName = Literal["string", "integer", "boolean", "strings", "string or strings", "values", "value", "object"]
+TypeName = Literal["string", "integer", "boolean", "strings", "string or strings", "values", "value", "object", "key"]
 
 _SCHEMAS: dict[TypeName, dict[str, Any]] = {
     "string": {"type": "string"},
@@ -21,6 +21,7 @@ _SCHEMAS: dict[TypeName, dict[str, Any]] = {
     "values": {"type": "array", "items": {}},
     "value": {"type": "string"},
     "object": {"type": "object"},
+    "key": {"type": ["string", "number", "object"]},
 }
 _WORDS: dict[TypeName, str] = {
     "string": "a string",
@@ -31,6 +32,7 @@ _WORDS: dict[TypeName, str] = {
     "values": "an array",
     "value": "a single value",
     "object": "an object",
+    "key": "a single value or an object",
 }
 MAX_ITEMS = 1000
 """Of an argument that is a list. Bound parameters have the dialect's own limit below it or near it."""
@@ -168,6 +170,10 @@ def _object(argument: Argument, value: Any) -> dict[str, Any]:
     return value
 
 
+def _key(argument: Argument, value: Any) -> Any:
+    return _object(argument, value) if _is_object(value) else _single(argument, value)
+
+
 _CHECKS: dict[TypeName, Callable[[Argument, Any], Any]] = {
     "string": _string,
     "integer": _integer,
@@ -177,6 +183,7 @@ _CHECKS: dict[TypeName, Callable[[Argument, Any], Any]] = {
     "values": _values,
     "value": _single,
     "object": _object,
+    "key": _key,
 }
 
 

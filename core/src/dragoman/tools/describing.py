@@ -67,11 +67,17 @@ async def _list(call: ToolCall) -> list[Table]:
     key = None if call["schema_name"] is None else await catalog.find_schema(call["schema_name"])
     snapshot = await catalog.snapshot()
     tables: Sequence[Table] = snapshot.visible if key is None else snapshot.schemas.get(key, [])
+    under = (
+        {part.relation for parts in snapshot.parts.values() for part in parts}
+        if call["name_pattern"] is None
+        else set[Relation]()
+    )
     wanted = None if call["name_pattern"] is None else _like(call["name_pattern"])
     return [
         table
         for table in tables
-        if (call["include_views"] or kind_of(table) != "view")
+        if table.relation not in under
+        and (call["include_views"] or kind_of(table) != "view")
         and (wanted is None or wanted.fullmatch(table.relation.name))
     ]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dragoman.errors import ConfigurationError
-from dragoman.tools import results, saved
+from dragoman.tools import knowledge, results, saved
 from dragoman.tools.spec import MAX_NAMED, Spec, Tool
 from dragoman.tools.standard import SPECS as STANDARD
 from dragoman.words import nearest
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Offer = Callable[["Configuration"], Sequence[Spec]]
 """Returns the tools of a toolset under a configuration: none when it is not configured."""
 
-TOOLSETS: dict[str, Offer] = {"results": results.offer, "saved": saved.offer}
+TOOLSETS: dict[str, Offer] = {"knowledge": knowledge.offer, "results": results.offer, "saved": saved.offer}
 """What stands beside `standard`, by name. A toolset that is not configured offers nothing and is not listed."""
 
 EXCLUDED_FROM_FULL = ("admin",)

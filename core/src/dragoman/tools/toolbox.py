@@ -10,7 +10,7 @@ from typing import Any, Literal
 from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway import Gateway
 from dragoman.model import LOCAL, Principal
-from dragoman.tools import describing, finding, keeping, querying, saving
+from dragoman.tools import describing, finding, keeping, knowing, querying, saving
 from dragoman.tools.answer import Answer, Body, encode, failure
 from dragoman.tools.arguments import check
 from dragoman.tools.context import Handler, Progress, ToolCall
@@ -35,6 +35,9 @@ HANDLERS: dict[str, Handler] = {
     "get_result": keeping.get_result,
     "export_result": keeping.export_result,
     "drop_result": keeping.drop_result,
+    "read_schema": knowing.read_schema,
+    "get_row": knowing.get_row,
+    "server_info": knowing.server_info,
     "list_queries": saving.list_queries,
     "run_query": saving.run_query,
     "save_query": saving.save_query,

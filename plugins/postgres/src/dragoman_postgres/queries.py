@@ -151,10 +151,15 @@ DEFINITIONS = f"""
 SELECT c.oid, c.relispartition, parent.names,
   CASE WHEN c.relispartition AND c.oid NOT IN {_LOCKED} THEN pg_get_expr(c.relpartbound, c.oid) END,
   CASE WHEN c.relkind = 'p' THEN pg_get_partkeydef(c.oid) END,
-  CASE WHEN c.relkind IN ('v', 'm') AND NOT EXISTS {_LOCKED} THEN pg_get_viewdef(c.oid, true) END
+  CASE WHEN c.relkind IN ('v', 'm') AND NOT EXISTS {_LOCKED} THEN pg_get_viewdef(c.oid, true) END,
+  parent.schemas, parent.tables
 FROM pg_catalog.unnest($1::oid[]) AS relation(oid) JOIN pg_class AS c ON c.oid = relation.oid
-LEFT JOIN (SELECT inhrelid, string_agg(inhparent::regclass::text, ', '::text ORDER BY inhseqno) AS names
-           FROM pg_inherits GROUP BY inhrelid) AS parent ON parent.inhrelid = c.oid
+LEFT JOIN (SELECT inhrelid, string_agg(inhparent::regclass::text, ', '::text ORDER BY inhseqno) AS names,
+             pg_catalog.array_agg(home.nspname::text) AS schemas, pg_catalog.array_agg(own.relname::text) AS tables
+           FROM pg_inherits JOIN pg_class AS own ON own.oid = inhparent
+           JOIN pg_namespace AS home ON home.oid = own.relnamespace GROUP BY inhrelid) AS parent
+  ON parent.inhrelid = c.oid
 WHERE c.relkind IN ('v', 'm', 'p') OR parent.names IS NOT NULL
 """
-"""$1: relations. What one inherits from or is a partition of, its bounds, what it is partitioned by, a view's query."""
+"""$1: relations. What one inherits from or is a partition of, its bounds, what it is partitioned by, a view's query;
+the schemas and names of what it inherits from."""

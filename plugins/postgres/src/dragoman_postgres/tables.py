@@ -65,7 +65,8 @@ def build(facts: Facts) -> tuple[Table, ...]:
     """Return the relations. Keys and indexes over columns that the role may not read are left out."""
     columns, constraints, indexes = (_group(rows) for rows in (facts.columns, facts.constraints, facts.indexes))
     storage = {oid: (rows, size) for oid, rows, size in facts.storage}
-    definitions = {oid: _definition(*rest) for oid, *rest in facts.definitions}
+    definitions = {oid: _definition(*rest[:5]) for oid, *rest in facts.definitions}
+    parents = {oid: _parent(*rest[-2:]) for oid, *rest in facts.definitions}
     known = _Columns({(oid, modifier): _type(*rest) for oid, modifier, *rest in facts.types})
     tables: list[Table] = []
     for oid, schema, name, kind, owner, comment, system, *_ in facts.relations:
@@ -87,10 +88,16 @@ def build(facts: Facts) -> tuple[Table, ...]:
                 row_estimate=rows,
                 size_bytes=size,
                 definition=definitions.get(oid) or None,
+                partition_of=parents.get(oid),
                 system=system,
             )
         )
     return tuple(tables)
+
+
+def _parent(schemas: Sequence[str] | None, names: Sequence[str] | None) -> Relation | None:
+    """What a relation is a part of: the only one that it inherits from."""
+    return Relation(names[0], schemas[0]) if schemas and names and len(names) == 1 else None
 
 
 def _definition(is_partition: bool, parents: str | None, bounds: str | None, key: str | None, query: str | None) -> str:

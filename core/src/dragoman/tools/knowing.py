@@ -1,0 +1,137 @@
+"""The toolset `knowledge`: a schema as one text, a row with what it refers to, facts of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.catalog import Insight, drop_empty, full
+from dragoman.catalog.as_text import as_mermaid, as_sql
+from dragoman.errors import ParameterError
+from dragoman.model import ForeignKey, Relation, Result, Table
+from dragoman.tools.answer import Body
+from dragoman.tools.context import ToolCall
+from dragoman.tools.finding import PROBE
+
+
+async def read_schema(call: ToolCall) -> Body:
+    """Answer relations as annotated SQL, as a Mermaid diagram, or as objects; as many as fit."""
+    opened = call.database
+    tables = await _tables(call)
+    known = await opened.knowledge.of(tables)
+    namespace = opened.catalog.namespace
+    if call["format"] == "json":
+        objects = call.budget().fitting(
+            full(table, namespace, indexes=False, insight=known[table.relation]) for table in tables
+        )
+        return Body({"schema": objects, **drop_empty({"omitted": len(tables) - len(objects) or None})})
+    if call["format"] == "mermaid":
+        return _diagram(call, tables, known)
+    texts = call.budget().fitting(as_sql(table, namespace, known[table.relation]) for table in tables)
+    return Body({"schema": "\n".join(texts), **drop_empty({"omitted": len(tables) - len(texts) or None})})
+
+
+def _diagram(call: ToolCall, tables: Sequence[Table], known: Mapping[Relation, Insight]) -> Body:
+    shown, namespace = list(tables), call.database.catalog.namespace
+    while not call.budget().take(schema := as_mermaid(shown, namespace, known)) and shown:
+        shown = shown[: len(shown) * 3 // 4]
+    return Body({"schema": schema, **drop_empty({"omitted": len(tables) - len(shown) or None})})
+
+
+async def _tables(call: ToolCall) -> list[Table]:
+    catalog = call.database.catalog
+    if call["tables"]:
+        return [await catalog.find(name, call["schema_name"]) for name in dict.fromkeys(call["tables"])]
+    snapshot = await catalog.snapshot()
+    if call["schema_name"] is None:
+        return list(snapshot.visible)
+    return list(snapshot.schemas.get(await catalog.find_schema(call["schema_name"]), ()))
+
+
+async def get_row(call: ToolCall) -> Body:
+    """Answer one row by its key, and along its foreign keys the rows it refers to."""
+    table = await call.database.catalog.find(call["table_name"], call["schema_name"])
+    key = _key(table, call["key"])
+    row = await _row(call, table, key)
+    if row is None:
+        raise ParameterError("There is no row with this key.", suggestion="Look for it with execute_query.")
+    return Body({"row": row, **drop_empty({"refers_to": await _followed(call, table, row, call["follow"])})})
+
+
+def _key(table: Table, given: Any) -> dict[str, Any]:
+    """The columns of a key and their values."""
+    if isinstance(given, Mapping):
+        own = {column.name for column in table.columns}
+        named: dict[str, Any] = {str(name): value for name, value in given.items()}  # pyright: ignore
+        unknown = named.keys() - own
+        if unknown or not named:
+            raise ParameterError("key names no columns of the table.", suggestion='Send {"column": value, ...}.')
+        return named
+    if len(table.primary_key) != 1:
+        columns = ", ".join(table.primary_key) or "columns that identify a row"
+        raise ParameterError("The table has no key of one column.", suggestion=f"Send an object with {columns}.")
+    return {table.primary_key[0]: given}
+
+
+async def _row(call: ToolCall, table: Table, key: Mapping[str, Any]) -> dict[str, Any] | None:
+    dialect = call.database.dialect
+    marks = [f"${number + 1}" if dialect.placeholder == "$1" else "?" for number in range(len(key))]
+    where = " AND ".join(f"{dialect.quote(column)} = {mark}" for column, mark in zip(key, marks, strict=True))
+    sql = f"SELECT * FROM {call.database.catalog.namespace.name(table.relation)} WHERE {where}"
+    result: Result = await call.gateway.query(
+        call.name, sql, list(key.values()), limit=1, principal=call.principal, tool="get_row"
+    )
+    if not result.rows:
+        return None
+    return dict(zip((column.name for column in result.columns), result.rows[0], strict=True))
+
+
+async def _followed(call: ToolCall, table: Table, row: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    """The rows that a row refers to, by the columns that do."""
+    if depth == 0:
+        return {}
+    snapshot = await call.database.catalog.snapshot()
+    found: dict[str, Any] = {}
+    outgoing, _ = await call.database.catalog.foreign_keys(table, "outgoing")
+    for key in outgoing:
+        target = snapshot.by_relation.get(key.references)
+        if target is None or not _is_filled(key, row):
+            continue
+        values = [row[column] for column in key.columns]
+        other = await _row(call, target, dict(zip(key.referenced_columns, values, strict=True)))
+        if other is not None:
+            deeper = await _followed(call, target, other, depth - 1)
+            found[", ".join(key.columns)] = {
+                "table": call.database.catalog.namespace.name(target.relation),
+                "row": other,
+                **drop_empty({"refers_to": deeper}),
+            }
+    return found
+
+
+def _is_filled(key: ForeignKey, row: Mapping[str, Any]) -> bool:
+    whole = len(key.columns) == len(key.referenced_columns)
+    return whole and all(row.get(column) is not None for column in key.columns)
+
+
+async def server_info(call: ToolCall) -> Body:
+    """Answer what is known of a database and of what may be asked of it."""
+    opened = call.database
+    config, dialect = opened.config, opened.dialect
+    status = await opened.status(wait=PROBE)
+    facts = {
+        "name": config.name,
+        "dialect": dialect.name,
+        "version": status.version,
+        "status": status.state,
+        "error": status.error,
+        "description": config.description,
+        "placeholder": dialect.placeholder,
+        "abilities": sorted(ability.name.lower() for ability in dialect.capabilities),
+        "max_rows": config.max_rows,
+        "default_rows": config.default_rows,
+        "max_bytes": config.max_bytes,
+        "timeout": config.timeout,
+        "instructions": dialect.instructions,
+    }
+    return Body(drop_empty(facts))
