@@ -21,7 +21,7 @@ _SCHEMAS: dict[TypeName, dict[str, Any]] = {
     "values": {"type": "array", "items": {}},
     "value": {"type": "string"},
     "object": {"type": "object"},
-    "key": {"type": ["string", "number", "object"]},
+    "key": {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "object"}]},
 }
 _WORDS: dict[TypeName, str] = {
     "string": "a string",
