@@ -10,8 +10,8 @@ from typing import Any
 from dragoman.model import ColumnProfile, ForeignKey
 
 MAX_VALUES = 12
-MAX_BYTES = 160
-"""Of one list of values in a line."""
+MAX_BYTES = 32
+"""Of one list of values in a line: what is told of values may not make descriptions much dearer."""
 MANY_NULLS = 0.25
 """From this share on a line warns of missing values."""
 FEW_ROWS = 20
