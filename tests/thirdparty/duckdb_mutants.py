@@ -289,7 +289,7 @@ def of_safety() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"unsealed_{name}", lambda name=name: unsealed(name)
     yield "reserved_none", lambda: described(reserved=lambda _: frozenset())
     yield "quoted_otherwise", lambda: described(quote_marks=lambda _: "``")
-    for name in ("COMMENTS", "FOREIGN_KEYS", "PRIMARY_KEYS", "INDEXES", "ROW_ESTIMATES", "EXPLAIN", "DESCRIBE"):
+    for name in ("FOREIGN_KEYS", "PRIMARY_KEYS", "INDEXES", "ROW_ESTIMATES", "EXPLAIN", "DESCRIBE"):
         yield f"undeclared_{name.lower()}", lambda name=name: described(capabilities=lambda c: _other(c, name))
     for name in ("ANALYZE", "CATALOGS", "GRAMMAR"):
         yield f"declared_{name.lower()}", lambda name=name: described(capabilities=lambda c: _other(c, name))
