@@ -86,7 +86,7 @@ async def test_no_key_and_no_path_leads_to_a_hidden_relation(configuration):
 async def test_a_view_s_definition_is_not_told(configuration):
     async with Gateway.open(configuration(HIDE)) as gateway:
         catalog = gateway.database("shop").catalog
-        for totals in (await catalog.find("totals"), *await catalog.detailed([await catalog.find("totals")])):
+        for totals in (await catalog.find("totals"), *await catalog.add_details([await catalog.find("totals")])):
             assert [column.name for column in totals.columns] == ["total"]
             assert "payroll" not in str(totals)
 
