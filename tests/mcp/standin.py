@@ -59,6 +59,12 @@ class StandIn:
         self.log.append(event)
         print(event, file=sys.stderr, flush=True)
 
+    def shown_to(self, principal: Principal) -> "StandIn":
+        return self
+
+    def offers(self, name: str, principal: Principal) -> bool:
+        return any(tool.name == name for tool in self.tools)
+
     async def call(self, name: str, arguments: dict, *, progress: Any = None, principal: Principal) -> Answer:
         return await getattr(self, name)(arguments, progress, principal)
 

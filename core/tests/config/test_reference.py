@@ -9,7 +9,18 @@ from typing import Any
 
 import pytest
 from dragoman.config import Audit, Auth, Server, load
-from dragoman.config.keys import AUDIT, AUTH, DATABASE, DECLARED_KEY, KNOWLEDGE, SERVER, STATIC_TOKEN
+from dragoman.config.keys import (
+    AUDIT,
+    AUTH,
+    DATABASE,
+    DECLARED_KEY,
+    GRANT,
+    KNOWLEDGE,
+    ROLE,
+    ROLE_LIMITS,
+    SERVER,
+    STATIC_TOKEN,
+)
 from dragoman.model import Database, KnowledgeSettings
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -21,6 +32,9 @@ SECTIONS = {
     "[databases.NAME]": DATABASE,
     "[databases.NAME.knowledge]": KNOWLEDGE,
     "[[databases.NAME.keys]]": DECLARED_KEY,
+    "[roles.NAME]": ROLE,
+    "[[roles.NAME.grants]]": GRANT,
+    "[roles.NAME.limits]": ROLE_LIMITS,
 }
 
 

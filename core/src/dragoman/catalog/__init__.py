@@ -3,6 +3,7 @@
 from dragoman.catalog.catalog import Catalog, Direction
 from dragoman.catalog.compact import compact
 from dragoman.catalog.full import drop_empty, full, summary
+from dragoman.catalog.granted import GrantedCatalog, GrantedPlaces, Permissions
 from dragoman.catalog.insight import Insight
 from dragoman.catalog.joins import Step
 from dragoman.catalog.names import Namespace, near
@@ -13,10 +14,13 @@ from dragoman.catalog.snapshot import SchemaKey, Snapshot, did_you_mean, quote_n
 __all__ = [
     "Catalog",
     "Direction",
+    "GrantedCatalog",
+    "GrantedPlaces",
     "Insight",
     "Match",
     "MatchKind",
     "Namespace",
+    "Permissions",
     "Places",
     "SchemaKey",
     "Snapshot",

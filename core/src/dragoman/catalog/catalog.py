@@ -81,6 +81,11 @@ class Catalog:
         return 0 if self._snapshot is None else self._snapshot.version
 
     @property
+    def cost(self) -> float:
+        """Seconds the last look at the database took."""
+        return self._cost
+
+    @property
     def loaded(self) -> Snapshot | None:
         """What was seen last, however long ago, without asking the database."""
         return self._snapshot
@@ -89,7 +94,7 @@ class Catalog:
         """Return everything visible, at most `catalog_ttl` seconds old. Callers share one load."""
         if self._snapshot is not None and self._clock() - self._born < self._database.catalog_ttl:
             return self._snapshot
-        return await self._read(self._scope())
+        return await self.look(self._scope())
 
     async def schemas(self) -> tuple[Schema, ...]:
         """Return the visible schemas, system ones included and marked."""
@@ -210,7 +215,7 @@ class Catalog:
                 raise
             whole = isinstance(error, SchemaNotFound)
             scope = self._scope() if whole else self._scope_of(snapshot, name, schema)
-        fresh = await self._read(scope)
+        fresh = await self.look(scope)
         self._misses[name, schema] = self._clock()
         return look(fresh)
 
@@ -220,7 +225,8 @@ class Catalog:
         last = self._misses.get(key)
         return last is None or self._cost < _CHEAP or self._clock() - last > self._cost * _PATIENCE
 
-    async def _read(self, scope: Scope) -> Snapshot:
+    async def look(self, scope: Scope) -> Snapshot:
+        """Read `scope` again and return everything visible. Raises `QueryTimeout`; the load then goes on."""
         try:
             async with asyncio.timeout(self._database.timeout):
                 await self._flights.run(scope, lambda: self._take(scope))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dragoman.config import readers
-from dragoman.config.readers import Reader
+from dragoman.config.readers import Reader, Wrong
 
 SERVER: dict[str, Reader] = {
     "transport": readers.choice("stdio", "http"),
@@ -113,4 +115,32 @@ KNOWLEDGE: dict[str, Reader] = {
     "refresh_interval": readers.seconds(),
 }
 
-TOP = ("default_database", "server", "audit", "results", "defaults", "databases", "policies")
+
+def _names(value: Any) -> tuple[str, ...]:
+    names = readers.texts(value)
+    if not names or not all(name.strip() for name in names):
+        raise Wrong("expected a list of names, none of them empty")
+    return names
+
+
+def _tools(value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) and "," not in value and "[" not in value else readers.texts(value)
+
+
+HOLDERS: dict[str, Reader] = {
+    "groups": readers.text_set,
+    "principals": readers.text_set,
+    "tokens": readers.text_set,
+    "scopes": readers.text_set,
+}
+ROLE: dict[str, Reader] = {**HOLDERS, "tools": _tools, "grants": readers.tables, "limits": readers.table}
+GRANT: dict[str, Reader] = {
+    "database": readers.text,
+    "tables": _names,
+    "deny": readers.texts,
+    "columns": _names,
+    "deny_columns": readers.texts,
+}
+ROLE_LIMITS: dict[str, Reader] = {"max_rows": readers.whole(1), "timeout": readers.seconds()}
+
+TOP = ("default_database", "server", "audit", "results", "defaults", "databases", "policies", "roles")

@@ -19,13 +19,18 @@ from dragoman.config.keys import (
     DATABASE,
     DECLARED_KEY,
     DEFAULTS,
+    GRANT,
+    HOLDERS,
     KNOWLEDGE,
     RESULTS,
+    ROLE,
+    ROLE_LIMITS,
     SERVER,
     STATIC_TOKEN,
     TOP,
 )
 from dragoman.config.readers import Reader, Wrong, is_mapping, suggest, table, text
+from dragoman.config.roles import Grant, Role
 from dragoman.config.secrets import PREFIX as SECRET_PREFIX
 from dragoman.config.settings import Audit, Auth, Configuration, Results, Server, StaticToken, is_loopback
 from dragoman.config.sources import (
@@ -181,11 +186,13 @@ class _Merge:
         databases = self._databases()
         default = self._default(databases)
         policies = self._policies()
+        roles = self._roles(databases)
         if self.problems:
             raise problems_error([_locate(each, source, shown) for each in self.problems])
         return Configuration(
             databases=MappingProxyType(databases),
             policies=MappingProxyType(policies),
+            roles=MappingProxyType(roles),
             default_database=default,
             server=server,
             audit=audit,
@@ -259,6 +266,33 @@ class _Merge:
             name: self._attempt(functools.partial(table, values), ("policies", name)) for name, values in given.items()
         }
         return {name: MappingProxyType(options) for name, options in read.items() if options is not None}
+
+    def _roles(self, databases: Mapping[str, Database]) -> dict[str, Role]:
+        given = self._mapping(self.values.get("roles", {}), ("roles",))
+        return {name: self._role(name, values, databases) for name, values in given.items()}
+
+    def _role(self, name: str, values: Any, databases: Mapping[str, Database]) -> Role:
+        path = ("roles", name)
+        read = self._table(self._mapping(values, path), ROLE, path)
+        if not any(read.get(holders) for holders in HOLDERS):
+            self._problem(path, "nobody has this role", f'Name who has it in {", ".join(HOLDERS)}; "*" is everybody.')
+        limits = self._table(read.pop("limits", {}), ROLE_LIMITS, (*path, "limits"))
+        rows = read.pop("grants", [])
+        grants = [self._grant(each, (*path, "grants", str(place)), databases) for place, each in enumerate(rows)]
+        return Role(name=name, grants=tuple(filter(None, grants)), **limits, **read)
+
+    def _grant(self, values: Mapping[str, Any], path: KeyPath, databases: Mapping[str, Database]) -> Grant | None:
+        read = self._table(values, GRANT, path)
+        missing = [key for key in ("database", "tables") if key not in values]
+        if missing:
+            self._problem(path, f"{' and '.join(missing)} missing", "A grant names a database and its tables.")
+        elif "database" in read and read["database"] not in self.values.get("databases", {}):
+            known = tuple(databases)
+            remedy = suggest(read["database"], known) or f"Configured are: {', '.join(known)}."
+            self._problem((*path, "database"), f"no database {read['database']!r} is configured", remedy)
+        elif read.keys() >= {"database", "tables"}:
+            return Grant(key=".".join(path), **read)
+        return None
 
     def _default(self, databases: Mapping[str, Database]) -> str | None:
         path = ("default_database",)

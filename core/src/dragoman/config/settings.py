@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from dragoman.config.roles import Role
 from dragoman.errors import ConfigurationError
 from dragoman.model import Database, Secret
 
@@ -20,6 +21,10 @@ def _no_sources() -> Mapping[str, str]:
 
 
 def _no_policies() -> Mapping[str, Mapping[str, Any]]:
+    return MappingProxyType({})
+
+
+def _no_roles() -> Mapping[str, Role]:
     return MappingProxyType({})
 
 
@@ -146,12 +151,14 @@ class Configuration:
 
     `source`: the configuration file, when there is one. `sources`: where each given value came from, by dotted key.
     `warnings`: what is allowed and probably not meant. `variables`: the environment variables that were read.
+    `roles`: who may what, by the role's name; without any, everybody may what is configured.
     `policies`: the options of policy plugins as written, by the policy's name; each plugin declares and checks its own.
     `secrets`: the dotted keys whose values came out of a file, a store or an encrypted text.
     """
 
     databases: Mapping[str, Database]
     policies: Mapping[str, Mapping[str, Any]] = field(default_factory=_no_policies, hash=False, repr=False)
+    roles: Mapping[str, Role] = field(default_factory=_no_roles, hash=False)
     default_database: str | None = None
     server: Server = Server()
     results: Results = Results()

@@ -68,7 +68,7 @@ class CallRecord:
     def running(self, opened: OpenDatabase, statement: Statement) -> Generator[None]:
         """Note when a statement ran on a database, and how that ended."""
         began, outcome, status = time.time_ns(), "ok", ""
-        opened.running += 1
+        opened.whole.running += 1
         try:
             yield
         except DragomanError as error:
@@ -78,7 +78,7 @@ class CallRecord:
             outcome = QueryCancelled.code
             raise
         finally:
-            opened.running -= 1
+            opened.whole.running -= 1
             name, dialect = opened.config.name, opened.dialect.name
             run = Run(began, time.time_ns(), name, dialect, statement.judged_relations, outcome, status)
             self.runs.append(run)

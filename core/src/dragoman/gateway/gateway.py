@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from dragoman.access import Access, Misfit, Roles
 from dragoman.cleanup import CLEANUP, finish
 from dragoman.config import Configuration, load
 from dragoman.dialect import Capability, Dialect
@@ -24,6 +27,7 @@ from dragoman.errors import (
 )
 from dragoman.gateway.calls import CallRecord, Calls
 from dragoman.gateway.emptiness import is_empty, why_empty
+from dragoman.gateway.granted import misfitting
 from dragoman.gateway.keeping import Keeper
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.opened import OpenDatabase
@@ -38,6 +42,10 @@ from dragoman.words import nearest
 
 Source = Configuration | Sequence[Database] | str | Path | None
 PLAIN = ExplainOptions()
+SETS_OF_ROLES = 64
+"""Sets of roles whose view of the databases is kept, the least recently used forgotten first."""
+PATIENCE = 10.0
+"""Seconds that a database may take at the start to tell whether roles fit it."""
 _log = logging.getLogger(__name__)
 
 
@@ -81,8 +89,13 @@ class Gateway:
         plugins.enforce(configuration.policies)
         self.stopping = False
         self.version = 1
+        self.roles = Roles(configuration)
+        self._whole = self
         self._opened: dict[str, OpenDatabase] = {}
         self._replaced: dict[asyncio.Task[None], list[OpenDatabase]] = {}
+        self._access: Access | None = None
+        self._granted: dict[str, OpenDatabase] = {}
+        self._seen: OrderedDict[tuple[str, ...], Gateway] = OrderedDict()
         self._watchdog = Watchdog(plugins.culprit)
         self._offload = Offload()
         self._recorder = Recorder(configuration.audit, configuration.server.slow_query)
@@ -94,11 +107,14 @@ class Gateway:
     async def open(cls, source: Source = None) -> AsyncGenerator[Gateway]:
         """Open the databases of a configuration, a file's, or those given; None: where configuration is usually found.
 
-        Nothing connects before it is used. Raises `ConfigurationError`, and `DialectError` for a broken policy.
+        Nothing connects before it is used, unless there are roles: they must fit what the databases have.
+
+        Raises `ConfigurationError`, and `DialectError` for a broken policy.
         """
         gateway = cls(_configuration(source), Plugins.discover())
         gateway._check()
         try:
+            await gateway._check_roles()
             yield gateway
         finally:
             # Parts that do not end are each given up after `CLEANUP` seconds.
@@ -111,6 +127,21 @@ class Gateway:
                 self.plugins.prepare(database)
             except DialectError as error:
                 _log.warning("the database %s cannot be used: %s %s", database.name, error.message, error.suggestion)
+
+    async def _check_roles(self) -> None:
+        """Raise `ConfigurationError` for roles that do not fit a database; one that is down is checked later."""
+        granted = [name for name in self.names if self.roles.everything(name)]
+        found = await asyncio.gather(*(self._role_problems(name) for name in granted))
+        if problems := [each for problems in found for each in problems]:
+            raise misfitting(problems, self.configuration)
+
+    async def _role_problems(self, name: str) -> list[Misfit]:
+        try:
+            opened = self.database(name)
+            async with asyncio.timeout(PATIENCE):
+                return await opened.fit.problems(await opened.catalog.snapshot())
+        except (DragomanError, TimeoutError):
+            return []
 
     async def reload(self, configuration: Configuration) -> tuple[str, ...]:
         """Take the databases of another configuration; return the names of those added, changed or removed.
@@ -125,6 +156,7 @@ class Gateway:
         replaced = [self._opened.pop(name) for name in changed if name in self._opened]
         self._opened |= fresh
         self.configuration, self.names, self.default = configuration, tuple(after), _default(configuration)
+        self._seen.clear()
         self.version += 1
         self._recorder.note("reload", f"version {self.version}: {', '.join(changed) or 'no database'} changed")
         task = asyncio.create_task(self._retire(replaced))
@@ -168,21 +200,56 @@ class Gateway:
     def database(self, name: str | None = None) -> OpenDatabase:
         """Return a database, opening it at first. Raises `UnknownDatabase`, `DialectError`, `ConfigurationError`."""
         name = self.default if name is None else name
-        opened = None if name is None else self._opened.get(name)
+        known = self._opened if self._access is None else self._granted
+        opened = None if name is None else known.get(name)
         return opened or self._open(self.resolve_name(name))
 
     def _open(self, name: str) -> OpenDatabase:
+        if self._access is not None:
+            self._granted[name] = self._whole.database(name).granted(self._access.databases[name])
+            return self._granted[name]
         opened = self._made(self.configuration.databases[name])
         self._opened[name] = opened
         return opened
 
     def _made(self, database: Database) -> OpenDatabase:
         waiting = 2 * self.configuration.server.max_concurrent  # those who ran and those who waited before
-        return OpenDatabase(self.plugins, database, waiting, self._offload)
+        return OpenDatabase(self.plugins, database, waiting, self._offload, self.roles.everything(database.name))
+
+    def seen_by(self, principal: Principal) -> Gateway:
+        """Return the gateway as a principal sees it: what its roles do not grant is not there."""
+        if not self.roles or self._access is not None:
+            return self
+        access = self.roles.of(principal)
+        seen = self._seen.get(access.names)
+        if seen is None:
+            seen = self._seen[access.names] = self._narrow(access)
+            if len(self._seen) > SETS_OF_ROLES:
+                self._seen.popitem(last=False)
+        self._seen.move_to_end(access.names)
+        return seen
+
+    def _narrow(self, access: Access) -> Gateway:
+        seen = copy.copy(self)
+        seen.configuration = configuration = access.narrowed(self.configuration)
+        seen.names = tuple(configuration.databases)
+        seen.default = _default(configuration)
+        seen._access = access
+        seen._granted = {}
+        return seen
+
+    @property
+    def access(self) -> Access | None:
+        """What the one who sees this gateway may; None: everything that is configured."""
+        return self._access
 
     def resolve_name(self, name: str | None) -> str:
         """Return the name of the database a call means. Raises `UnknownDatabase`, and `ParameterError` for none."""
         chosen = self.default if name is None else name
+        if chosen is None and not self.names:
+            raise UnknownDatabase(
+                "No database is open to you.", suggestion="Ask the server's administrator for a role."
+            )
         if chosen is None:
             raise ParameterError(
                 "Several databases are configured: say which one is meant.",
@@ -190,9 +257,10 @@ class Gateway:
             )
         if chosen not in self.configuration.databases:
             near = nearest(chosen, self.names)
+            known = ", ".join(self.names) or "none"
             raise UnknownDatabase(
                 f"There is no database {chosen!r}.",
-                suggestion=f"Did you mean {near[0]!r}?" if near else f"Configured are: {', '.join(self.names)}.",
+                suggestion=f"Did you mean {near[0]!r}?" if near else f"Configured are: {known}.",
             )
         return chosen
 
@@ -216,7 +284,8 @@ class Gateway:
         async with self.call(how.get("tool", TOOL), how.get("principal", LOCAL), database) as record:
             began = time.perf_counter()
             record.sql, record.params = sql, params
-            query = await Query.prepare(self.database(database), sql, params, **how)
+            opened = self.seen_by(how.get("principal", LOCAL)).database(database)
+            query = await Query.prepare(opened, sql, params, **how)
             record.judged(query.statement)
             async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
                 with record.running(query.opened, query.statement):
@@ -245,7 +314,8 @@ class Gateway:
         tool, principal = how.get("tool", TOOL), how.get("principal", LOCAL)
         async with self.call(tool, principal, database, whole=False) as record:
             record.sql, record.params = sql, params
-            query = await Query.prepare(self.database(database), sql, params, **how)
+            opened = self.seen_by(how.get("principal", LOCAL)).database(database)
+            query = await Query.prepare(opened, sql, params, **how)
             record.judged(query.statement)
             async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
                 with record.running(query.opened, query.statement):
@@ -265,7 +335,7 @@ class Gateway:
         how.setdefault("tool", "explain_query")
         async with self.call(how["tool"], how.get("principal", LOCAL), database) as record:
             record.sql, record.params = sql, params
-            opened = self.database(database)
+            opened = self.seen_by(how.get("principal", LOCAL)).database(database)
             _check_explain(opened.dialect, options)
             query = await Query.prepare(opened, sql, params, **how)
             record.judged(query.statement)
@@ -291,8 +361,10 @@ class Gateway:
         """Return a few rows of a table. `where` is one boolean expression, judged like any query."""
         tool = "get_sample_rows"
         async with self.call(tool, principal, database):
-            opened = self.database(database)
+            opened = self.seen_by(principal).database(database)
             found = await opened.catalog.find(table, schema)
+            if columns is None and await opened.is_reduced(found):
+                columns = [column.name for column in found.columns]
             # In a thread: the expression may be as long as a statement.
             sql = await asyncio.to_thread(
                 sample_sql, found, opened.dialect, columns=columns, where=where, randomize=randomize

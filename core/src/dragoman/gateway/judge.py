@@ -13,6 +13,7 @@ from dragoman.catalog import Catalog
 from dragoman.dialect import Call, Dialect, Resolution, Validator
 from dragoman.errors import DragomanError
 from dragoman.gateway.failures import Source, locate
+from dragoman.gateway.granted import Granting
 from dragoman.gateway.offload import SHORT, Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.visible import Visible
@@ -66,6 +67,8 @@ class Judge:
         validators: Sequence[Validator],
         source: Source,
         offload: Offload | None = None,
+        granting: Granting | None = None,
+        whole: Resolver | None = None,
     ) -> None:
         self._dialect = dialect
         self._database = database
@@ -78,6 +81,9 @@ class Judge:
         self._dependences: set[frozenset[str]] = set()
         self._changing = [each for each in validators if type(each).state is not Validator.state]
         self._resolver = Resolver(dialect, database, catalog, self._offload)
+        # What validators are told is what the database has, not only what is granted.
+        self._whole = whole or self._resolver
+        self._granting = granting
         self._narrowed = catalog.places.narrowed
         self._read_only = ReadOnly(dialect, database)
         self._visible = Visible(dialect, database, catalog, self._resolver)
@@ -149,12 +155,12 @@ class Judge:
         async def resolve() -> Resolution:
             nonlocal resolved
             await look()
-            resolved = await self._resolver.resolution(statement, parsed)
+            resolved = await self._whole.resolution(statement, parsed)
             return resolved
 
         async def relations() -> tuple[Relation, ...]:
             await look()
-            return await self._resolver.relations(parsed)
+            return await self._whole.relations(parsed)
 
         call = _WatchedCall(
             principal=principal,
@@ -169,6 +175,8 @@ class Judge:
         if self._narrowed:
             self._read_only.judge(parsed)
             await look()
+            if self._granting is not None:
+                await self._granting.check(statement, parsed)
             await self._visible.check(statement, parsed)
         for validator in self._validators:
             if validator in self._changing:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dragoman.catalog import Catalog, Places, place_database
+from dragoman.access import DatabaseAccess, Grants, ReadGrant
+from dragoman.catalog import Catalog, GrantedCatalog, GrantedPlaces, Insight, Places, Step, place_database
 from dragoman.cleanup import CLEANUP
 from dragoman.dialect import Dialect, Executor, Inspector, Validator
 from dragoman.errors import ParameterError
 from dragoman.gateway.doctor import Watch, find_openings, worst_first
 from dragoman.gateway.failures import Source
 from dragoman.gateway.foreign import ForeignTables
+from dragoman.gateway.granted import Granting, RolesFit, limited
 from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
 from dragoman.gateway.judge import Judge
@@ -24,7 +27,7 @@ from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
 from dragoman.knowledge import Knowledge
-from dragoman.model import Database, Finding, Limits, Request
+from dragoman.model import Database, Finding, Limits, Relation, Request, Table
 from dragoman.plugins import Plugins
 from dragoman.plugins.owned import Parts
 from dragoman.results import collect
@@ -39,7 +42,10 @@ _log = logging.getLogger(__name__)
 
 
 class OpenDatabase:
-    """A database, its dialect, executor, catalog and judge. Raises `DialectError` or `ConfigurationError` when made."""
+    """A database, its dialect, executor, catalog and judge. Raises `DialectError` or `ConfigurationError` when made.
+
+    `running`: statements, now. `whole`: the database itself, where this is what some roles see of it.
+    """
 
     config: Database
     dialect: Dialect
@@ -55,10 +61,21 @@ class OpenDatabase:
     source: Source
     limiter: Limiter
     running: int
+    whole: OpenDatabase
+    validators: Sequence[Validator]
+    fit: RolesFit
 
-    def __init__(self, plugins: Plugins, database: Database, waiting: int, offload: Offload) -> None:
+    def __init__(
+        self,
+        plugins: Plugins,
+        database: Database,
+        waiting: int,
+        offload: Offload,
+        grants: Sequence[ReadGrant] = (),
+    ) -> None:
         self._offload = offload
-        self.running = 0  # statements, now
+        self.running = 0
+        self.whole = self
         self.dialect = plugins.load(database.dialect).dialect
         self.config = place_database(plugins.prepare(database), self.dialect)
         self.limiter = Limiter(f"{database.name} runs statements", self.config.pool_size, waiting)
@@ -73,8 +90,9 @@ class OpenDatabase:
         self.knowledge = Knowledge(
             self.inspector, self.dialect, self.config, self.catalog, vetoed=parts.vetoes_values, read=self._read
         )
-        validators = [ReadOnly(self.dialect, self.config), *self._foreign(parts), *parts.validators]
-        self.judge = Judge(self.dialect, self.config, self.catalog, validators, self.source, offload)
+        self.validators = [ReadOnly(self.dialect, self.config), *self._foreign(parts), *parts.validators]
+        self.judge = Judge(self.dialect, self.config, self.catalog, self.validators, self.source, offload)
+        self.fit = RolesFit(grants, self.dialect, self.config)
         self.watch = Watch(database.name, self.doctor)
         self.health = Health(self.inspector.version, self.watch.begin)
 
@@ -105,6 +123,59 @@ class OpenDatabase:
             self._own_catalog = Catalog(inspector, self.dialect, everything)
         resolver = Resolver(self.dialect, everything, self._own_catalog, self._offload)
         return (ForeignTables(resolver, self._own_catalog, self.config),)
+
+    def granted(self, access: DatabaseAccess) -> OpenDatabase:
+        """Return the database as those see it who have some roles; what serves it is shared."""
+        grants = Grants(access.grants, self.dialect, self.config)
+        resolver = Resolver(self.dialect, self.config, self.catalog, self._offload)
+        seen = copy.copy(self)
+        seen.config = limited(self.config, access)
+        seen.places = GrantedPlaces(self.config, self.dialect, grants)
+        seen.catalog = catalog = GrantedCatalog(
+            self.catalog,
+            self.inspector,
+            seen.places,
+            self.dialect,
+            seen.config,
+            grants=grants,
+            behind=resolver.behind,
+            check=self.fit.check,
+        )
+        seen.judge = Judge(
+            self.dialect,
+            # What the configuration opens to everybody, roles do not: they grant what they grant.
+            replace(seen.config, allow_relations=frozenset()),
+            catalog,
+            self.validators,
+            self.source,
+            self._offload,
+            Granting(self.dialect, catalog, resolver),
+            resolver,
+        )
+        return seen
+
+    async def insights(self, tables: Sequence[Table]) -> Mapping[Relation, Insight]:
+        """Return what is known of relations beside their structure: only of those that are granted as a whole."""
+        if not isinstance(self.catalog, GrantedCatalog):
+            return await self.knowledge.of(tables)
+        permissions = await self.catalog.permissions()
+        whole = [table for table in tables if permissions[table.relation].whole]
+        told = await self.knowledge.of(whole)
+        return {
+            table.relation: Insight(told[table.relation].profiles) if table in whole else Insight() for table in tables
+        }
+
+    async def suggest_joins(self, source: Table, target: Table, max_depth: int) -> list[tuple[Step, ...]]:
+        """Return ways to join two relations that nobody declared: none to those who see a part of the database."""
+        if isinstance(self.catalog, GrantedCatalog):
+            return []  # they were found over what is not granted too
+        return await self.knowledge.join_paths(source, target, max_depth)
+
+    async def is_reduced(self, table: Table) -> bool:
+        """Whether something of a relation is not granted to those who see this database."""
+        if not isinstance(self.catalog, GrantedCatalog):
+            return False
+        return not (await self.catalog.permissions())[table.relation].whole
 
     async def status(self, wait: float = 0.0) -> Status:
         """Return whether it answers, as far as is known; with `wait`, ask it first, for at most so many seconds."""

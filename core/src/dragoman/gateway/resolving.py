@@ -94,6 +94,26 @@ class Resolver:
         around |= {table.relation}
         return any([await self._reaches(each, around) for each in inner if each])
 
+    async def behind(self, view: Table, around: frozenset[Relation] = frozenset()) -> frozenset[Relation] | None:
+        """Return the relations that a view reads, through further views too; None: that cannot be told."""
+        from dragoman.sql.views import defining_query
+
+        try:
+            query = defining_query(view.definition or "", self._dialect.sqlglot, self._dialect.lexicon)
+            parsed = read(self._dialect, query)
+            inner = [await self._look_up_from(view.relation, each) for each in parsed.names]
+        except DragomanError:
+            return None
+        tables = [table for table in inner if table]
+        if parsed.refusal or len(tables) < len(inner):
+            return None
+        around |= {view.relation}
+        below = [
+            await self.behind(each, around) for each in tables if each.type in VIEWS and each.relation not in around
+        ]
+        known = [relations for relations in below if relations is not None]
+        return frozenset(table.relation for table in tables).union(*known) if len(known) == len(below) else None
+
     # From names to what the catalog knows
 
     async def _tables(self, written: Sequence[Relation]) -> _Tables:

@@ -40,18 +40,18 @@ def run(configuration: Configuration, principal: Principal = LOCAL, reread: Rere
 
     with standard_streams() as (source, sink):
         early = Early(source, sink)
-        answer_early(early, _handshake(configuration), _load)
+        answer_early(early, _handshake(configuration, principal), _load)
         if not early.stopped:
             _run_in_loop(configuration, early, hot, principal, reread)
 
 
-def _handshake(configuration: Configuration) -> Any:
+def _handshake(configuration: Configuration, principal: Principal) -> Any:
     from dragoman._version import VERSION
     from dragoman.mcp.handshake import Handshake
-    from dragoman.tools.registry import shown
+    from dragoman.tools.registry import shown_to
 
     settings = configuration.server
-    told = shown(configuration, settings.tools, settings.result_format)
+    told = shown_to(principal, configuration, settings.tools, settings.result_format)
     return Handshake(told.tools, told.instructions, VERSION)
 
 

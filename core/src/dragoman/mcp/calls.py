@@ -30,6 +30,10 @@ class Calls:
         self._scopes: set[anyio.CancelScope] = set()
         self._stopped = False
 
+    def offers(self, name: str, principal: Principal) -> bool:
+        """Whether a principal may use a tool."""
+        return self._toolbox.offers(name, principal)
+
     async def call(
         self,
         name: str,

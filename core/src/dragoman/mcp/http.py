@@ -136,7 +136,7 @@ def http_app(
     running = calls or Calls(toolbox)
     sign_in = SignIn(settings, PATH)
     described = sign_in.resource.paths if sign_in.resource else ()
-    app: ASGIApp = build(toolbox, running).streamable_http_app(
+    app: ASGIApp = build(toolbox, running, None).streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
         # True would silently disable cancellation and progress.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 from dragoman._version import VERSION
 from dragoman.mcp.calls import Calls
 from dragoman.mcp.gate import origin_of, trace_of
-from dragoman.mcp.handshake import CACHE_MS, CACHE_SCOPE, NAME, Handshake
+from dragoman.mcp.handshake import CACHE_MS, CACHE_SCOPE, NAME, Handshake, described
 from dragoman.mcp.identity import PRINCIPAL
 from dragoman.model import LOCAL, Principal
 
@@ -28,20 +29,20 @@ _CACHE = CacheHint(ttl_ms=CACHE_MS, scope=CACHE_SCOPE)
 Context = ServerRequestContext[Any, Any]
 
 
-def build(toolbox: Toolbox, calls: Calls | None = None, local: Principal = LOCAL) -> Server[Any]:
+def build(toolbox: Toolbox, calls: Calls | None = None, local: Principal | None = LOCAL) -> Server[Any]:
     """Return the MCP server of a toolbox, for both protocol eras; the transports run it.
 
-    `local`: who calls where there is no HTTP request that says it.
+    `local`: who calls where there is no HTTP request that says it; None in an HTTP server, whose callers differ.
     """
     running = calls or Calls(toolbox)
-    said = handshake(toolbox)
+    said = handshake(toolbox, local)
     listing = _Listing(toolbox)
 
-    async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return listing.result()
+    async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return listing.result(_principal(context, local))
 
     async def call_tool(context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
-        if call.name not in listing.tools:
+        if not toolbox.offers(call.name, _principal(context, local)):
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {call.name[:100]}")
         progress, principal = context.session.report_progress, _principal(context, local)
         return _result(
@@ -71,32 +72,39 @@ class _Listing:
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
         self._of: object = None
-        self._result = self.result()
-
-    @property
-    def tools(self) -> dict[str, Tool]:
-        """The tools by name."""
-        self.result()
-        return self._tools
+        self._tools: dict[str, Tool] = {}
+        self._results: dict[int, tuple[Sequence[Tool], types.ListToolsResult]] = {}
 
     def schema(self, name: str) -> dict[str, Any] | None:
         """Return what a tool takes; None for one that is not there."""
-        tool = self.tools.get(name)
+        self._refresh()
+        tool = self._tools.get(name)
         return None if tool is None else tool.input_schema
 
-    def result(self) -> types.ListToolsResult:
-        """Return the answer to `tools/list`."""
+    def result(self, principal: Principal) -> types.ListToolsResult:
+        """Return the answer to `tools/list` for a principal."""
+        self._refresh()
+        shown = self._toolbox.shown_to(principal).tools
+        key = id(shown)
+        if key not in self._results:
+            told = {"tools": [described(tool) for tool in shown]}
+            # The tools are kept with the result, so that no others get their identity.
+            self._results[key] = shown, types.ListToolsResult.model_validate(told, by_name=False)
+        return self._results[key][1]
+
+    def _refresh(self) -> None:
         if self._of is not self._toolbox.tools:
             self._of = self._toolbox.tools
             self._tools = {tool.name: tool for tool in self._toolbox.tools}
-            told = {"tools": handshake(self._toolbox).tools}
-            self._result = types.ListToolsResult.model_validate(told, by_name=False)
-        return self._result
+            self._results.clear()
 
 
-def handshake(toolbox: Toolbox) -> Handshake:
-    """Return what the server of a toolbox says of itself."""
-    return Handshake(toolbox.tools, toolbox.instructions, VERSION)
+def handshake(toolbox: Toolbox, principal: Principal | None = None) -> Handshake:
+    """Return what the server of a toolbox says of itself, to one principal or to anybody."""
+    if principal is None:
+        return Handshake(toolbox.tools, toolbox.instructions, VERSION)
+    seen = toolbox.shown_to(principal)
+    return Handshake(seen.tools, seen.instructions, VERSION)
 
 
 def accepts(version: str, params: dict[str, Any]) -> bool:
@@ -123,8 +131,8 @@ def _origin(context: Context) -> Origin:
     return origin_of(trace_of(context.meta or {}), context.request_id, context.protocol_version, linked)
 
 
-def _principal(context: Context, local: Principal) -> Principal:
+def _principal(context: Context, local: Principal | None) -> Principal:
     if context.request is None:
-        return local
+        return local or LOCAL
     principal: Principal = context.request.scope[PRINCIPAL]
     return principal

@@ -74,7 +74,7 @@ class _Connection:
         self._early = early
         self._calls = Calls(toolbox)
         self._wire = Wire(early.source, early.sink, early.rest, ended=early.ended)
-        self._gate = Gate([tool.name for tool in toolbox.tools]) if hot else None
+        self._gate = Gate([tool.name for tool in toolbox.shown_to(principal).tools]) if hot else None
         self._version = early.version
         self._stamp = {"name": NAME, "version": VERSION}
         self._running: dict[RequestId, asyncio.Task[None]] = {}

@@ -123,7 +123,7 @@ async def describe_table(call: ToolCall) -> Body:
     found = await call.database.catalog.add_details(found)
     budget = call.budget()
     unknown = _unknown(missing, budget)
-    known = await call.database.knowledge.of(found)
+    known = await call.database.insights(found)
     told = _compact if call["detail"] == "compact" else _full
     facts: dict[str, Any] = told(call, found, known, budget)
     return Body(facts | unknown)

@@ -43,19 +43,19 @@ async def _database(call: ToolCall, name: str) -> dict[str, Any]:
         status = await opened.status(wait=PROBE)
     except DragomanError as error:
         return {**drop_empty(facts), "status": "unreachable", "error": error.message, "schemas": list(config.schemas)}
-    schemas = await _schemas(opened) if status.state == "ready" else list(config.schemas)
+    schemas = await _schemas(opened, config) if status.state == "ready" else list(config.schemas)
     facts |= {"version": status.version, "status": status.state, "error": status.error}
     told = {**drop_empty(facts), "placeholder": opened.dialect.placeholder, "schemas": schemas[:SHOWN_SCHEMAS]}
     return {**told, **drop_empty({"omitted_schemas": len(schemas[SHOWN_SCHEMAS:]) or None})}
 
 
-async def _schemas(opened: OpenDatabase) -> list[str]:
+async def _schemas(opened: OpenDatabase, config: Database) -> list[str]:
     """Return the visible schemas, or those configured when the catalog takes its time to load."""
     try:
         async with asyncio.timeout(PROBE):
             schemas = await opened.catalog.schemas()
     except (TimeoutError, DragomanError):
-        return list(opened.config.schemas)
+        return list(config.schemas)
     join = opened.catalog.namespace.join
     return [join(schema.catalog, schema.name) for schema in schemas if not schema.system]
 
@@ -184,7 +184,7 @@ async def find_join_path(call: ToolCall) -> Body:
     try:
         paths = await catalog.join_paths(source, target, call["max_depth"])
     except PathNotFound:
-        paths = await call.database.knowledge.join_paths(source, target, call["max_depth"])
+        paths = await call.database.suggest_joins(source, target, call["max_depth"])
         if not paths:
             raise
         notices.append(INFERRED)

@@ -18,7 +18,7 @@ async def read_schema(call: ToolCall) -> Body:
     """Answer relations as annotated SQL, as a Mermaid diagram, or as objects; as many as fit."""
     opened = call.database
     tables = await _tables(call)
-    known = await opened.knowledge.of(tables)
+    known = await opened.insights(tables)
     namespace = opened.catalog.namespace
     if call["format"] == "json":
         objects = call.budget().fitting(

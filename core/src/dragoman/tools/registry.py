@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dragoman.access import Roles
 from dragoman.errors import ConfigurationError
 from dragoman.tools import knowledge, results, saved
 from dragoman.tools.spec import MAX_NAMED, Spec, Tool
@@ -17,6 +18,7 @@ from dragoman.words import nearest
 
 if TYPE_CHECKING:
     from dragoman.config import Configuration
+    from dragoman.model import Principal
 
 Offer = Callable[["Configuration"], Sequence[Spec]]
 """Returns the tools of a toolset under a configuration: none when it is not configured."""
@@ -32,12 +34,12 @@ PROFILES: dict[str, tuple[str, ...]] = {
 _FULL = ("standard", *(name for name in TOOLSETS if name not in EXCLUDED_FROM_FULL))
 
 
-def chosen(words: str | Sequence[str], configuration: Configuration) -> tuple[Spec, ...]:
-    """Return the tools that profiles, toolsets and names choose. Raises `ConfigurationError`, naming the nearest."""
+def chosen(words: str | Sequence[str], configuration: Configuration, key: str = "server.tools") -> tuple[Spec, ...]:
+    """Return the tools that profiles, toolsets and names choose. Raises `ConfigurationError`, naming `key`."""
     offered = {name: tuple(offer(configuration)) for name, offer in TOOLSETS.items()}
     known = {spec.name: spec for spec in (*STANDARD, *(spec for specs in offered.values() for spec in specs))}
     sets = {**PROFILES, **{name: tuple(spec.name for spec in specs) for name, specs in offered.items()}}
-    names = {name for word in _words(words) for name in _expand(word, sets, known)}
+    names = {name for word in _words(words) for name in _expand(word, sets, known, key)}
     return tuple(spec for name, spec in known.items() if name in names)
 
 
@@ -46,7 +48,7 @@ def _words(words: str | Sequence[str]) -> Sequence[str]:
     return [part for word in given for part in (_FULL if word == "full" else (word,))]
 
 
-def _expand(word: str, sets: Mapping[str, Sequence[str]], known: Mapping[str, Spec]) -> Sequence[str]:
+def _expand(word: str, sets: Mapping[str, Sequence[str]], known: Mapping[str, Spec], key: str) -> Sequence[str]:
     if word in sets:
         return sets[word]
     if word in known:
@@ -54,7 +56,7 @@ def _expand(word: str, sets: Mapping[str, Sequence[str]], known: Mapping[str, Sp
     choices = ("full", *sets, *known)
     close = nearest(word, choices, 1, 0.5)
     remedy = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(choices)}."
-    raise ConfigurationError(f"server.tools: there is no profile, toolset or tool {word!r}.", suggestion=remedy)
+    raise ConfigurationError(f"{key}: there is no profile, toolset or tool {word!r}.", suggestion=remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,41 @@ class Shown:
     instructions: str
 
 
-def shown(configuration: Configuration, profile: str | Sequence[str], result_format: str) -> Shown:
-    """Return what a server of these databases shows. Raises `ConfigurationError` for an unknown word in `profile`."""
+def shown(
+    configuration: Configuration,
+    profile: str | Sequence[str],
+    result_format: str,
+    allowed: Sequence[str] | None = None,
+) -> Shown:
+    """Return what a server of these databases shows. `allowed`: of its tools, those that may be used; None: all.
+
+    Raises `ConfigurationError` for an unknown word in `profile`.
+    """
     specs, databases, default = chosen(profile, configuration), configuration.databases, default_of(configuration)
+    if allowed is not None:
+        specs = tuple(spec for spec in specs if spec in chosen(allowed, configuration))
     structured, offered = result_format != "text", {spec.name for spec in specs}
     tools = tuple(spec.tool(list(databases), default, structured=structured, offered=offered) for spec in specs)
     return Shown(specs, tools, instructions(specs, [(name, each.dialect) for name, each in databases.items()]))
+
+
+def shown_to(
+    principal: Principal, configuration: Configuration, profile: str | Sequence[str], result_format: str
+) -> Shown:
+    """Return what a server shows to a principal: the tools it may use and the databases something of is granted."""
+    roles = Roles(configuration)
+    if not roles:
+        return shown(configuration, profile, result_format)
+    access = roles.of(principal)
+    return shown(access.narrowed(configuration), profile, result_format, access.tools)
+
+
+def check_roles(configuration: Configuration) -> None:
+    """Raise `ConfigurationError` for a role whose `tools` name none, with file and key."""
+    for role in configuration.roles.values():
+        key = f"roles.{role.name}.tools"
+        file = configuration.sources.get(key)
+        chosen(role.tools or (), configuration, f"{file}: {key}" if file else key)
 
 
 def default_of(configuration: Configuration) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import ParameterError
+from dragoman.errors import DragomanError, ParameterError
 from dragoman.gateway import Gateway
 from dragoman.model import Principal, Result
 from dragoman.saved import SavedQueries, SavedQuery, write
@@ -28,9 +28,23 @@ async def list_queries(call: ToolCall) -> Body:
         entries = call.history.of(call.principal) if call.history else ()
         facts = [{"database": each.database, "sql": each.sql, "row_count": each.rows} for each in entries]
     else:
-        facts = [query.facts() for query in (await _saved(call.gateway)).queries.values()]
+        saved = (await _saved(call.gateway)).queries.values()
+        facts = [query.facts() for query in saved if await _may_run(call, query)]
     shown = Budget(MAX_BYTES).fitting(facts)
     return Body({"queries": shown, **({"omitted": len(facts) - len(shown)} if len(shown) < len(facts) else {})})
+
+
+async def _may_run(call: ToolCall, query: SavedQuery) -> bool:
+    """Whether a saved query reads only what the caller may: its text would tell of the rest."""
+    if call.gateway.access is None:
+        return True
+    try:
+        opened = call.gateway.database(query.database)
+        sql, _ = bind(query, query.examples(), opened.dialect.lexicon, opened.dialect.placeholder)
+        await opened.judge.judge(sql, call.tool, call.principal)
+    except DragomanError:
+        return False
+    return True
 
 
 async def run_query(call: ToolCall) -> Body:

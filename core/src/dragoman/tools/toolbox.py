@@ -9,13 +9,14 @@ from typing import Any, Literal
 
 from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway import Gateway
+from dragoman.gateway.gateway import SETS_OF_ROLES
 from dragoman.model import LOCAL, Principal
 from dragoman.tools import describing, finding, keeping, knowing, querying, saving
 from dragoman.tools.answer import Answer, Body, encode, failure
 from dragoman.tools.arguments import check
 from dragoman.tools.context import Handler, Progress, ToolCall
 from dragoman.tools.history import History
-from dragoman.tools.registry import shown
+from dragoman.tools.registry import Shown, check_roles, instructions, shown
 from dragoman.tools.spec import Spec, Tool
 
 _log = logging.getLogger(__name__)
@@ -71,6 +72,8 @@ class Toolbox:
         self._shown = shown(self._gateway.configuration, self._profile, self._format)
         self._specs = {spec.name: spec for spec in self._shown.specs}
         self._taken = {spec.name: spec.taken for spec in self._shown.specs}
+        self._seen: dict[tuple[str, ...], Shown] = {}
+        check_roles(self._gateway.configuration)
 
     @property
     def gateway(self) -> Gateway:
@@ -84,8 +87,26 @@ class Toolbox:
 
     @property
     def instructions(self) -> str:
-        """What a model is told of the server before any call."""
-        return self._shown.instructions
+        """What any model is told of the server before any call: names no database where callers see different ones."""
+        return instructions(self._shown.specs, ()) if self._gateway.roles else self._shown.instructions
+
+    def shown_to(self, principal: Principal) -> Shown:
+        """Return what a principal is shown: the tools it may use, and the databases something of is granted."""
+        seen = self._gateway.seen_by(principal)
+        if seen.access is None:
+            return self._shown
+        names = seen.access.names
+        if names not in self._seen:
+            if len(self._seen) >= SETS_OF_ROLES:
+                self._seen.clear()
+            self._seen[names] = shown(seen.configuration, self._profile, self._format, seen.access.tools)
+        return self._seen[names]
+
+    def offers(self, name: str, principal: Principal) -> bool:
+        """Whether a principal may use a tool; what it may not use does not exist for it."""
+        if not self._gateway.roles:
+            return name in self._specs
+        return any(spec.name == name for spec in self.shown_to(principal).specs)
 
     async def call(
         self,
@@ -100,7 +121,7 @@ class Toolbox:
         `progress` is awaited with (done, total, message) by tools that ask several databases.
         """
         spec = self._specs.get(name)
-        if spec is None:
+        if spec is None or not self.offers(name, principal):
             raise UnknownTool(name)
         try:
             named = arguments.get("database") if isinstance(arguments, Mapping) else None
@@ -132,9 +153,10 @@ class Toolbox:
     ) -> Body:
         checked = check(arguments, self._taken[spec.name])
         named = checked.get("database")
-        opened = self._gateway.database(named) if spec.reach == "one" else None
+        gateway = self._gateway.seen_by(principal)
+        opened = gateway.database(named) if spec.reach == "one" else None
         call = ToolCall(
-            gateway=self._gateway,
+            gateway=gateway,
             tool=spec.name,
             arguments=checked,
             principal=principal,
@@ -143,6 +165,6 @@ class Toolbox:
             history=self._history,
         )
         body = await HANDLERS[spec.handler or spec.name](call)
-        if opened is not None and named is None and len(self._gateway.names) > 1:
+        if opened is not None and named is None and len(gateway.names) > 1:
             body.facts["database"] = opened.config.name
         return body

@@ -1,0 +1,10 @@
+"""What callers may: roles as they are configured, compiled to decisions about tools, databases, relations and columns.
+
+Decides and knows no database: what it decides about is enforced by the catalog, the gateway and the dialects.
+"""
+
+from dragoman.access.checking import Misfit, misfits
+from dragoman.access.grants import DatabaseAccess, Grants, Permission, ReadGrant
+from dragoman.access.roles import Access, Roles, has
+
+__all__ = ["Access", "DatabaseAccess", "Grants", "Misfit", "Permission", "ReadGrant", "Roles", "has", "misfits"]

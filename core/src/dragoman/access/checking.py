@@ -1,0 +1,75 @@
+"""Whether roles fit the database they speak of: a `deny` that names nothing would leave open what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from dragoman.access.grants import Grants, ReadGrant
+from dragoman.access.patterns import ANY, ColumnPattern, RelationPattern
+from dragoman.dialect import Dialect
+from dragoman.model import Database, Relation, Table
+from dragoman.words import nearest
+
+
+class Misfit(NamedTuple):
+    """A name in a grant that is not there: the key it stands under, what is wrong, what may have been meant."""
+
+    key: str
+    message: str
+    remedy: str
+
+
+def misfits(
+    grants: Iterable[ReadGrant], tables: Sequence[Table], dialect: Dialect, database: Database
+) -> Iterator[Misfit]:
+    """Yield what grants on a database name that is not among its `tables`."""
+    checker = _Checker([table for table in tables if not table.system], dialect, database)
+    for grant in grants:
+        yield from checker.check(grant)
+
+
+class _Checker:
+    def __init__(self, tables: Sequence[Table], dialect: Dialect, database: Database) -> None:
+        self._tables = tables
+        self._dialect = dialect
+        self._database = database
+
+    def check(self, grant: ReadGrant) -> Iterator[Misfit]:
+        for name in ("tables", "deny"):
+            for pattern in getattr(grant, name):
+                if not self._is_any_table(pattern):
+                    yield self._no_table(f"{grant.key}.{name}", pattern)
+        decider = Grants((grant,), self._dialect, self._database)
+        granted = [table for table in self._tables if any(decider.granting(table.relation))]
+        for name in ("columns", "deny_columns"):
+            for pattern in getattr(grant, name):
+                if granted and not self._is_any_column(pattern, granted):
+                    yield self._no_column(f"{grant.key}.{name}", pattern, granted)
+
+    def _is_any_table(self, pattern: RelationPattern) -> bool:
+        whole = Grants((), self._dialect, self._database)
+        return any(whole.fits(pattern, table.relation) for table in self._tables)
+
+    def _no_table(self, key: str, pattern: RelationPattern) -> Misfit:
+        written = ".".join(part.text for part in pattern.parts)
+        schemas = {_schema(table.relation) for table in self._tables}
+        names = [f"{_schema(table.relation)}.{table.relation.name}" for table in self._tables]
+        near = nearest(written, names) if pattern.exact else nearest(written.removesuffix(f".{ANY}"), schemas)
+        remedy = f"Did you mean {near[0]}?" if near else "`dragoman describe` tells what is there."
+        return Misfit(key, f"{written} names no table of {self._database.name}", remedy)
+
+    def _is_any_column(self, pattern: ColumnPattern, tables: Iterable[Table]) -> bool:
+        return any(
+            pattern.fits(table.relation, column.name, self._dialect) for table in tables for column in table.columns
+        )
+
+    def _no_column(self, key: str, pattern: ColumnPattern, tables: Sequence[Table]) -> Misfit:
+        of = [table for table in tables if pattern.fits_relation(table.relation, self._dialect)]
+        near = nearest(pattern.column.text, {column.name for table in of or tables for column in table.columns})
+        remedy = f"Did you mean {near[0]}?" if near else "`dragoman describe` tells what is there."
+        return Misfit(key, f"{pattern.text} names no column of the tables that are granted", remedy)
+
+
+def _schema(relation: Relation) -> str:
+    return ".".join(part for part in (relation.catalog, relation.schema) if part)

@@ -1,0 +1,131 @@
+"""What grants say of one relation: whether it is there for their holder, and which of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dragoman.access.patterns import ColumnPattern, RelationPattern
+from dragoman.config.roles import Grant
+from dragoman.dialect import Capability, Dialect
+from dragoman.errors import ConfigurationError
+from dragoman.model import Database, Relation, Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadGrant:
+    """A configured grant, its patterns read. `role`: the name of the role that has it."""
+
+    role: str
+    key: str
+    tables: tuple[RelationPattern, ...]
+    deny: tuple[RelationPattern, ...]
+    columns: tuple[ColumnPattern, ...]
+    deny_columns: tuple[ColumnPattern, ...]
+
+    @classmethod
+    def read(cls, role: str, grant: Grant) -> ReadGrant:
+        """Return a grant with its patterns. Raises `ConfigurationError` for one that cannot be read."""
+        return cls(
+            role=role,
+            key=grant.key,
+            tables=tuple(relation_pattern(text, f"{grant.key}.tables") for text in grant.tables),
+            deny=tuple(relation_pattern(text, f"{grant.key}.deny") for text in grant.deny),
+            columns=tuple(column_pattern(text, f"{grant.key}.columns") for text in grant.columns),
+            deny_columns=tuple(column_pattern(text, f"{grant.key}.deny_columns") for text in grant.deny_columns),
+        )
+
+
+def relation_pattern(text: str, key: str) -> RelationPattern:
+    """Return the pattern of relations in a text. Raises `ConfigurationError`."""
+    found = RelationPattern.read(text)
+    if found is None:
+        raise ConfigurationError(
+            f"{key}: {text!r} is no pattern of tables.",
+            suggestion='Write schema.table, such as "sales.orders" or "sales.*", or "*" for all.',
+        )
+    return found
+
+
+def column_pattern(text: str, key: str) -> ColumnPattern:
+    """Return the pattern of columns in a text. Raises `ConfigurationError`."""
+    found = ColumnPattern.read(text)
+    if found is None:
+        raise ConfigurationError(
+            f"{key}: {text!r} is no pattern of columns.",
+            suggestion='Write a column, such as "email", or schema.table.column, such as "sales.customers.email".',
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """What a caller may read of a relation: `columns` in the table's order. `whole`: every column.
+
+    `named`: some grant names the relation itself, not by a pattern.
+    """
+
+    columns: tuple[str, ...]
+    whole: bool
+    named: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseAccess:
+    """What the holders of some roles may in one database. `roles`: their names, all of them.
+
+    `max_rows` and `timeout` (seconds): None where no role sets a limit.
+    """
+
+    roles: tuple[str, ...]
+    grants: tuple[ReadGrant, ...]
+    max_rows: int | None = None
+    timeout: float | None = None
+
+
+class Grants:
+    """Grants on a database of a dialect: decides about its relations."""
+
+    def __init__(self, grants: Iterable[ReadGrant], dialect: Dialect, database: Database) -> None:
+        self._grants = tuple(grants)
+        self._dialect = dialect
+        self._home = database.database if Capability.CATALOGS in dialect.capabilities else None
+
+    def reaches(self, schema: str | None, catalog: str | None) -> bool:
+        """Whether something of a schema may be granted."""
+        patterns = (pattern for grant in self._grants for pattern in grant.tables)
+        return any(pattern.reaches(schema, catalog, self._dialect, self._home) for pattern in patterns)
+
+    def on(self, table: Table) -> Permission | None:
+        """Return what may be read of a relation; None: it does not exist for the caller."""
+        if table.system or self._denied(table.relation):
+            return None
+        granting = list(self.granting(table.relation))
+        columns = tuple(column.name for column in table.columns if self._has(granting, table.relation, column.name))
+        if not granting or (table.columns and not columns):
+            return None
+        patterns = (pattern for grant in granting for pattern in grant.tables if pattern.exact)
+        named = any(self.fits(pattern, table.relation) for pattern in patterns)
+        return Permission(columns=columns, whole=len(columns) == len(table.columns), named=named)
+
+    def granting(self, relation: Relation) -> Iterator[ReadGrant]:
+        """Yield the grants that name a relation."""
+        for grant in self._grants:
+            if any(self.fits(pattern, relation) for pattern in grant.tables):
+                yield grant
+
+    def _denied(self, relation: Relation) -> bool:
+        """Whether any grant denies it: what one role denies no other gives back."""
+        return any(self.fits(pattern, relation) for grant in self._grants for pattern in grant.deny)
+
+    def _has(self, granting: Sequence[ReadGrant], relation: Relation, column: str) -> bool:
+        if any(pattern.fits(relation, column, self._dialect) for grant in granting for pattern in grant.deny_columns):
+            return False
+        return any(
+            not grant.columns or any(pattern.fits(relation, column, self._dialect) for pattern in grant.columns)
+            for grant in granting
+        )
+
+    def fits(self, pattern: RelationPattern, relation: Relation) -> bool:
+        """Whether a pattern names a relation of this database."""
+        return pattern.fits(relation, self._dialect, self._home)

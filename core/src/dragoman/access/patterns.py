@@ -1,0 +1,133 @@
+"""Patterns of names, as roles grant and deny by: `sales.*`, `sales.orders`, `*.ssn`, `"Odd Name".*`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dragoman.dialect import Dialect
+from dragoman.model import Relation
+
+_PART = re.compile(r'"((?:[^"]|"")+)"|([^".\s][^".]*)')
+ANY = "*"
+
+
+@dataclass(frozen=True)
+class NamePattern:
+    """A pattern of one name. Quoted ones are exact; in others `*` is any characters, and case folds as in SQL."""
+
+    text: str
+    quoted: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether it names one thing only."""
+        return self.quoted or ANY not in self.text
+
+    def fits(self, stored: str, dialect: Dialect) -> bool:
+        """Whether it names what the database stores as `stored`."""
+        if self.quoted and dialect.folding != "insensitive":
+            return self.text == stored
+        if self.exact:
+            return dialect.same(self.text, stored)
+        insensitive = dialect.folding == "insensitive"
+        written = self._folded(dialect)
+        return _glob(written.lower() if insensitive else written, stored.lower() if insensitive else stored)
+
+    def _folded(self, dialect: Dialect) -> str:
+        match dialect.folding:
+            case "lower":
+                return self.text.lower()
+            case "upper":
+                return self.text.upper()
+            case _:
+                return self.text
+
+
+def _glob(pattern: str, name: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split(ANY))), name, re.DOTALL) is not None
+
+
+@dataclass(frozen=True)
+class RelationPattern:
+    """A pattern of relations: `*`, or names of a schema and a relation, before them perhaps a catalog's."""
+
+    parts: tuple[NamePattern, ...]
+
+    @classmethod
+    def read(cls, text: str) -> RelationPattern | None:
+        """Return the pattern in a text; None when it is none."""
+        parts = name_patterns(text)
+        return cls(parts) if parts and (len(parts) in (2, 3) or text.strip() == ANY) else None
+
+    def fits(self, relation: Relation, dialect: Dialect, home: str | None = None) -> bool:
+        """Whether it names a relation; without a catalog it is one of `home`, the default catalog."""
+        if len(self.parts) == 1:
+            return True
+        stored = (relation.name, relation.schema or "", relation.catalog or "")
+        if len(self.parts) == 2 and home is not None and relation.catalog not in (None, home):
+            return False
+        if len(self.parts) == 3 and relation.catalog is None:
+            return False
+        return all(part.fits(name, dialect) for part, name in zip(reversed(self.parts), stored, strict=False))
+
+    def reaches(self, schema: str | None, catalog: str | None, dialect: Dialect, home: str | None = None) -> bool:
+        """Whether it may name a relation of a schema."""
+        if len(self.parts) == 1:
+            return True
+        return RelationPattern((*self.parts[:-1], _ANYTHING)).fits(Relation("", schema, catalog), dialect, home)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it names one relation only."""
+        return len(self.parts) > 1 and all(part.exact for part in self.parts)
+
+
+_ANYTHING = NamePattern(ANY)
+
+
+@dataclass(frozen=True)
+class ColumnPattern:
+    """A pattern of columns: of any relation, or of those that fit the pattern before the last dot."""
+
+    text: str
+    relations: tuple[NamePattern, ...]
+    column: NamePattern
+
+    @classmethod
+    def read(cls, text: str) -> ColumnPattern | None:
+        """Return the pattern in a text; None when it is none."""
+        parts = name_patterns(text)
+        return cls(text, parts[:-1], parts[-1]) if parts and len(parts) <= 4 else None
+
+    def fits(self, relation: Relation, column: str, dialect: Dialect) -> bool:
+        """Whether it names a column of a relation."""
+        return self.column.fits(column, dialect) and self.fits_relation(relation, dialect)
+
+    def fits_relation(self, relation: Relation, dialect: Dialect) -> bool:
+        """Whether it may name a column of a relation."""
+        stored: Sequence[str | None] = (relation.name, relation.schema, relation.catalog)
+        return all(part.fits(name or "", dialect) for part, name in zip(reversed(self.relations), stored, strict=False))
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether it names one column only."""
+        return self.column.exact and len(self.relations) > 1 and all(part.exact for part in self.relations)
+
+
+def name_patterns(text: str) -> tuple[NamePattern, ...]:
+    """Return the parts of a dotted pattern; none when it cannot be read."""
+    parts: list[NamePattern] = []
+    position = 0
+    while found := _PART.match(text, position):
+        quoted = found[1] is not None
+        parts.append(NamePattern(found[1].replace('""', '"') if quoted else found[2].strip(), quoted))
+        position = found.end()
+        if position == len(text):
+            return tuple(parts)
+        if text[position] != ".":
+            break
+        position += 1
+    return ()

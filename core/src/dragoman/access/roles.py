@@ -1,0 +1,111 @@
+"""Roles, compiled: which a principal has, and what they grant together; remembered by the set of roles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from dragoman.access.grants import DatabaseAccess, ReadGrant
+from dragoman.config import Configuration
+from dragoman.config.roles import EVERYBODY, Role
+from dragoman.model import Principal
+
+REMEMBERED = 256
+"""Sets of roles whose access is kept; principals are many, the sets of roles they have are few."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the holders of some roles may. `names`: the roles' names.
+
+    `tools`: names of tools, toolsets and profiles; None for all of the server's.
+    """
+
+    names: tuple[str, ...]
+    tools: tuple[str, ...] | None
+    databases: Mapping[str, DatabaseAccess]
+
+    def narrowed(self, configuration: Configuration) -> Configuration:
+        """Return the configuration as it is for them: what they may not read is not configured."""
+        known = {name: each for name, each in configuration.databases.items() if name in self.databases}
+        default = configuration.default_database
+        return replace(
+            configuration,
+            databases=MappingProxyType(known),
+            default_database=default if default in known else None,
+            sources=MappingProxyType({}),
+        )
+
+
+class Roles:
+    """The roles of a configuration."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._roles = tuple(configuration.roles.values())
+        self._known: dict[tuple[str, ...], Access] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there are any; without, everybody may what is configured."""
+        return bool(self._roles)
+
+    def of(self, principal: Principal) -> Access:
+        """Return what a principal may."""
+        roles = tuple(role for role in self._roles if has(principal, role))
+        names = tuple(role.name for role in roles)
+        if names not in self._known:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            self._known[names] = _access(roles)
+        return self._known[names]
+
+    def everything(self, database: str) -> tuple[ReadGrant, ...]:
+        """Return every grant on a database, whoever has it."""
+        return tuple(grant for role in self._roles for grant in _grants(role, database))
+
+
+def has(principal: Principal, role: Role) -> bool:
+    """Whether a principal has a role: by what identifies it, never by its name alone."""
+    return (
+        any(EVERYBODY in holders for holders in (role.groups, role.principals, role.tokens, role.scopes))
+        or not role.groups.isdisjoint(principal.groups)
+        or not role.scopes.isdisjoint(principal.scopes)
+        or (principal.token != "" and principal.token in role.tokens)
+        or not role.principals.isdisjoint(identities(principal))
+    )
+
+
+def identities(principal: Principal) -> frozenset[str]:
+    """How `principals` of a role may write a principal: its subject, or issuer and subject as `issuer#subject`.
+
+    Who was not signed in by an issuer is who the server's configuration says: then its name counts.
+    """
+    if principal.issuer:
+        return frozenset({principal.subject, f"{principal.issuer}#{principal.subject}"})
+    return frozenset() if principal.token else frozenset({principal.subject or principal.name})
+
+
+def _access(roles: Sequence[Role]) -> Access:
+    tools = [role.tools for role in roles]
+    databases = dict.fromkeys(grant.database for role in roles for grant in role.grants)
+    return Access(
+        tuple(role.name for role in roles),
+        None if None in tools else tuple(dict.fromkeys(name for each in tools for name in each or ())),
+        MappingProxyType({database: _database(roles, database) for database in databases}),
+    )
+
+
+def _database(roles: Sequence[Role], database: str) -> DatabaseAccess:
+    """What roles grant on a database together. Of limits the most generous one counts, where any is set."""
+    granting = [role for role in roles if _grants(role, database)]
+    return DatabaseAccess(
+        roles=tuple(role.name for role in roles),
+        grants=tuple(grant for role in granting for grant in _grants(role, database)),
+        max_rows=max((role.max_rows for role in granting if role.max_rows is not None), default=None),
+        timeout=max((role.timeout for role in granting if role.timeout is not None), default=None),
+    )
+
+
+def _grants(role: Role, database: str) -> tuple[ReadGrant, ...]:
+    return tuple(ReadGrant.read(role.name, grant) for grant in role.grants if grant.database == database)

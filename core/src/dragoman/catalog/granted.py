@@ -1,0 +1,151 @@
+"""The catalog as the holders of some roles see it: made of what the whole one knows, without asking the database."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from dragoman.access import Grants, Permission
+from dragoman.catalog.catalog import Catalog
+from dragoman.catalog.places import Places
+from dragoman.catalog.snapshot import Snapshot
+from dragoman.dialect import Dialect, Inspector
+from dragoman.model import Constraint, Database, ForeignKey, Index, Relation, Scope, Table, TableColumn
+
+VIEWS = frozenset({"view", "materialized view"})
+Permissions = Mapping[Relation, Permission]
+Behind = Callable[[Table], Awaitable[Collection[Relation] | None]]
+"""Tells what a view reads, through further views too; None: that cannot be told."""
+
+
+class GrantedPlaces(Places):
+    """Of what the configuration opens, the schemas of which something may be granted."""
+
+    def __init__(self, database: Database, dialect: Dialect, grants: Grants) -> None:
+        self._grants = grants
+        super().__init__(database, dialect, hides=True)
+
+    def visible(self, schema: str | None, catalog: str | None) -> bool:
+        """Whether a schema, by its stored names, exists for the callers."""
+        return super().visible(schema, catalog) and self._grants.reaches(schema, catalog)
+
+
+class GrantedCatalog(Catalog):
+    """What grants leave of a catalog. `check`: raises when the roles do not fit what `whole` knows."""
+
+    places: GrantedPlaces
+
+    def __init__(
+        self,
+        whole: Catalog,
+        inspector: Inspector,
+        places: GrantedPlaces,
+        dialect: Dialect,
+        database: Database,
+        *,
+        grants: Grants,
+        behind: Behind,
+        check: Callable[[Snapshot], Awaitable[None]],
+    ) -> None:
+        super().__init__(inspector, dialect, database, places=places)
+        self._whole = whole
+        self._grants = grants
+        self._behind = behind
+        self._check = check
+        self._seen: Snapshot | None = None
+        self._permissions: Permissions = {}
+
+    async def snapshot(self) -> Snapshot:
+        """Return what is granted of what the whole catalog knows."""
+        return await self._made_of(await self._whole.snapshot())
+
+    async def permissions(self) -> Permissions:
+        """Return what may be read of each relation that exists for the callers."""
+        await self.snapshot()
+        return self._permissions
+
+    async def look(self, scope: Scope) -> Snapshot:
+        """Have the whole catalog look at the database again."""
+        found = await self._made_of(await self._whole.look(scope))
+        self._cost = self._whole.cost
+        return found
+
+    async def add_details(self, tables: Sequence[Table]) -> list[Table]:
+        """Return relations with what is told only of those looked at, as far as it is granted."""
+        permissions = await self.permissions()
+        seen = self._seen
+        assert seen is not None  # permissions sets it
+        known = [seen.by_relation[table.relation] for table in tables]
+        told = await self._whole.add_details(known)
+        return await self._open([_reduced(table, permissions) for table in told])
+
+    async def _made_of(self, seen: Snapshot) -> Snapshot:
+        if self._snapshot is not None and seen is self._seen:
+            return self._snapshot
+        await self._check(seen)
+        permissions = await self._decided(seen)
+        self.places.settle(schema.name for schema in seen.known_schemas if schema.system)
+        kept = [_reduced(table, permissions) for table in seen.tables if table.relation in permissions]
+        holding = {(relation.schema, relation.catalog) for relation in permissions}
+        self._namespace = seen.namespace
+        self._homes = seen.homes
+        self._snapshot = Snapshot(
+            tables=self.places.filter_tables(kept),
+            namespace=seen.namespace,
+            homes=seen.homes,
+            version=seen.version,
+            known_schemas=tuple(each for each in seen.known_schemas if (each.name, each.catalog) in holding),
+        )
+        self._seen, self._permissions = seen, permissions
+        return self._snapshot
+
+    async def _decided(self, seen: Snapshot) -> Permissions:
+        """What may be read of each relation. A view must be granted by its name, or all that it reads be granted."""
+        found = {table.relation: each for table in seen.tables if (each := self._grants.on(table))}
+        for table in seen.tables:
+            permission = found.get(table.relation)
+            if permission and table.type in VIEWS and not permission.named:
+                behind = await self._behind(table)
+                if behind is None or not all(each in found and found[each].whole for each in behind):
+                    del found[table.relation]
+        return found
+
+
+def _reduced(table: Table, permissions: Permissions) -> Table:
+    """Return a relation without the columns that are not granted, and without what speaks of them."""
+    permission = permissions[table.relation]
+    keys = tuple(key for key in table.foreign_keys if _joins(key, permissions))
+    if permission.whole:
+        return replace(table, foreign_keys=keys)
+    columns = frozenset(permission.columns)
+    return replace(
+        table,
+        columns=tuple(_alone(column) for column in table.columns if column.name in columns),
+        constraints=tuple(_keys(table.constraints, columns)),
+        foreign_keys=keys,
+        indexes=tuple(_indexes(table.indexes, columns)),
+        size_bytes=None,
+        definition=None,
+        partitioned_by=tuple(part for part in table.partitioned_by if part in columns),
+    )
+
+
+def _joins(key: ForeignKey, permissions: Permissions) -> bool:
+    """Whether both ends of a foreign key may be read."""
+    ends = ((key.relation, key.columns), (key.references, key.referenced_columns))
+    return all(of in permissions and set(columns) <= set(permissions[of].columns) for of, columns in ends)
+
+
+def _alone(column: TableColumn) -> TableColumn:
+    """A column without what may be made of others."""
+    return replace(column, generated=None) if column.generated else column
+
+
+def _keys(constraints: Iterable[Constraint], columns: frozenset[str]) -> Iterable[Constraint]:
+    for each in constraints:
+        if each.columns and columns.issuperset(each.columns) and each.type in ("PRIMARY KEY", "UNIQUE"):
+            yield replace(each, definition=None)
+
+
+def _indexes(indexes: Iterable[Index], columns: frozenset[str]) -> Iterable[Index]:
+    return (index for index in indexes if columns.issuperset(index.parts) and index.predicate is None)

@@ -1,0 +1,129 @@
+"""A database as the holders of some roles see it: what they may not read does not exist for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dragoman.access import DatabaseAccess, Misfit, ReadGrant, misfits
+from dragoman.catalog import GrantedCatalog, Snapshot, quote_name
+from dragoman.config import Configuration
+from dragoman.dialect import Dialect
+from dragoman.errors import ColumnNotFound, ConfigurationError, PermissionDenied, TableNotFound
+from dragoman.gateway.failures import explained
+from dragoman.gateway.resolving import Resolver
+from dragoman.model import Database, Relation, Table
+from dragoman.parsed import ParsedStatement
+from dragoman.sql import Statement
+
+FEW = 20
+"""Columns named where a statement reads others."""
+_log = logging.getLogger(__name__)
+
+
+def limited(database: Database, access: DatabaseAccess) -> Database:
+    """Return a database with the limits of roles, where those are stricter than its own."""
+    rows = min(database.max_rows, access.max_rows or database.max_rows)
+    return replace(
+        database,
+        max_rows=rows,
+        default_rows=min(database.default_rows, rows),
+        timeout=min(database.timeout, access.timeout or database.timeout),
+    )
+
+
+class RolesFit:
+    """Whether every role fits the database it speaks of; asked once, when the catalog is first known."""
+
+    def __init__(self, grants: Sequence[ReadGrant], dialect: Dialect, database: Database) -> None:
+        self._grants = grants
+        self._dialect = dialect
+        self._database = database
+        self._fits = False
+
+    async def problems(self, snapshot: Snapshot) -> list[Misfit]:
+        """Return the names in the grants that the database does not have."""
+        return await asyncio.to_thread(
+            lambda: list(misfits(self._grants, snapshot.tables, self._dialect, self._database))
+        )
+
+    async def check(self, snapshot: Snapshot) -> None:
+        """Raise `PermissionDenied` when a role does not fit: a mistaken `deny` would be open."""
+        if self._fits:
+            return
+        problems = await self.problems(snapshot)
+        for each in problems:
+            _log.error("the database %s is closed: %s: %s. %s", self._database.name, *each)
+        if problems:
+            raise PermissionDenied(
+                f"The roles of this server do not fit the database {self._database.name}, so it is closed.",
+                suggestion="Tell the server's administrator: the log says what is wrong.",
+            )
+        self._fits = True
+
+
+def misfitting(problems: Sequence[Misfit], configuration: Configuration) -> ConfigurationError:
+    """Return the error of roles that do not fit, with the file each stands in."""
+
+    def told(problem: Misfit) -> str:
+        file = configuration.sources.get(".".join(problem.key.split(".")[:3]))
+        return f"{f'{file}: ' if file else ''}{problem.key}: {problem.message}."
+
+    if len(problems) == 1:
+        return ConfigurationError(told(problems[0]), suggestion=problems[0].remedy)
+    lines = [f"- {told(each)} {each.remedy}" for each in problems]
+    return ConfigurationError("\n".join([f"The roles have {len(lines)} problems:", *lines]))
+
+
+class Granting:
+    """Refuses statements that read what is not granted. What it says never depends on whether that is there.
+
+    `whole`: resolves names as the database does, over what is not granted too.
+    """
+
+    def __init__(self, dialect: Dialect, catalog: GrantedCatalog, whole: Resolver) -> None:
+        self._dialect = dialect
+        self._catalog = catalog
+        self._whole = whole
+
+    async def check(self, statement: Statement, parsed: ParsedStatement) -> None:
+        """Raise `TableNotFound` for a relation that is not granted, `ColumnNotFound` for columns that are not."""
+        permissions = await self._catalog.permissions()
+        partly = False
+        for written, table in (await self._whole.named(parsed.names)).items():
+            permission = permissions.get(await self._meant(written, table))
+            if permission is None:
+                error = TableNotFound(f"There is no relation {written}.", identifier=written.name)
+                raise await explained(error, statement, self._catalog, _nothing)
+            partly = partly or not permission.whole
+        if partly:
+            await self._check_columns(statement, parsed)
+
+    async def _meant(self, written: Relation, table: Table | None) -> Relation:
+        """The relation that a name means; of an aspect, such as `orders$files`, the relation it is a fact of."""
+        name, mark, _ = written.name.partition(self._dialect.loaded_rules.aspect or "\0")
+        if table is None and mark:
+            whole = replace(written, name=name)
+            table = (await self._whole.named((whole,)))[whole]
+            permissions = await self._catalog.permissions()
+            if table and table.relation in permissions and not permissions[table.relation].whole:
+                return written  # facts of a part are facts of the whole
+        return table.relation if table else written
+
+    async def _check_columns(self, statement: Statement, parsed: ParsedStatement) -> None:
+        permissions = await self._catalog.permissions()
+        resolution = await self._whole.resolution(statement, parsed)
+        for relation, column in resolution.columns:
+            permission = permissions.get(relation)
+            if permission and not permission.whole and column not in permission.columns:
+                named = ", ".join(map(quote_name, permission.columns[:FEW]))
+                raise ColumnNotFound(
+                    f"The statement reads columns that {quote_name(relation.name)} does not have, or all of them.",
+                    suggestion=f"Name them one by one; its columns are: {named}.",
+                )
+
+
+async def _nothing() -> tuple[Relation, ...]:
+    return ()
