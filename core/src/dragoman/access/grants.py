@@ -62,12 +62,13 @@ def column_pattern(text: str, key: str) -> ColumnPattern:
 class Permission:
     """What a caller may read of a relation: `columns` in the table's order. `whole`: every column.
 
-    `named`: some grant names the relation itself, not by a pattern.
+    `named`: some grant names the relation itself, not by a pattern. `keys`: where the grants are configured.
     """
 
     columns: tuple[str, ...]
     whole: bool
     named: bool
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,8 @@ class Grants:
             return None
         patterns = (pattern for grant in granting for pattern in grant.tables if pattern.exact)
         named = any(self.fits(pattern, table.relation) for pattern in patterns)
-        return Permission(columns=columns, whole=len(columns) == len(table.columns), named=named)
+        keys = tuple(grant.key for grant in granting)
+        return Permission(columns=columns, whole=len(columns) == len(table.columns), named=named, keys=keys)
 
     def granting(self, relation: Relation) -> Iterator[ReadGrant]:
         """Yield the grants that name a relation."""

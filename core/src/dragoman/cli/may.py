@@ -1,0 +1,139 @@
+"""`dragoman may`: what a caller may, and which grant says so."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from dragoman.cli.common import (
+    add_json_argument,
+    add_source_arguments,
+    load_configuration,
+    principal,
+    run_async,
+    start_logging,
+)
+from dragoman.config import Configuration
+from dragoman.errors import DragomanError
+from dragoman.model import Principal
+
+if TYPE_CHECKING:
+    from dragoman.catalog import GrantedCatalog
+    from dragoman.gateway import Gateway
+
+EXAMPLES = """\
+examples:
+  dragoman may ann:analysts
+  dragoman may ann:analysts shop
+  dragoman may ann:analysts shop 'select * from customers'
+  dragoman may ci --token ci
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("who", metavar="USER[:GROUP,...]", type=principal, help="a user, a member of these groups")
+    parser.add_argument("database", metavar="DATABASE", nargs="?", help="a configured name")
+    parser.add_argument("sql", metavar="SQL", nargs="?", help="a statement: may it run?")
+    parser.add_argument("--token", metavar="NAME", default="", help="who came with this static token")
+    parser.add_argument(
+        "--scope", metavar="SCOPE", action="append", default=[], help="with this scope; may be repeated"
+    )
+    parser.add_argument("--issuer", metavar="URL", default="", help="signed in by this issuer")
+    add_json_argument(parser)
+    add_source_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what the caller may; 1 when it may not run the statement, or may nothing."""
+    from dragoman.cli.output import put
+
+    configuration = load_configuration(arguments)
+    start_logging(configuration)
+    told = run_async(_ask(configuration, _caller(arguments), arguments.database, arguments.sql))
+    if arguments.json:
+        import json
+
+        put(json.dumps(told, ensure_ascii=False))
+    else:
+        put("\n".join(_lines(told)))
+    return 0 if told.get("allowed", bool(told.get("databases", True))) else 1
+
+
+def _caller(arguments: argparse.Namespace) -> Principal:
+    from dataclasses import replace
+
+    who: Principal = arguments.who
+    scopes = frozenset(arguments.scope)
+    return replace(who, token=arguments.token, scopes=scopes, issuer=arguments.issuer)
+
+
+async def _ask(
+    configuration: Configuration, caller: Principal, database: str | None, sql: str | None
+) -> dict[str, Any]:
+    from dragoman.gateway import Gateway
+
+    async with Gateway.open(configuration) as gateway:
+        seen = gateway.seen_by(caller)
+        if seen.access is None:
+            told: dict[str, Any] = {"roles": [], "note": "No roles are configured: everybody may all that is."}
+        else:
+            tools = seen.access.tools
+            told = {"roles": list(seen.access.names), "tools": "all" if tools is None else list(tools)}
+        if sql is not None and database is not None:
+            return {**told, **await _judged(seen, caller, database, sql)}
+        names = seen.names if database is None else (seen.resolve_name(database),)
+        return {**told, "databases": {name: await _granted(seen, name) for name in names}}
+
+
+async def _judged(seen: Gateway, caller: Principal, database: str, sql: str) -> dict[str, Any]:
+    try:
+        await seen.database(database).judge.judge(sql, "execute_query", caller)
+    except DragomanError as error:
+        return {"allowed": False, "code": error.code, "reason": f"{error.message} {error.suggestion}".strip()}
+    return {"allowed": True}
+
+
+async def _granted(seen: Gateway, name: str) -> dict[str, Any]:
+    """What may be read of a database: the columns of each relation, and the keys of the grants that say so."""
+    from dragoman.catalog import GrantedCatalog
+
+    opened = seen.database(name)
+    limits = {"max_rows": opened.config.max_rows, "timeout": opened.config.timeout}
+    if not isinstance(opened.catalog, GrantedCatalog):
+        return {"tables": "all", **limits}
+    return {"tables": await _tables(opened.catalog), **limits}
+
+
+async def _tables(catalog: GrantedCatalog) -> dict[str, Any]:
+    snapshot = await catalog.snapshot()
+    permissions = await catalog.permissions()
+    return {
+        str(table.relation): {
+            "columns": "all" if (permission := permissions[table.relation]).whole else list(permission.columns),
+            "by": list(permission.keys),
+        }
+        for table in snapshot.visible
+    }
+
+
+def _lines(told: dict[str, Any]) -> Iterator[str]:
+    if "note" in told:
+        yield told["note"]
+    else:
+        tools = told["tools"]
+        yield f"roles: {', '.join(told['roles']) or 'none'}"
+        yield f"tools: {tools if isinstance(tools, str) else ', '.join(tools) or 'none'}"
+    if "allowed" in told:
+        yield "allowed" if told["allowed"] else f"refused: {told['code']}: {told['reason']}"
+    for name, granted in told.get("databases", {}).items():
+        yield f"{name}: at most {granted['max_rows']} rows and {granted['timeout']:g} seconds"
+        if granted["tables"] == "all":
+            yield "  every table"
+            continue
+        for table, facts in granted["tables"].items():
+            columns = facts["columns"]
+            shown = "" if columns == "all" else f" ({', '.join(columns)})"
+            yield f"  {table}{shown}  by {', '.join(facts['by'])}"

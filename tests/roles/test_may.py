@@ -1,0 +1,44 @@
+"""`dragoman may` says what somebody may, and which grant says so."""
+
+import json
+
+import pytest
+from dragoman.cli import main
+
+from .test_grants import ROLES
+
+
+@pytest.fixture
+def may(shop, capsys):
+    """`may(*words)`: the exit code and what was printed."""
+    (shop / "dragoman.toml").write_text(f'[databases.shop]\nurl = "sqlite:///shop.db"\n{ROLES}')
+
+    def run(*words: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["may", *words, "--config", str(shop / "dragoman.toml")])
+        return ended.value.code, capsys.readouterr().out
+
+    return run
+
+
+def test_it_names_roles_tables_columns_and_the_grant_behind_each(may):
+    code, told = may("ann:analysts", "shop")
+    assert code == 0
+    assert "roles: analyst" in told
+    assert "  main.customers (id, name, email)  by roles.analyst.grants.0" in told
+    assert "  main.orders  by roles.analyst.grants.0" in told
+    assert "salaries" not in told
+    assert "at most 2 rows" in told
+
+
+def test_it_says_whether_a_statement_may_run(may):
+    assert may("ann:analysts", "shop", "select id from orders") == (0, "roles: analyst\ntools: all\nallowed\n")
+    code, told = may("ann:analysts", "shop", "select * from salaries")
+    assert code == 1
+    assert "refused: TABLE_NOT_FOUND" in told
+
+
+def test_somebody_without_a_role_may_nothing(may):
+    code, told = may("eve", "--json")
+    assert code == 1
+    assert json.loads(told) == {"roles": [], "tools": [], "databases": {}}
