@@ -41,18 +41,19 @@ class Keeper:
         Raises what refuses the query, `ParameterError` for the name, and `Busy`.
         """
         gateway = self._gateway
-        opened = gateway.database(database)
+        opened = gateway.seen_by(principal).database(database)
         # Once before anything is kept, so that a refusal is this call's own.
         read = sql if from_dialect is None else (await opened.translate(sql, params, from_dialect))[0]
         judged = await opened.judge.judge(read, tool, principal)
         settings = self._settings
+        most = min(settings.max_rows, opened.role_rows or settings.max_rows)
 
         def open_stream() -> AbstractAsyncContextManager[RowStream]:
             return gateway.stream(
                 opened.config.name,
                 sql,
                 params,
-                ceiling=Limits(settings.max_rows, settings.max_bytes_per_caller, settings.timeout),
+                ceiling=Limits(most, settings.max_bytes_per_caller, settings.timeout),
                 from_dialect=from_dialect,
                 principal=principal,
                 tool=tool,
@@ -66,7 +67,7 @@ class Keeper:
         Raises `ResultNotFound`, and what refuses the query now.
         """
         kept = self._store.find(principal, name)
-        await self._gateway.database(kept.database).judge.judge(kept.sql, "get_result", principal)
+        await self._gateway.seen_by(principal).database(kept.database).judge.judge(kept.sql, "get_result", principal)
         return kept
 
     async def drop(self, name: str, principal: Principal) -> None:

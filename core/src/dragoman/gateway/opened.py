@@ -45,6 +45,7 @@ class OpenDatabase:
     """A database, its dialect, executor, catalog and judge. Raises `DialectError` or `ConfigurationError` when made.
 
     `running`: statements, now. `whole`: the database itself, where this is what some roles see of it.
+    `role_rows`: the most rows of one answer that those roles have, if they set a limit.
     """
 
     config: Database
@@ -62,6 +63,7 @@ class OpenDatabase:
     limiter: Limiter
     running: int
     whole: OpenDatabase
+    role_rows: int | None
     validators: Sequence[Validator]
     fit: RolesFit
 
@@ -76,6 +78,7 @@ class OpenDatabase:
         self._offload = offload
         self.running = 0
         self.whole = self
+        self.role_rows = None
         self.dialect = plugins.load(database.dialect).dialect
         self.config = place_database(plugins.prepare(database), self.dialect)
         self.limiter = Limiter(f"{database.name} runs statements", self.config.pool_size, waiting)
@@ -129,6 +132,7 @@ class OpenDatabase:
         grants = Grants(access.grants, self.dialect, self.config)
         resolver = Resolver(self.dialect, self.config, self.catalog, self._offload)
         seen = copy.copy(self)
+        seen.role_rows = access.max_rows
         seen.config = limited(self.config, access)
         seen.places = GrantedPlaces(self.config, self.dialect, grants)
         seen.catalog = catalog = GrantedCatalog(
