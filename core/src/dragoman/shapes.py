@@ -60,7 +60,8 @@ def _is_sequence(values: object) -> bool:
 
 def check_rows(rows: Sequence[Any], width: int) -> None:
     """Raise `Malformed` unless each row is a sequence of as many values as there are columns."""
-    for kind in {*map(type, rows)}:
+    kinds: set[type[Any]] = {*map(type, rows)}
+    for kind in kinds:
         if issubclass(kind, _NO_ROWS) or not hasattr(kind, "__len__"):
             raise Malformed(
                 f"gave a row as {with_article(kind.__name__)}, not as a sequence of values in the order of the columns"

@@ -100,7 +100,10 @@ class ColumnPattern:
     def read(cls, text: str) -> ColumnPattern | None:
         """Return the pattern in a text; None when it is none."""
         parts = name_patterns(text)
-        return cls(text, parts[:-1], parts[-1]) if parts and len(parts) <= 4 else None
+        if not parts or len(parts) > 4:
+            return None
+        *relations, column = parts
+        return cls(text, tuple(relations), column)
 
     def fits(self, relation: Relation, column: str, dialect: Dialect) -> bool:
         """Whether it names a column of a relation."""

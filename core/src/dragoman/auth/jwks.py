@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.auth.http import RETRY_AFTER, IssuerClient
 from dragoman.auth.refusals import InvalidToken, IssuerUnreachable
@@ -94,20 +94,24 @@ class KeyCache:
 
 
 def _signing_keys(answer: dict[str, Any]) -> list[Key]:
-    given = answer.get("keys")
-    return [key for each in (given if isinstance(given, list) else []) if (key := _signing_key(each)) is not None]
+    given: Any = answer.get("keys")
+    keys = cast("list[Any]", given) if isinstance(given, list) else []
+    return [key for each in keys if (key := _signing_key(each)) is not None]
 
 
 def _signing_key(given: Any) -> Key | None:
     """Return a public key that may check signatures; None for any other, which is the issuer's own business."""
     from joserfc import jwk
 
-    if not isinstance(given, dict) or given.get("use", "sig") != "sig" or given.get("kty") not in _KEY_TYPES.values():
+    if not isinstance(given, dict):
         return None
-    if "verify" not in given.get("key_ops", ["verify"]):
+    key = cast("dict[str, Any]", given)
+    if key.get("use", "sig") != "sig" or key.get("kty") not in _KEY_TYPES.values():
+        return None
+    if "verify" not in key.get("key_ops", ["verify"]):
         return None
     try:
-        return jwk.import_key({name: value for name, value in given.items() if name != "key_ops"})
+        return jwk.import_key({name: value for name, value in key.items() if name != "key_ops"})
     except Exception:  # whatever a broken key makes the library raise; the others still hold
         LOGGER.warning("a key of the issuer cannot be read")
         return None

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.cli.common import add_json_argument, add_source_arguments, load_configuration
 from dragoman.cli.output import print_table, put
@@ -146,5 +146,6 @@ def _told(principal: str, database: str, usage: Usage) -> dict[str, Any]:
 
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {number}" for name, number in value.items())
+        counts = cast("dict[str, int]", value)
+        return ", ".join(f"{name} {number}" for name, number in counts.items())
     return str(value)

@@ -333,7 +333,7 @@ class Gateway:
     ) -> Plan:
         """Return the plan of a query; `options.analyze` runs it, inside the same read-only envelope."""
         how.setdefault("tool", "explain_query")
-        async with self.call(how["tool"], how.get("principal", LOCAL), database) as record:
+        async with self.call(how.get("tool", TOOL), how.get("principal", LOCAL), database) as record:
             record.sql, record.params = sql, params
             opened = self.seen_by(how.get("principal", LOCAL)).database(database)
             _check_explain(opened.dialect, options)

@@ -56,10 +56,10 @@ class GuardedInspector(WrappedInspector):
 
     async def fingerprint(self) -> str | None:
         """As `Inspector.fingerprint`."""
-        told: object = await self._call("fingerprint", object, self.inner.fingerprint)
-        if told is not None and not isinstance(told, str):
-            raise self._source.fault("Inspector.fingerprint", f"returned {type(told).__name__}, not str")
-        return told
+        told: Any = await self._call("fingerprint", object, self.inner.fingerprint)
+        if told is None or isinstance(told, str):
+            return told
+        raise self._source.fault("Inspector.fingerprint", f"returned {type(told).__name__}, not str")
 
     async def _call(
         self, method: str, kind: type[Any], ask: Callable[[], Coroutine[Any, Any, T]], of: type[Any] | None = None

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.audit import AuditFile, Event, Record, encode, moment
 from dragoman.config import Audit, wants_telemetry
@@ -123,7 +123,8 @@ class Recorder:
 
     def _arguments(self, call: CallRecord) -> dict[str, Any] | None:
         hidden = _SQL if self._audit.values else (*_SQL, *_VALUES)
-        given = call.arguments if isinstance(call.arguments, Mapping) else {}
+        arguments: Any = call.arguments
+        given = cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {}
         return {name: value for name, value in given.items() if name not in hidden and value is not None} or None
 
 

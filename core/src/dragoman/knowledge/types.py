@@ -23,4 +23,7 @@ _FAMILIES: tuple[tuple[Family, re.Pattern[str]], ...] = (
 def family(type_: str) -> Family:
     """Return what a type holds; a column without a type may hold text."""
     lower = type_.lower()
-    return next((name for name, pattern in _FAMILIES if pattern.search(lower)), "other")
+    for name, pattern in _FAMILIES:
+        if pattern.search(lower):
+            return name
+    return "other"

@@ -48,8 +48,11 @@ class SignIn:
         self._tokens = StaticTokens(settings.tokens, settings.token)
         self._verifier = _verifier(settings)
         self.resource = ProtectedResource(settings.auth, path) if settings.auth else None
-        scopes = settings.auth.scopes if settings.auth else ()
-        self._required = required or (lambda _: scopes)
+        self._scopes = settings.auth.scopes if settings.auth else ()
+        self._required = required or self._configured_scopes
+
+    def _configured_scopes(self, _: Scope) -> Iterable[str]:
+        return self._scopes
 
     async def __call__(self, scope: Scope) -> Principal:
         """Return who sent a request. Raises `Refused`."""

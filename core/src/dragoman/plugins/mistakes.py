@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final, cast
 
 from dragoman.dialect import Capability, Dialect, Rules
 from dragoman.shapes import Malformed, check
@@ -48,13 +48,13 @@ def words_of(error: BaseException) -> str:
 
 def _check_capabilities(dialect: Dialect) -> None:
     """A text in place of a member is the mistake most make, and one text is a collection of letters."""
-    given: object = dialect.capabilities
+    given: Any = dialect.capabilities
     if not isinstance(given, frozenset):
         raise Malformed(
             f"gave Dialect.capabilities as a {type(given).__name__}, not as a frozenset of Capability: write"
             " frozenset({Capability.CANCEL, ...})"
         )
-    for each in dialect.capabilities:
+    for each in cast("frozenset[object]", given):
         if not isinstance(each, Capability):
             raise Malformed(
                 f"gave the capability {display(str(each))!r} as a {type(each).__name__}, not as a member of Capability"

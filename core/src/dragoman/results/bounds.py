@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -98,7 +98,7 @@ class Bounded:
 
 def check_stream(stream: RowStream, limits: Limits) -> None:
     """Raise `Malformed` unless this is a stream of rows with columns, as the contract says, or as `check_columns`."""
-    given: object = stream
+    given: Any = stream
     if not isinstance(given, RowStream):
         raise Malformed(f"yielded {with_article(type(given).__name__)}, not a RowStream")
     check_columns(stream.columns, limits)

@@ -87,7 +87,8 @@ def plain(name: str) -> str:
 
 def _version(connection: sqlalchemy.Connection) -> str:
     # Compiled, since some engines know no SELECT without FROM.
-    connection.execute(sqlalchemy.select(sqlalchemy.literal_column("1"))).close()
+    one: sqlalchemy.ColumnElement[int] = sqlalchemy.literal_column("1")
+    connection.execute(sqlalchemy.select(one)).close()
     return ".".join(map(str, connection.dialect.server_version_info or ()))
 
 

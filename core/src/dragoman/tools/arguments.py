@@ -85,8 +85,9 @@ def check(given: Any, declared: Sequence[Argument]) -> dict[str, Any]:
     if not isinstance(arguments, Mapping):
         raise ParameterError("Arguments must be an object.", suggestion='Send {"name": value, ...}.')
     if not by_name.keys() >= arguments.keys():
-        raise _unknown(arguments, by_name)
-    return {name: _value(argument, arguments.get(name)) for name, argument in by_name.items()}
+        raise _unknown(arguments, by_name)  # pyright: ignore[reportUnknownArgumentType]
+    get: Callable[[str], Any] = arguments.get  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return {name: _value(argument, get(name)) for name, argument in by_name.items()}
 
 
 def _unknown(given: Mapping[Any, Any], known: Mapping[str, Argument]) -> ParameterError:

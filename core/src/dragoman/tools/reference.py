@@ -69,17 +69,12 @@ query.""",
 `sql`, a whole SELECT that runs. Parallel foreign keys make separate paths.""",
     "explain_query": """`plan`, `format`, `estimated_cost`, `estimated_rows`, `actual_time_ms` and `warnings`, as far as
 the database tells them. `analyze` runs the query, in the same read-only session and limits.""",
-}
-
-_ABOUT |= {
     "list_queries": """Per saved query: `name`, `description`, `database` and `params` with their types and defaults.
 `kind="history"` answers the statements the caller ran since the server started, newest first.""",
     "run_query": "Runs a saved query by its name; `params` is an object of its parameters' values.",
     "save_query": """Writes a file into `server.queries_dir`, where `server.save_queries` is true. The database compiles
 the query first. Lines `-- param: NAME TYPE` above the SQL declare parameters, which the SQL uses as `:NAME`. A name is
 given once; the tool never replaces a file.""",
-}
-_ABOUT |= {
     "get_result": """A page of a kept result, exact, from `offset` on. `status` is `running`, `complete` or `failed`,
 `total_rows` what can be read, `next_offset` where the next page begins.""",
     "export_result": """Writes a kept result, or the whole answer of `sql`, to a file on the server's disk, and answers
