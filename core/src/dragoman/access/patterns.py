@@ -100,7 +100,7 @@ class ColumnPattern:
     def read(cls, text: str) -> ColumnPattern | None:
         """Return the pattern in a text; None when it is none."""
         parts = name_patterns(text)
-        if not parts or len(parts) > 4:
+        if not parts or parts[4:]:
             return None
         *relations, column = parts
         return cls(text, tuple(relations), column)

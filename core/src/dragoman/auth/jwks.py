@@ -95,7 +95,7 @@ class KeyCache:
 
 def _signing_keys(answer: dict[str, Any]) -> list[Key]:
     given: Any = answer.get("keys")
-    keys = cast("list[Any]", given) if isinstance(given, list) else []
+    keys = cast("list[object]", given) if isinstance(given, list) else []
     return [key for each in keys if (key := _signing_key(each)) is not None]
 
 

@@ -124,7 +124,9 @@ class Recorder:
     def _arguments(self, call: CallRecord) -> dict[str, Any] | None:
         hidden = _SQL if self._audit.values else (*_SQL, *_VALUES)
         arguments: Any = call.arguments
-        given = cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {}
+        if not isinstance(arguments, Mapping):
+            return None
+        given = cast("Mapping[str, Any]", arguments)
         return {name: value for name, value in given.items() if name not in hidden and value is not None} or None
 
 
