@@ -1,0 +1,109 @@
+"""Roles on Postgres: names mean what the server finds under them, also where that is not granted."""
+
+import json
+
+import asyncpg
+import pytest
+from dragoman import Gateway, Principal
+from dragoman.config import Configuration
+from dragoman.config.roles import Grant, Role
+from dragoman.tools import Toolbox
+
+SCHEMA = """
+CREATE SCHEMA sales;
+CREATE SCHEMA hr;
+CREATE TABLE public.orders (id int PRIMARY KEY, secret text);
+CREATE TABLE sales.orders (id int PRIMARY KEY, total numeric, note text);
+CREATE TABLE sales.people (id int PRIMARY KEY, name text, ssn text CHECK (ssn > '0'));
+CREATE TABLE hr.salaries (id int PRIMARY KEY, person int REFERENCES sales.people, amount int);
+CREATE VIEW sales.paid AS SELECT id, total FROM sales.orders WHERE total > 0;
+CREATE VIEW sales.rich AS SELECT person FROM hr.salaries WHERE amount > 100;
+CREATE VIEW sales.numbers AS SELECT ssn FROM sales.people;
+INSERT INTO public.orders VALUES (1, 'zyxmark');
+INSERT INTO sales.orders VALUES (1, 10, 'first'), (2, 20, 'second');
+INSERT INTO sales.people VALUES (1, 'Ada', 'zyxmark');
+INSERT INTO hr.salaries VALUES (1, 1, 1000);
+"""
+SELLER = Principal("sam", subject="sam", groups=frozenset({"sellers"}))
+
+
+@pytest.fixture
+async def toolbox(server, database_name):
+    """The tools as a seller has them."""
+    connection = await asyncpg.connect(server.address(database_name))
+    await connection.execute("DROP SCHEMA IF EXISTS sales, hr CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
+    await connection.close()
+    database = server.configured(database_name)
+    grants = (Grant(database=database.name, tables=("sales.*",), deny_columns=("ssn",), key="roles.seller.grants.0"),)
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=grants)
+    async with Gateway.open(Configuration(databases={database.name: database}, roles={"seller": role})) as gateway:
+        yield Toolbox(gateway)
+
+
+async def ask(toolbox, tool, **arguments):
+    answer = await toolbox.call(tool, arguments, principal=SELLER)
+    return json.loads(answer.text)
+
+
+async def test_lists_show_the_granted_schema_alone(toolbox):
+    assert await ask(toolbox, "list_tables") == {
+        "tables": {"sales": ["orders", "people"]},
+        "views": {"sales": ["paid"]},
+    }
+    told = str(await ask(toolbox, "describe_table", table_name="sales.people", detail="full"))
+    assert "ssn" not in told
+    assert "salaries" not in told
+    assert (await ask(toolbox, "list_schemas", include_system=True))["schemas"] == [
+        each for each in (await ask(toolbox, "list_schemas"))["schemas"] if each["name"] == "sales"
+    ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM orders",
+        "SELECT secret FROM orders",
+        "SELECT * FROM public.orders",
+        "TABLE orders",
+        "SELECT amount FROM hr.salaries",
+        "SELECT * FROM sales.rich",
+        "SELECT * FROM sales.numbers",
+        "SELECT * FROM sales.people",
+        "TABLE sales.people",
+        "SELECT ssn FROM sales.people",
+        "SELECT p FROM sales.people p",
+        "SELECT p.*::text FROM sales.people p",
+        "SELECT to_jsonb(p) FROM sales.people p",
+        "SELECT (p).ssn FROM sales.people p",
+        "SELECT id FROM sales.people ORDER BY ssn",
+        "SELECT x FROM sales.people AS p(a, b, x)",
+        "SELECT id FROM sales.people NATURAL JOIN (VALUES ('zyxmark')) AS v(ssn)",
+        "WITH people AS (SELECT * FROM sales.people) SELECT ssn FROM people",
+        "SELECT (SELECT ssn FROM sales.people LIMIT 1)",
+        "SELECT id FROM sales.orders o, LATERAL (SELECT ssn FROM sales.people WHERE id = o.id) x",
+        "SELECT most_common_vals FROM pg_stats",
+        "SELECT count(*) FROM pg_class",
+        "SELECT table_name FROM information_schema.tables",
+        "SELECT 'hr.salaries'::regclass",
+        "SELECT pg_relation_size('hr.salaries')",
+    ],
+)
+async def test_what_is_not_granted_is_read_by_no_statement(toolbox, sql):
+    for tool in ("execute_query", "explain_query"):
+        answer = await ask(toolbox, tool, sql=sql)
+        assert "error" in answer, answer
+        assert "zyxmark" not in str(answer["error"]).replace(sql, "").replace("'zyxmark'", "")
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT id, total FROM sales.orders ORDER BY id", [[1, "10"], [2, "20"]]),
+        ("SELECT name FROM sales.people", [["Ada"]]),
+        ("SELECT count(*) FROM sales.paid", [[2]]),
+        ("WITH orders AS (SELECT 1 AS a) SELECT a FROM orders", [[1]]),
+        ("SELECT p.name FROM sales.people p JOIN sales.orders o ON o.id = p.id", [["Ada"]]),
+    ],
+)
+async def test_what_is_granted_is_read(toolbox, sql, rows):
+    assert (await ask(toolbox, "execute_query", sql=sql))["rows"] == rows

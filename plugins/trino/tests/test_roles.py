@@ -1,0 +1,63 @@
+"""Roles on Trino: what is not granted does not exist, whatever statement names it."""
+
+import json
+
+import pytest
+from dragoman import Gateway, Principal
+from dragoman.config import Configuration
+from dragoman.config.roles import Grant, Role
+from dragoman.tools import Toolbox
+
+READER = Principal("rita", subject="rita", groups=frozenset({"readers"}))
+
+
+@pytest.fixture(scope="module")
+async def toolbox(trino_server, anyio_backend):
+    database = trino_server.configured("tpch", "tiny")
+    grant = Grant(
+        database=database.name,
+        tables=("tpch.tiny.*",),
+        deny=("tpch.tiny.orders",),
+        deny_columns=("tpch.tiny.customer.phone",),
+        key="roles.reader.grants.0",
+    )
+    role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
+    async with Gateway.open(Configuration(databases={database.name: database}, roles={"reader": role})) as gateway:
+        yield Toolbox(gateway)
+
+
+async def ask(toolbox, tool, **arguments):
+    return json.loads((await toolbox.call(tool, arguments, principal=READER)).text)
+
+
+async def test_lists_show_what_is_granted(toolbox):
+    tables = (await ask(toolbox, "list_tables"))["tables"]
+    assert "orders" not in str(tables)
+    assert "customer" in str(tables)
+    assert "phone" not in str(await ask(toolbox, "describe_table", table_name="customer", detail="full"))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM orders",
+        "SELECT * FROM tpch.tiny.orders",
+        "SELECT * FROM tpch.sf1.customer",
+        "SELECT * FROM customer",
+        "SELECT phone FROM customer",
+        "SELECT custkey FROM customer WHERE phone > ''",
+        "TABLE customer",
+        "SELECT x FROM customer AS c(a, b, x, d, e, f, g, h)",
+        "WITH customer AS (SELECT * FROM tpch.tiny.customer) SELECT phone FROM customer",
+        "SHOW TABLES FROM tpch.sf1",
+        "SELECT table_name FROM information_schema.tables",
+        'SELECT * FROM "orders$partitions"',
+    ],
+)
+async def test_what_is_not_granted_is_read_by_no_statement(toolbox, sql):
+    assert "error" in await ask(toolbox, "execute_query", sql=sql)
+
+
+async def test_what_is_granted_is_read(toolbox):
+    sql = "SELECT c.custkey FROM customer c JOIN nation n ON n.nationkey = c.nationkey ORDER BY 1 LIMIT 1"
+    assert (await ask(toolbox, "execute_query", sql=sql))["rows"] == [[1]]
