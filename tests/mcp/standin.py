@@ -41,6 +41,10 @@ class Nothing:
     """A gateway without databases."""
 
     names: tuple[str, ...] = ()
+    stopping = False
+
+    def stop(self) -> None:
+        self.stopping = True
 
 
 class StandIn:

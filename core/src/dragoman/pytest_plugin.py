@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,12 +76,19 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     report = config.pluginmanager.get_plugin("dragoman-kit-report")
     if report is None or not report.used:
         return
+    threading.Thread(target=_end, args=(report.status, config.stash[STDERR]), name="kit-leaving", daemon=True).start()
+
+
+def _end(status: int, stderr: int) -> None:
+    """End the process when it does not end by itself.
+
+    The main thread ends first: a run inside another program, as one test of another run, leaves that program alone.
+    """
     from dragoman.testing.deadline import end_process
 
-    why = "threads of the driver keep this process from ending"
-    late = threading.Timer(LEAVING, end_process, (why, report.status, config.stash[STDERR]))
-    late.daemon = True
-    late.start()
+    threading.main_thread().join()
+    time.sleep(LEAVING)
+    end_process("threads of the driver keep this process from ending", status, stderr)
 
 
 @pytest.hookimpl(wrapper=True)

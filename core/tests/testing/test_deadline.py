@@ -1,5 +1,7 @@
 """A case that hangs is a failure with a name, and a fixture that fails is one failure."""
 
+import sys
+
 import pytest
 
 SUITE = """
@@ -65,3 +67,20 @@ def test_a_thread_that_never_ends_does_not_keep_the_run_from_ending(run):
     outcome = run(FORGOTTEN)
     assert outcome.ret == 0
     outcome.stderr.fnmatch_lines(["*threads of the driver keep this process from ending*"])
+
+
+def test_a_run_inside_another_program_does_not_end_that_program(pytester: pytest.Pytester):
+    """A test of this very suite ran the kit in its own process; ten seconds later the whole run was gone, with 0."""
+    suite = SUITE.format(hanging="pass", building="pass", grace=20)
+    pytester.makepyfile(test_inner=suite)
+    program = """
+import threading, pytest
+import dragoman.pytest_plugin
+dragoman.pytest_plugin.LEAVING = 0
+assert pytest.main(["-q", "-p", "no:cacheprovider", "test_inner.py"]) == 0
+[leaving] = [each for each in threading.enumerate() if each.name == "kit-leaving"]
+leaving.join(1)
+print("still here", flush=True)
+"""
+    outcome = pytester.run(sys.executable, "-c", program)
+    outcome.stdout.fnmatch_lines(["still here"])
