@@ -202,13 +202,13 @@ async def test_functions_the_lists_do_not_have_are_a_note(bench: Bench, monkeypa
 
     from dragoman_postgres.doctor import calls
 
-    shipped = calls.allowed()
+    shipped = calls.load_allowed()
     assert "unlisted_functions" not in {finding.subject for finding in await bench.findings()}
-    monkeypatch.setattr(calls, "allowed", lambda: replace(shipped, functions=shipped.functions - {"lower", "sin"}))
+    monkeypatch.setattr(calls, "load_allowed", lambda: replace(shipped, functions=shipped.functions - {"lower", "sin"}))
     (note,) = [finding for finding in await bench.findings() if finding.subject == "unlisted_functions"]
     assert note.severity == "note"
     assert "lower, sin" in note.message
-    monkeypatch.setattr(calls, "allowed", lambda: replace(shipped, functions=shipped.functions | {"nextval"}))
+    monkeypatch.setattr(calls, "load_allowed", lambda: replace(shipped, functions=shipped.functions | {"nextval"}))
     (warning,) = [finding for finding in await bench.findings() if finding.subject == "changed_functions"]
     assert "nextval" in warning.message
 

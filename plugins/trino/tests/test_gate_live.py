@@ -212,7 +212,7 @@ async def test_the_doctor_tells_where_the_lists_and_the_server_differ(
         same = {finding.subject for finding in await doctor.examine(client, database)}
         shorter = dataclasses.replace(load_allowed(), functions=load_allowed().functions - {"lower", "upper"})
         policy = {**read_policy(), "changing": [{"reason": "tables", "names": "sequence exclude_columns"}]}
-        monkeypatch.setattr(doctor, "allowed", lambda: shorter)
+        monkeypatch.setattr(doctor, "load_allowed", lambda: shorter)
         monkeypatch.setattr(doctor, "read_policy", lambda: policy)
         found = {finding.subject: finding.message for finding in await doctor.examine(client, database)}
     finally:
