@@ -46,6 +46,9 @@ class Nothing:
     def stop(self) -> None:
         self.stopping = True
 
+    def seen_by(self, principal: Principal) -> "Nothing":
+        return self
+
 
 class StandIn:
     tools = (

@@ -178,7 +178,8 @@ def _pages(gateway: Gateway, *, metrics: bool) -> list[Route]:
         up = not databases or any(state != "unreachable" for state in databases.values())
         answer: dict[str, object] = {"status": "ready" if up else "unavailable"}
         if PRINCIPAL in request.scope:
-            answer["databases"] = databases
+            granted = gateway.seen_by(request.scope[PRINCIPAL]).names
+            answer["databases"] = {name: databases[name] for name in granted}
         return JSONResponse(answer, 200 if up else 503)
 
     async def scrape(_: Request) -> Response:
