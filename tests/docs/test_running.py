@@ -20,10 +20,10 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def server(folder: Path) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "dragoman", "serve", "--transport", "http", "--port", "0"]
-    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
-    yield process
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        yield process
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
 
 
 def logged(server: subprocess.Popen[str], words: str) -> str:

@@ -113,5 +113,5 @@ an output's in SQLite's WHERE; an inner query of several rows where SQLite takes
 beyond a column's type.
 
 Other sources (MySQL, T-SQL, DuckDB, Snowflake and more) go through the same closed world, with the notice that no rules
-rules cover the pair: check the result.
+of its own cover the pair: check the result.
 """

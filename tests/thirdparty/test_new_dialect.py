@@ -26,7 +26,8 @@ def test_it_passes_the_kit_as_it_is(written, name):
 
 @pytest.mark.parametrize("name", FLAVOURS)
 def test_it_answers_by_its_name(written, name):
-    create = "import sqlite3; sqlite3.connect('shop.db').executescript('DROP TABLE IF EXISTS t; CREATE TABLE t (id)')"
+    script = "DROP TABLE IF EXISTS t; CREATE TABLE t (id); INSERT INTO t VALUES (7)"
+    create = f"import sqlite3; sqlite3.connect('shop.db').executescript({script!r})"
     written.run(written.bin / "python", "-c", create)
     query = ("query", f"{name}:///shop.db", "SELECT count(*) AS n FROM t", "--format", "csv")
-    assert written.run(written.bin / "dragoman", *query).split() == ["n", "0"]
+    assert written.run(written.bin / "dragoman", *query).split() == ["n", "1"]

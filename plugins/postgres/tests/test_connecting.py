@@ -306,7 +306,7 @@ async def test_options_are_checked_with_a_near_name(option, words):
     with pytest.raises(ConfigurationError) as error:
         async with Gateway.open([parse_url(f"postgresql://u@h/shop?{option}")]) as gateway:
             gateway.database()
-    assert words in error.value.suggestion
+    assert words in f"{error.value.message} {error.value.suggestion}"
 
 
 def test_the_options_of_a_url_reach_the_plugin():

@@ -173,4 +173,5 @@ class Calls:
             try:
                 self._recorder.record(record)
             finally:
-                _log.info("call", extra={"call": record.as_dict()})
+                if _log.isEnabledFor(logging.INFO):
+                    _log.info("call", extra={"call": record.as_dict()})

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.catalog import Insight
 from dragoman.gateway.calls import CallRecord
@@ -34,9 +34,8 @@ Run = Callable[[str, Sequence[Any]], Awaitable[list[list[Any]]]]
 _log = logging.getLogger(__name__)
 
 
-def is_empty(rows: Collected) -> bool:
-    """Whether an answer has no rows, or says in a single value that there is nothing."""
-    return rows.row_count == 0 or rows.rows_json in (b"[[0]]", b"[[null]]")
+NOTHING: Final = (b"[[0]]", b"[[null]]")
+"""Rows that say in a single value that there is nothing, as an answer without rows does."""
 
 
 async def why_empty(query: Query, rows: Collected, record: CallRecord) -> tuple[str, ...]:

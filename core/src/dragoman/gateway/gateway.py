@@ -26,7 +26,7 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.gateway.calls import CallRecord, Calls
-from dragoman.gateway.emptiness import is_empty, why_empty
+from dragoman.gateway.emptiness import NOTHING, why_empty
 from dragoman.gateway.granted import misfitting
 from dragoman.gateway.keeping import Keeper
 from dragoman.gateway.offload import Offload
@@ -90,6 +90,7 @@ class Gateway:
         self.stopping = False
         self.version = 1
         self.roles = Roles(configuration)
+        self.has_roles = bool(self.roles)
         self._whole = self
         self._opened: dict[str, OpenDatabase] = {}
         self._replaced: dict[asyncio.Task[None], list[OpenDatabase]] = {}
@@ -218,7 +219,7 @@ class Gateway:
 
     def seen_by(self, principal: Principal) -> Gateway:
         """Return the gateway as a principal sees it: what its roles do not grant is not there."""
-        if not self.roles or self._access is not None:
+        if not self.has_roles or self._access is not None:
             return self
         access = self.roles.of(principal)
         seen = self._seen.get(access.names)
@@ -284,13 +285,14 @@ class Gateway:
         async with self.call(how.get("tool", TOOL), how.get("principal", LOCAL), database) as record:
             began = time.perf_counter()
             record.sql, record.params = sql, params
-            opened = self.seen_by(how.get("principal", LOCAL)).database(database)
+            seen = self.seen_by(how.get("principal", LOCAL)) if self.has_roles else self
+            opened = seen.database(database)
             query = await Query.prepare(opened, sql, params, **how)
             record.judged(query.statement)
             async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
                 with record.running(query.opened, query.statement):
                     rows = await query.rows()
-            reason = await why_empty(query, rows, record) if is_empty(rows) else ()
+            reason = await why_empty(query, rows, record) if rows.row_count == 0 or rows.rows_json in NOTHING else ()
             record.rows, record.bytes = rows.row_count, len(rows.rows_json)
             return Result(
                 columns=rows.columns,

@@ -88,7 +88,7 @@ class Toolbox:
     @property
     def instructions(self) -> str:
         """What any model is told of the server before any call: names no database where callers see different ones."""
-        return instructions(self._shown.specs, ()) if self._gateway.roles else self._shown.instructions
+        return instructions(self._shown.specs, ()) if self._gateway.has_roles else self._shown.instructions
 
     def shown_to(self, principal: Principal) -> Shown:
         """Return what a principal is shown: the tools it may use, and the databases something of is granted."""
@@ -104,7 +104,7 @@ class Toolbox:
 
     def offers(self, name: str, principal: Principal) -> bool:
         """Whether a principal may use a tool; what it may not use does not exist for it."""
-        if not self._gateway.roles:
+        if not self._gateway.has_roles:
             return name in self._specs
         return any(spec.name == name for spec in self.shown_to(principal).specs)
 
@@ -121,7 +121,7 @@ class Toolbox:
         `progress` is awaited with (done, total, message) by tools that ask several databases.
         """
         spec = self._specs.get(name)
-        if spec is None or not self.offers(name, principal):
+        if spec is None or (self._gateway.has_roles and not self.offers(name, principal)):
             raise UnknownTool(name)
         try:
             named = arguments.get("database") if isinstance(arguments, Mapping) else None
@@ -153,7 +153,7 @@ class Toolbox:
     ) -> Body:
         checked = check(arguments, self._taken[spec.name])
         named = checked.get("database")
-        gateway = self._gateway.seen_by(principal)
+        gateway = self._gateway.seen_by(principal) if self._gateway.has_roles else self._gateway
         opened = gateway.database(named) if spec.reach == "one" else None
         call = ToolCall(
             gateway=gateway,
