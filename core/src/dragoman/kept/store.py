@@ -34,7 +34,8 @@ _LOCK = "lock"
 
 Status = Literal["running", "complete", "failed"]
 Open = Callable[[], AbstractAsyncContextManager[RowStream]]
-Owner = tuple[str, str, str, str]
+Owner = tuple[str, str, str]
+"""The identity of the principal who keeps a result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +76,6 @@ class Kept:
         return self.status == "running"
 
 
-def owner_of(principal: Principal) -> Owner:
-    """Return what identifies a caller; a name alone never does."""
-    return (principal.issuer, principal.subject, principal.token, principal.name)
-
-
 class Store:
     """Keeps results in a folder of its own below `folder`, which goes with the process.
 
@@ -105,7 +101,7 @@ class Store:
                 f"A result cannot be named {name[:100]!r}.",
                 suggestion="Begin with a letter; then letters, digits and _, 63 characters at most.",
             )
-        owner = owner_of(principal)
+        owner = principal.identity
         self.expire()
         if sum(kept.running for kept in self._kept.values() if kept.owner == owner) >= RUNNING_PER_CALLER:
             raise Busy(f"{RUNNING_PER_CALLER} results are still being kept.", suggestion="Wait for one, or drop it.")
@@ -176,7 +172,7 @@ class Store:
     def find(self, principal: Principal, name: str) -> Kept:
         """Return a caller's result and note that it was read. Raises `ResultNotFound`, whyever it is not there."""
         self.expire()
-        kept = self._kept.get((owner_of(principal), name))
+        kept = self._kept.get((principal.identity, name))
         if kept is None:
             raise ResultNotFound(f"There is no kept result {name[:100]!r}.")
         kept.read_at = self._clock()
@@ -185,7 +181,7 @@ class Store:
     def of(self, principal: Principal) -> tuple[Kept, ...]:
         """Return a caller's results."""
         self.expire()
-        return tuple(kept for kept in self._kept.values() if kept.owner == owner_of(principal))
+        return tuple(kept for kept in self._kept.values() if kept.owner == principal.identity)
 
     def expires_in(self, kept: Kept) -> float:
         """Return the seconds until a result goes, if nobody reads it."""

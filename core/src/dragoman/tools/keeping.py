@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from dragoman.errors import ParameterError
 from dragoman.exports import export
-from dragoman.exports.formats import Rows
 from dragoman.kept import Kept
-from dragoman.model import Result
+from dragoman.model import Database, Result
 from dragoman.tools.answer import Body
 from dragoman.tools.context import ToolCall
 from dragoman.tools.querying import rows_body
@@ -28,9 +26,7 @@ async def keep_query(call: ToolCall) -> Body:
         principal=call.principal,
         tool=call.tool,
     )
-    limits = call.database.config
-    limit = min(call["limit"] or limits.default_rows, limits.max_rows)
-    body = await _page(kept, 0, limit, limits.max_bytes)
+    body = await _page(kept, 0, call["limit"], call.database.config)
     body.facts["kept"] = {
         "name": kept.name,
         "rows": kept.pages.rows,
@@ -43,15 +39,14 @@ async def keep_query(call: ToolCall) -> Body:
 async def get_result(call: ToolCall) -> Body:
     """Answer a page of a kept result."""
     kept = await _find(call)
-    limits = call.gateway.database(kept.database).config
-    limit = min(call["limit"] or limits.default_rows, limits.max_rows)
-    return await _page(kept, call["offset"], limit, limits.max_bytes)
+    return await _page(kept, call["offset"], call["limit"], call.gateway.database(kept.database).config)
 
 
-async def _page(kept: Kept, offset: int, limit: int, max_bytes: int) -> Body:
+async def _page(kept: Kept, offset: int, asked: int | None, database: Database) -> Body:
+    limit = min(asked or database.default_rows, database.max_rows)
     # Read before the rows: rows that come meanwhile are told by the next page.
     status, total = kept.status, kept.pages.rows
-    rows = await asyncio.to_thread(kept.pages.read, offset, limit, max_bytes)
+    rows = await asyncio.to_thread(kept.pages.read, offset, limit, database.max_bytes)
     result = Result(
         columns=kept.columns,
         rows_json=b"[%b]" % rows.json,
@@ -100,11 +95,7 @@ def _write(kept: Kept, path: Path, form: str) -> tuple[str, ...]:
     path.unlink(missing_ok=True)
     path.touch(0o600)
     kept.exports[form] = path
-
-    def batches() -> Iterable[Rows]:
-        return kept.pages.batches()
-
-    return export(path, form, kept.columns, batches)
+    return export(path, form, kept.columns, kept.pages.batches)
 
 
 async def _find(call: ToolCall) -> Kept:
