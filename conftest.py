@@ -14,7 +14,10 @@ settings.register_profile("nightly", max_examples=2_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dragoman"))
 
 ROOT = Path(__file__).parent
-FAST = ("core/tests", "plugins/postgres/tests", "plugins/sqlite/tests", "plugins/trino/tests", "tests/docs")
+FAST = (
+    *("core/tests", "plugins/duckdb/tests", "plugins/postgres/tests", "plugins/sqlite/tests", "plugins/trino/tests"),
+    "tests/docs",
+)
 """Where fast tests may be; elsewhere programs are started and packages are built."""
 SERVERS = frozenset({"server", "trino_server", "secure_port", "database_name"})
 """Fixtures that start a server."""

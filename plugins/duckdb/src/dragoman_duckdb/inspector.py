@@ -1,0 +1,132 @@
+"""Reads the catalog: four queries of DuckDB's own functions, whatever the number of relations."""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+import dragoman
+from dragoman import (
+    Constraint,
+    Encoded,
+    Executor,
+    ForeignKey,
+    Index,
+    Inspection,
+    Limits,
+    Relation,
+    Request,
+    Scope,
+    Table,
+    TableColumn,
+)
+
+Row = Sequence[Any]
+ALL: Final = Limits(max_rows=10**9, max_bytes=10**12, timeout=30)
+RELATIONS: Final = """
+SELECT schema_name, table_name, 'table', comment, estimated_size, NULL AS sql, internal
+FROM duckdb_tables() WHERE database_name = current_database()
+UNION ALL
+SELECT schema_name, view_name, 'view', comment, NULL, sql, internal
+FROM duckdb_views() WHERE database_name = current_database()"""
+COLUMNS: Final = """
+SELECT schema_name, table_name, column_name, data_type, is_nullable, column_default, comment
+FROM duckdb_columns() WHERE database_name = current_database() ORDER BY schema_name, table_name, column_index"""
+CONSTRAINTS: Final = """
+SELECT schema_name, table_name, constraint_type, constraint_name, constraint_column_names, constraint_text,
+       referenced_table, referenced_column_names
+FROM duckdb_constraints() WHERE database_name = current_database() ORDER BY constraint_index"""
+INDEXES: Final = """
+SELECT schema_name, table_name, index_name, is_unique, is_primary, expressions
+FROM duckdb_indexes() WHERE database_name = current_database() ORDER BY index_name"""
+_PARTS: Final = re.compile(r"'((?:[^']|'')*)'|([^\[\], ]+)")  # of a list as DuckDB writes it: [a, '(lower(b))']
+SCHEMAS: Final = """
+SELECT schema_name, comment, internal AND schema_name <> 'main'
+FROM duckdb_schemas() WHERE database_name = current_database()"""
+
+
+class DuckDBInspector(dragoman.Inspector):
+    """Asks through the database's own executor."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    async def _fetch(self, statement: str) -> list[Row]:
+        async with self._executor.open(Request(statement=statement, limits=ALL)) as stream:
+            return [
+                row async for batch in stream.batches for row in (batch.values if isinstance(batch, Encoded) else batch)
+            ]
+
+    async def _by_relation(self, statement: str) -> dict[Relation, list[Row]]:
+        found: dict[Relation, list[Row]] = defaultdict(list)
+        for schema, name, *rest in await self._fetch(statement):
+            found[Relation(name, schema)].append(rest)
+        return found
+
+    async def version(self) -> str:
+        """As the base class says."""
+        return str((await self._fetch("SELECT version()"))[0][0])
+
+    async def schemas(self) -> Sequence[dragoman.Schema]:
+        """As the base class says."""
+        return [
+            dragoman.Schema(name=name, comment=comment, system=system, search_order=0 if name == "main" else None)
+            for name, comment, system in await self._fetch(SCHEMAS)
+        ]
+
+    async def tables(self, scope: Scope) -> Inspection:
+        """As the base class says."""
+        relations = await self._by_relation(RELATIONS)
+        columns = await self._by_relation(COLUMNS)
+        constraints = await self._by_relation(CONSTRAINTS)
+        indexes = await self._by_relation(INDEXES)
+        return Inspection(
+            tuple(
+                _table(relation, rows[0], columns[relation], constraints[relation], indexes[relation])
+                for relation, rows in relations.items()
+                if relation in scope
+            )
+        )
+
+
+def _table(
+    relation: Relation, facts: Row, columns: Sequence[Row], constraints: Sequence[Row], indexes: Sequence[Row]
+) -> Table:
+    kind, comment, rows, definition, system = facts
+    return Table(
+        relation=relation,
+        type=kind,
+        columns=tuple(_column(*row) for row in columns),
+        constraints=tuple(_constraint(*row) for row in constraints if row[0] in {"PRIMARY KEY", "UNIQUE", "CHECK"}),
+        foreign_keys=tuple(_foreign_key(relation, row) for row in constraints if row[0] == "FOREIGN KEY"),
+        indexes=tuple(_index(*row) for row in indexes),
+        comment=comment,
+        row_estimate=rows,
+        definition=definition,
+        system=system,
+    )
+
+
+def _column(name: str, type_: str, nullable: bool, default: str | None, comment: str | None) -> TableColumn:
+    spelled = type_ if "'" in type_ else type_.lower()
+    return TableColumn(name=name, type=spelled, nullable=nullable, default=default, comment=comment)
+
+
+def _constraint(kind: Any, name: str | None, columns: Sequence[str], text: str, *_: Any) -> Constraint:
+    return Constraint(type=kind, name=name, columns=tuple(columns), definition=text if kind == "CHECK" else None)
+
+
+def _foreign_key(relation: Relation, row: Row) -> ForeignKey:
+    _, name, columns, _, referenced, referenced_columns = row
+    return ForeignKey(
+        relation=relation,
+        columns=tuple(columns),
+        references=Relation(referenced, relation.schema),
+        referenced_columns=tuple(referenced_columns),
+        name=name,
+    )
+
+
+def _index(name: str, unique: bool, primary: bool, expressions: str) -> Index:
+    parts = (quoted or plain for quoted, plain in _PARTS.findall(expressions))
+    return Index(name=name, parts=tuple(part.strip('"') for part in parts), unique=unique, primary=primary)
