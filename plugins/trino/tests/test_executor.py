@@ -267,7 +267,16 @@ async def test_a_caller_who_waits_too_long_for_a_place_is_told(trino_server):
 
 
 async def test_the_event_loop_goes_on_while_large_answers_are_read(executor):
-    """Nobody waits for the whole answer to be decoded: that happens elsewhere, in pieces."""
+    """Nobody waits for the whole answer to be decoded: that happens elsewhere, in pieces.
+
+    The best of three: a busy machine may stop the loop now and then, decoding on the loop would stop it every time.
+    """
+    shares = [await longest_pause_share(executor) for _ in range(3)]
+    assert min(shares) < 1 / 4, shares
+
+
+async def longest_pause_share(executor):
+    """Return the loop's longest pause while a large answer is read, as a share of the whole time."""
     longest = 0.0
 
     async def watch():
@@ -284,7 +293,7 @@ async def test_the_event_loop_goes_on_while_large_answers_are_read(executor):
     async with executor.open(request) as stream:
         assert sum([batch.count async for batch in stream.batches]) == 60_175
     watcher.cancel()
-    assert longest < (time.perf_counter() - began) / 4
+    return longest / (time.perf_counter() - began)
 
 
 # A server that does not answer, or not always
