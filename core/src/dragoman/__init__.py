@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ColumnNotFound,
         ConfigurationError,
         ConnectionFailed,
+        CostExceeded,
         DialectError,
         DragomanError,
         InternalError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         QueryCancelled,
         QueryError,
         QueryTimeout,
+        QuotaExceeded,
         Refused,
         ResultNotFound,
         ResultTooLarge,
@@ -104,11 +106,10 @@ _HOMES = {
     "dragoman.cleanup": "finish",
     "dragoman.dialect": "CONTRACT Call Capability Dialect Executor Form Inspector Resolution Rules Validator"
     " WrappedExecutor WrappedInspector",
-    "dragoman.errors": "Busy ColumnNotFound ConfigurationError ConnectionFailed DialectError DragomanError"
-    " InternalError InvalidSql NotFound ParameterError PathNotFound PermissionDenied QueryCancelled QueryError"
-    " QueryTimeout Refused ResultNotFound ResultTooLarge SchemaNotFound TableNotFound UnknownDatabase UnsafeSql"
-    " Unsupported"
-    " WriteDenied",
+    "dragoman.errors": "Busy ColumnNotFound ConfigurationError ConnectionFailed CostExceeded DialectError"
+    " DragomanError InternalError InvalidSql NotFound ParameterError PathNotFound PermissionDenied QueryCancelled"
+    " QueryError QueryTimeout QuotaExceeded Refused ResultNotFound ResultTooLarge SchemaNotFound TableNotFound"
+    " UnknownDatabase UnsafeSql Unsupported WriteDenied",
     "dragoman.gateway": "Gateway",
     "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
     "dragoman.model": "Batch Claims Column ColumnProfile Constraint Database DeclaredKey Encoded EnvironmentDatabase"
@@ -138,6 +139,7 @@ __all__ = [
     "ConfigurationError",
     "ConnectionFailed",
     "Constraint",
+    "CostExceeded",
     "Database",
     "DeclaredKey",
     "Dialect",
@@ -177,6 +179,7 @@ __all__ = [
     "QueryCancelled",
     "QueryError",
     "QueryTimeout",
+    "QuotaExceeded",
     "Refusal",
     "Refused",
     "Relation",

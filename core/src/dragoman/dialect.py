@@ -227,6 +227,17 @@ class Executor(abc.ABC):
         """Return the plan of a judged query; the executor builds the EXPLAIN. Else raises `Unsupported`."""
         raise Unsupported("This dialect cannot explain queries.", suggestion="Run it with a small limit instead.")
 
+    async def estimate_cost(self, request: Request) -> float | None:
+        """Return what the database expects a judged query to cost, in its own unit, without running it.
+
+        None: it cannot tell. Unless overridden, what `explain` tells.
+        """
+        try:
+            plan = await self.explain(request, ExplainOptions(format="json"))
+        except Unsupported:
+            return None
+        return plan.estimated_cost
+
     async def prepare(self, request: Request) -> None:
         """Have the database check a statement without running it; `describe` unless overridden.
 
@@ -314,6 +325,10 @@ class WrappedExecutor(Executor):
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
         """As `Executor.explain`."""
         return await self.inner.explain(request, options)
+
+    async def estimate_cost(self, request: Request) -> float | None:
+        """As `Executor.estimate_cost`."""
+        return await self.inner.estimate_cost(request)
 
     async def prepare(self, request: Request) -> None:
         """As `Executor.prepare`."""

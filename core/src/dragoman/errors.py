@@ -20,6 +20,8 @@ DragomanError
  ├── PathNotFound            PATH_NOT_FOUND
  ├── Unsupported             UNSUPPORTED
  ├── Busy                    BUSY
+ ├── QuotaExceeded           QUOTA_EXCEEDED
+ ├── CostExceeded            COST_EXCEEDED
  ├── DialectError            DIALECT_ERROR
  ├── PermissionDenied        PERMISSION_DENIED
  ├── ConnectionFailed        CONNECTION_ERROR
@@ -207,6 +209,20 @@ class Busy(DragomanError):
     """The queue is full; try again."""
 
     code = "BUSY"
+
+
+class QuotaExceeded(DragomanError):
+    """The caller has used up what it gets in a while; `context["retry_after"]`: seconds to wait."""
+
+    code = "QUOTA_EXCEEDED"
+    remedy = "Try again later, or ask the administrator for more."
+
+
+class CostExceeded(DragomanError):
+    """The database expects the query to cost more than the caller's roles allow; nothing ran."""
+
+    code = "COST_EXCEEDED"
+    remedy = "Narrow it with WHERE, aggregate less, or look at explain_query."
 
 
 class DialectError(DragomanError):

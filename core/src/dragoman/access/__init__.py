@@ -5,6 +5,19 @@ Decides and knows no database: what it decides about is enforced by the catalog,
 
 from dragoman.access.checking import Misfit, misfits
 from dragoman.access.grants import DatabaseAccess, Grants, Permission, ReadGrant
+from dragoman.access.quotas import Quota, Quotas
 from dragoman.access.roles import Access, Roles, has
 
-__all__ = ["Access", "DatabaseAccess", "Grants", "Misfit", "Permission", "ReadGrant", "Roles", "has", "misfits"]
+__all__ = [
+    "Access",
+    "DatabaseAccess",
+    "Grants",
+    "Misfit",
+    "Permission",
+    "Quota",
+    "Quotas",
+    "ReadGrant",
+    "Roles",
+    "has",
+    "misfits",
+]

@@ -75,13 +75,14 @@ class Permission:
 class DatabaseAccess:
     """What the holders of some roles may in one database. `roles`: their names, all of them.
 
-    `max_rows` and `timeout` (seconds): None where no role sets a limit.
+    `max_rows`, `timeout` (seconds) and `max_cost` (as the database counts): None where no role sets a limit.
     """
 
     roles: tuple[str, ...]
     grants: tuple[ReadGrant, ...]
     max_rows: int | None = None
     timeout: float | None = None
+    max_cost: float | None = None
 
 
 class Grants:

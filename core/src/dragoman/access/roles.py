@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from dragoman.access.grants import DatabaseAccess, ReadGrant
+from dragoman.access.quotas import Quota
 from dragoman.config import Configuration
 from dragoman.config.roles import EVERYBODY, Role
 from dragoman.model import Principal
@@ -19,12 +20,13 @@ REMEMBERED = 256
 class Access:
     """What the holders of some roles may. `names`: the roles' names.
 
-    `tools`: names of tools, toolsets and profiles; None for all of the server's.
+    `tools`: names of tools, toolsets and profiles; None for all of the server's. `quota`: what each gets in a while.
     """
 
     names: tuple[str, ...]
     tools: tuple[str, ...] | None
     databases: Mapping[str, DatabaseAccess]
+    quota: Quota
 
     def narrowed(self, configuration: Configuration) -> Configuration:
         """Return the configuration as it is for them: what they may not read is not configured."""
@@ -60,6 +62,15 @@ class Roles:
             self._known[names] = _access(roles)
         return self._known[names]
 
+    @property
+    def have_quotas(self) -> bool:
+        """Whether any role bounds what its holders get in a while."""
+        return any(_quota([role]) for role in self._roles)
+
+    def quota(self, principal: Principal) -> Quota:
+        """Return what a principal gets in a while."""
+        return self.of(principal).quota
+
     def everything(self, database: str) -> tuple[ReadGrant, ...]:
         """Return every grant on a database, whoever has it."""
         return tuple(grant for role in self._roles for grant in _grants(role, database))
@@ -93,6 +104,16 @@ def _access(roles: Sequence[Role]) -> Access:
         tuple(role.name for role in roles),
         None if None in tools else tuple(dict.fromkeys(name for each in tools for name in each or ())),
         MappingProxyType({database: _database(roles, database) for database in databases}),
+        _quota(roles),
+    )
+
+
+def _quota(roles: Sequence[Role]) -> Quota:
+    """What the holders of roles get in a while: of every bound the most generous one."""
+    return Quota(
+        calls_per_minute=max((role.calls_per_minute for role in roles if role.calls_per_minute), default=None),
+        rows_per_hour=max((role.rows_per_hour for role in roles if role.rows_per_hour), default=None),
+        bytes_per_day=max((role.bytes_per_day for role in roles if role.bytes_per_day), default=None),
     )
 
 
@@ -104,6 +125,7 @@ def _database(roles: Sequence[Role], database: str) -> DatabaseAccess:
         grants=tuple(grant for role in granting for grant in _grants(role, database)),
         max_rows=max((role.max_rows for role in granting if role.max_rows is not None), default=None),
         timeout=max((role.timeout for role in granting if role.timeout is not None), default=None),
+        max_cost=max((role.max_cost for role in granting if role.max_cost is not None), default=None),
     )
 
 

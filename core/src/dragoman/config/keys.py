@@ -141,6 +141,13 @@ GRANT: dict[str, Reader] = {
     "columns": _names,
     "deny_columns": readers.texts,
 }
-ROLE_LIMITS: dict[str, Reader] = {"max_rows": readers.whole(1), "timeout": readers.seconds()}
+ROLE_LIMITS: dict[str, Reader] = {
+    "max_rows": readers.whole(1),
+    "timeout": readers.seconds(),
+    "max_cost": readers.positive,
+    "calls_per_minute": readers.whole(1),
+    "rows_per_hour": readers.whole(1),
+    "bytes_per_day": readers.whole(1),
+}
 
 TOP = ("default_database", "server", "audit", "results", "defaults", "databases", "policies", "roles")

@@ -121,6 +121,15 @@ def seconds(*, zero: bool = False) -> Reader:
     return read
 
 
+def positive(value: Any) -> float:
+    """Read a number above 0."""
+    try:
+        number: float = seconds()(value)
+    except Wrong:
+        raise Wrong("expected a number above 0") from None
+    return number
+
+
 def choice(*words: str) -> Reader:
     """Return a reader that takes one of these words."""
 

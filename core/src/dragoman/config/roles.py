@@ -27,7 +27,8 @@ class Grant:
 class Role:
     """A role. Who is in one of `groups`, `principals`, `tokens` or `scopes` has it; `*` in any of them is everybody.
 
-    `tools`: None for every tool of the server. `max_rows` and `timeout` (seconds): None where the role sets no limit.
+    `tools`: None for every tool of the server. `max_rows` and `timeout` (seconds) bound one answer, `max_cost` what the
+    database expects a query to cost, the others what a caller gets in a while: None where the role sets no limit.
     """
 
     name: str
@@ -39,3 +40,7 @@ class Role:
     grants: tuple[Grant, ...] = ()
     max_rows: int | None = None
     timeout: float | None = None
+    max_cost: float | None = None
+    calls_per_minute: int | None = None
+    rows_per_hour: int | None = None
+    bytes_per_day: int | None = None

@@ -11,7 +11,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dragoman.errors import DragomanError, InternalError, PermissionDenied, QueryCancelled, Refused
+from dragoman.access import Quotas
+from dragoman.errors import (
+    CostExceeded,
+    DragomanError,
+    InternalError,
+    PermissionDenied,
+    QueryCancelled,
+    QuotaExceeded,
+    Refused,
+)
 from dragoman.gateway.limiter import Admission, Limiter
 from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import Principal
@@ -23,7 +32,9 @@ if TYPE_CHECKING:
     from dragoman.gateway.recording import Recorder
 
 _log = logging.getLogger("dragoman.calls")
-REFUSED = frozenset({kind.code for kind in Refused.__subclasses__()} | {PermissionDenied.code})
+REFUSED = frozenset(
+    {kind.code for kind in Refused.__subclasses__()} | {PermissionDenied.code, QuotaExceeded.code, CostExceeded.code}
+)
 """The codes of what is refused by a rule, before anything runs."""
 _LOGGED = ("tool", "database", "hash", "rows", "bytes", "ms", "outcome", "trace", "audit")
 
@@ -99,7 +110,12 @@ _current: ContextVar[CallRecord | None] = ContextVar("call", default=None)
 
 
 class Calls:
-    """Lets `most` calls run, as many more wait, and refuses the rest."""
+    """Lets `most` calls run, as many more wait, and refuses the rest.
+
+    `quotas`: what callers get in a while, where any role bounds it.
+    """
+
+    quotas: Quotas | None = None
 
     def __init__(self, most: int, watchdog: Watchdog, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -131,7 +147,7 @@ class Calls:
     async def call(
         self, tool: str, principal: Principal, database: str | None, *, whole: bool = True
     ) -> AsyncGenerator[CallRecord]:
-        """Be one call, or a part of the call this runs in. Raises `Busy`.
+        """Be one call, or a part of the call this runs in. Raises `Busy` and `QuotaExceeded`.
 
         What runs in this context meanwhile is a part of it. Not so with `whole=False`, for what is handed out and read
         by others.
@@ -145,6 +161,8 @@ class Calls:
         self._running.add(id(record))
         began = time.perf_counter()
         try:
+            if self.quotas is not None:
+                self.quotas.charge(principal)
             await self._limiter.acquire()
             record.admission.held = True
             self._watchdog.under_way += 1
@@ -167,6 +185,8 @@ class Calls:
             raise
         finally:
             self._leave(id(record))
+            if self.quotas is not None:
+                self.quotas.spend(principal, record.rows, record.bytes)
             record.ms = round((time.perf_counter() - began) * 1000, 1)
             if token is not None:
                 _current.reset(token)

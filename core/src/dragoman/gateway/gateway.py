@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from dragoman.access import Access, Misfit, Roles
+from dragoman.access import Access, Misfit, Quotas, Roles
 from dragoman.cleanup import CLEANUP, finish
 from dragoman.config import Configuration, load
 from dragoman.dialect import Capability, Dialect
@@ -101,6 +101,8 @@ class Gateway:
         self._offload = Offload()
         self._recorder = Recorder(configuration.audit, configuration.server.slow_query)
         self._calls = Calls(configuration.server.max_concurrent, self._watchdog, self._recorder)
+        if self.roles.have_quotas:
+            self._calls.quotas = Quotas(self.roles.quota)
         self.kept = Keeper(self, configuration.results)
 
     @classmethod
@@ -271,7 +273,7 @@ class Gateway:
         """Be one call, or a part of the call this runs in; every method below is one.
 
         The one place that bounds how many calls run at once, writes their lines in the log and records them. What runs
-        in this context meanwhile is a part of it, if it is `whole`. Raises `Busy`.
+        in this context meanwhile is a part of it, if it is `whole`. Raises `Busy` and `QuotaExceeded`.
         """
         name = self.default if database is None else database
         # No record shows a name that a caller made up.

@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from dragoman.dialect import Inspector, WrappedInspector
+from dragoman.errors import ConnectionFailed
+from dragoman.gateway.breaker import Breaker
 from dragoman.gateway.failures import Source
 from dragoman.gateway.tasks import Work
 from dragoman.model import ColumnProfile, Database, Inspection, ProfileBudget, Relation, Schema, Scope, Table
@@ -16,13 +18,14 @@ T = TypeVar("T")
 
 
 class GuardedInspector(WrappedInspector):
-    """Asks `inner` as a piece of the database's work."""
+    """Asks `inner` as a piece of the database's work, unless the breaker is open; its version always."""
 
-    def __init__(self, inner: Inspector, database: Database, work: Work, source: Source) -> None:
+    def __init__(self, inner: Inspector, database: Database, work: Work, source: Source, breaker: Breaker) -> None:
         super().__init__(inner)
         self._database = database
         self._work = work
         self._source = source
+        self._breaker = breaker
 
     async def version(self) -> str:
         """As `Inspector.version`."""
@@ -65,9 +68,20 @@ class GuardedInspector(WrappedInspector):
         self, method: str, kind: type[Any], ask: Callable[[], Coroutine[Any, Any, T]], of: type[Any] | None = None
     ) -> T:
         """What the inspector answers, which must be a `kind`; `of`: a sequence of these. Its fields are looked into."""
-        with self._source.ours(f"Inspector.{method}"):
-            answer = await self._work.do(self._database.timeout, ask)
+        answer = await self._try(method, ask)
         self._source.checked(answer, kind, f"Inspector.{method}")
         with self._source.ours(f"Inspector.{method}"):
             check_sequence(of or kind, answer if of else [answer], "what it told")
+        return answer
+
+    async def _try(self, method: str, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if method != "version":
+            self._breaker.check()
+        try:
+            with self._source.ours(f"Inspector.{method}"):
+                answer = await self._work.do(self._database.timeout, ask)
+        except ConnectionFailed as error:
+            self._breaker.fail(error)
+            raise
+        self._breaker.reset()
         return answer

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dragoman.errors import ConnectionFailed, DragomanError
+from dragoman.gateway.breaker import Breaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,15 @@ class Status:
 class Health:
     """What is known of one database; `version` asks it, and `up` is called whenever it has come up.
 
+    `breaker` is told of every failure to reach it.
+
     `ready`: it has answered, and nothing has been seen since that says otherwise.
     """
 
-    def __init__(self, version: Callable[[], Awaitable[str]], up: Callable[[], None]) -> None:
+    def __init__(self, version: Callable[[], Awaitable[str]], up: Callable[[], None], breaker: Breaker) -> None:
         self._version = version
         self._up = up
+        self.breaker = breaker
         self.ready = False
         self._known = Status()
         self._probe: asyncio.Task[None] | None = None
@@ -40,6 +44,7 @@ class Health:
     def saw(self, error: DragomanError | None) -> None:
         """Take note of an answer, or of an error."""
         if isinstance(error, ConnectionFailed):
+            self.breaker.fail(error)
             self._note(replace(self._known, state="unreachable", error=error.message))
         elif error is None and not self.ready:
             self._note(replace(self._known, state="ready", error=""))
@@ -48,6 +53,7 @@ class Health:
         self._known = status
         self.ready = status.state == "ready"
         if self.ready:
+            self.breaker.reset()
             self._up()
 
     async def status(self, wait: float) -> Status:

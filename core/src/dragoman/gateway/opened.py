@@ -15,6 +15,7 @@ from dragoman.catalog import Catalog, GrantedCatalog, GrantedPlaces, Insight, Pl
 from dragoman.cleanup import CLEANUP
 from dragoman.dialect import Dialect, Executor, Inspector, Validator
 from dragoman.errors import ParameterError
+from dragoman.gateway.breaker import Breaker
 from dragoman.gateway.doctor import Watch, find_openings, worst_first
 from dragoman.gateway.failures import Source
 from dragoman.gateway.foreign import ForeignTables
@@ -45,7 +46,8 @@ class OpenDatabase:
     """A database, its dialect, executor, catalog and judge. Raises `DialectError` or `ConfigurationError` when made.
 
     `running`: statements, now. `whole`: the database itself, where this is what some roles see of it.
-    `role_rows`: the most rows of one answer that those roles have, if they set a limit.
+    `role_rows`: the most rows of one answer that those roles have, and `max_cost` the most that the database may expect
+    a query to cost, if they set a limit.
     """
 
     config: Database
@@ -64,6 +66,7 @@ class OpenDatabase:
     running: int
     whole: OpenDatabase
     role_rows: int | None
+    max_cost: float | None
     validators: Sequence[Validator]
     fit: RolesFit
 
@@ -78,7 +81,7 @@ class OpenDatabase:
         self._offload = offload
         self.running = 0
         self.whole = self
-        self.role_rows = None
+        self.role_rows = self.max_cost = None
         self.dialect = plugins.load(database.dialect).dialect
         self.config = place_database(plugins.prepare(database), self.dialect)
         self.limiter = Limiter(f"{database.name} runs statements", self.config.pool_size, waiting)
@@ -87,7 +90,8 @@ class OpenDatabase:
         self.executor = parts.executor
         self._owned = parts.owned
         self.source = Source(plugins, self.config)
-        self.inspector = GuardedInspector(parts.inspector, self.config, self.work, self.source)
+        self._breaker = Breaker(database.name)
+        self.inspector = self._guarded(parts.inspector)
         self.places = Places(self.config, self.dialect, hides=parts.hides)
         self.catalog = self._own_catalog = Catalog(self.inspector, self.dialect, self.config, places=self.places)
         self.knowledge = Knowledge(
@@ -97,7 +101,10 @@ class OpenDatabase:
         self.judge = Judge(self.dialect, self.config, self.catalog, self.validators, self.source, offload)
         self.fit = RolesFit(grants, self.dialect, self.config)
         self.watch = Watch(database.name, self.doctor)
-        self.health = Health(self.inspector.version, self.watch.begin)
+        self.health = Health(self.inspector.version, self.watch.begin, self._breaker)
+
+    def _guarded(self, inspector: Inspector) -> GuardedInspector:
+        return GuardedInspector(inspector, self.config, self.work, self.source, self._breaker)
 
     async def _read(self, sql: str, seconds: float) -> list[list[Any]]:
         """Return the rows of a statement that the gateway itself wrote."""
@@ -122,8 +129,7 @@ class OpenDatabase:
             return ()
         everything = replace(self.config, schemas=())
         if parts.inspector is not parts.own_inspector or everything != self.config:
-            inspector = GuardedInspector(parts.own_inspector, self.config, self.work, self.source)
-            self._own_catalog = Catalog(inspector, self.dialect, everything)
+            self._own_catalog = Catalog(self._guarded(parts.own_inspector), self.dialect, everything)
         resolver = Resolver(self.dialect, everything, self._own_catalog, self._offload)
         return (ForeignTables(resolver, self._own_catalog, self.config),)
 
@@ -132,7 +138,7 @@ class OpenDatabase:
         grants = Grants(access.grants, self.dialect, self.config)
         resolver = Resolver(self.dialect, self.config, self.catalog, self._offload)
         seen = copy.copy(self)
-        seen.role_rows = access.max_rows
+        seen.role_rows, seen.max_cost = access.max_rows, access.max_cost
         seen.config = limited(self.config, access)
         seen.places = GrantedPlaces(self.config, self.dialect, grants)
         seen.catalog = catalog = GrantedCatalog(

@@ -6,11 +6,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
 from typing import Any, ParamSpec, TypeVar
 
 from dragoman.catalog import withheld
 from dragoman.dialect import Capability
-from dragoman.errors import DragomanError, InvalidSql, ParameterError, Unsupported
+from dragoman.errors import CostExceeded, DragomanError, InvalidSql, ParameterError, Unsupported
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.failures import explained
 from dragoman.gateway.opened import OpenDatabase
@@ -53,6 +54,8 @@ class Query:
     ) -> Query:
         """Return the query behind `sql`. Raises what refuses it."""
         limits, notices = (ceiling, ()) if ceiling else _limits(opened.config, limit, timeout, max_bytes)
+        if not opened.health.ready:
+            opened.health.breaker.check()
         translated: str | None = None
         if from_dialect is not None:
             written = sql
@@ -61,6 +64,7 @@ class Query:
         try:
             statement = await opened.judge.judge(sql, tool, principal)
         except DragomanError as error:
+            opened.health.saw(error)
             raise _about(error, translated) from None
         request = Request(
             statement=statement.text, parameters=tuple(params), limits=limits, principal=principal, tags=NO_TAGS
@@ -73,6 +77,8 @@ class Query:
     async def rows(self) -> Collected:
         """Run it and return its rows within the limits."""
         opened = self.opened
+        if opened.max_cost is not None:
+            await self._check_cost(opened.max_cost)
         try:
             found = await opened.work.do(self.request.limits.timeout, self._read)
         except Exception as error:
@@ -94,6 +100,8 @@ class Query:
     async def plan(self, options: ExplainOptions) -> Plan:
         """Return its plan."""
         opened = self.opened
+        if options.analyze and opened.max_cost is not None:
+            await self._check_cost(opened.max_cost)
         options = replace(options, reads=opened.places.narrowed)
         plan = await self._run("explain", opened.executor.explain, self.request, options)
         opened.source.checked(plan, Plan, "Executor.explain")
@@ -105,6 +113,8 @@ class Query:
     @asynccontextmanager
     async def stream(self, record: CallRecord) -> AsyncGenerator[RowStream]:
         """Run it and hand out its rows as they come, within the limits, until the deadline; `record` counts them."""
+        if self.opened.max_cost is not None:
+            await self._check_cost(self.opened.max_cost)
         handed = RowStream((), _none(), [*self.notices])
 
         async def feed(put: Put) -> None:
@@ -139,6 +149,15 @@ class Query:
         except Exception as error:
             raise await self._explain(error, "open") from None
         self.opened.health.saw(None)
+
+    async def _check_cost(self, most: float) -> None:
+        """Raise `CostExceeded` when the database expects more; what it expects may tell of hidden rows, so never say.
+
+        A database that cannot tell is bounded by the timeout.
+        """
+        cost = await self._run("estimate_cost", self.opened.executor.estimate_cost, self.request)
+        if cost is not None and self.opened.source.checked(cost, Real, "Executor.estimate_cost") > most:
+            raise CostExceeded(f"The query is expected to cost more than the {most:g} your roles allow.")
 
     async def _check_translation(self) -> None:
         """Have the database compile a translation before it runs: sqlglot proposes, the database decides."""

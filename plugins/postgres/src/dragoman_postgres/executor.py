@@ -101,6 +101,10 @@ class PostgresExecutor(Executor):
         """Return the plan of a judged query."""
         return await plans.explain(self, request, options)
 
+    async def estimate_cost(self, request: Request) -> float | None:
+        """Return the cost of the plan."""
+        return await plans.estimate_cost(self, request)
+
     async def run(self, statement: str, request: Request) -> list[asyncpg.Record]:
         """Run an internal statement around the caller's, with the request's parameters and deadline; return its rows.
 

@@ -27,6 +27,7 @@ JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = wanted.name
 """
 """$1 and $2: schemas and names of tables. Rows, columns, and the columns that indexes begin with."""
 
+_JSON = ExplainOptions(format="json")
 _VERBOSE = ExplainOptions(format="json", verbose=True)
 _EXECUTION = re.compile(r"Execution Time: ([\d.]+) ms")
 
@@ -66,6 +67,12 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
         reads=relations_read(verbose) if options.reads else (),
         schemas=schemas_named(verbose) if options.reads else frozenset(),
     )
+
+
+async def estimate_cost(runner: Runner, request: Request) -> float | None:
+    """Return the total cost of the plan of a judged query, in the planner's units."""
+    rows = await runner.run(statement(request, _JSON), request)
+    return from_json(json.loads(rows[0][0])[0]["Plan"]).cost
 
 
 def statement(request: Request, options: ExplainOptions) -> str:

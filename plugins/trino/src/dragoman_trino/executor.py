@@ -136,6 +136,10 @@ class TrinoExecutor(Executor):
         """Return the plan of a judged query."""
         return await plans.explain(self, request, options)
 
+    async def estimate_cost(self, request: Request) -> float | None:
+        """Return the CPU cost of the plan, where Trino has the statistics to tell it."""
+        return await plans.estimate_cost(self, request)
+
     async def run(self, statement: str, request: Request) -> list[list[Any]]:
         """Run an internal statement around the caller's, with the request's parameters and deadline; return its rows.
 

@@ -58,6 +58,11 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
     )
 
 
+async def estimate_cost(runner: Runner, request: Request) -> float | None:
+    """Return what the server calls CPU cost, about the bytes that its operators handle; None when it cannot tell."""
+    return finite(json.loads(await _one(runner, _IO, request))["estimate"]["cpuCost"])
+
+
 def _form(options: ExplainOptions) -> str:
     """The EXPLAIN that answers in text; with `verbose` the plan is the one in fragments, as it is spread over nodes."""
     if options.analyze:

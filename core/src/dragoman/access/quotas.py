@@ -1,0 +1,123 @@
+"""How much callers get in a while: calls a minute, rows an hour, bytes a day; counted by this process alone."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dragoman.errors import QuotaExceeded
+from dragoman.model import Principal
+
+CALLERS = 10_000
+"""Callers whose use is remembered, the longest idle forgotten first."""
+_SLOTS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What one caller gets: None where nothing bounds it."""
+
+    calls_per_minute: int | None = None
+    rows_per_hour: int | None = None
+    bytes_per_day: int | None = None
+
+    def __bool__(self) -> bool:
+        """Whether anything is bounded."""
+        return self != _UNBOUNDED
+
+
+_UNBOUNDED = Quota()
+
+
+class Window:
+    """Adds up the amounts of the last `seconds`, in sixty slots; each counts for up to one slot longer."""
+
+    def __init__(self, seconds: float) -> None:
+        self._width = seconds / _SLOTS
+        self._slots: deque[tuple[int, int]] = deque()
+        self._total = 0
+
+    def add(self, now: float, amount: int) -> None:
+        """Count an amount."""
+        slot = int(now // self._width)
+        if self._slots and self._slots[-1][0] >= slot:
+            slot, before = self._slots.pop()
+            self._slots.append((slot, before + amount))
+        else:
+            self._slots.append((slot, amount))
+        self._total += amount
+
+    def wait(self, now: float, most: int) -> float:
+        """Return the seconds until less than `most` counts; 0 when that is so now."""
+        while self._slots and self._leaves(self._slots[0][0]) <= now:
+            self._total -= self._slots.popleft()[1]
+        left = self._total
+        for slot, amount in self._slots:
+            if left < most:
+                break
+            left -= amount
+            leaving = self._leaves(slot)
+        return 0.0 if self._total < most else leaving - now
+
+    def _leaves(self, slot: int) -> float:
+        return (slot + _SLOTS + 1) * self._width
+
+
+class Use:
+    """What one caller has used."""
+
+    def __init__(self) -> None:
+        self.calls = Window(60)
+        self.rows = Window(3600)
+        self.bytes = Window(86400)
+
+
+class Quotas:
+    """The use of every caller. `quota_of` tells what a principal gets; `clock` counts seconds."""
+
+    def __init__(self, quota_of: Callable[[Principal], Quota], clock: Callable[[], float] = time.monotonic) -> None:
+        self._quota_of = quota_of
+        self._clock = clock
+        self._used: OrderedDict[tuple[str, str, str], Use] = OrderedDict()
+
+    def charge(self, principal: Principal) -> None:
+        """Count a call that begins. Raises `QuotaExceeded`, and then nothing is counted."""
+        quota = self._quota_of(principal)
+        if not quota:
+            return
+        used, now = self._use(principal), self._clock()
+        _check(used.calls, now, quota.calls_per_minute, "make", "calls a minute")
+        _check(used.rows, now, quota.rows_per_hour, "read", "rows an hour")
+        _check(used.bytes, now, quota.bytes_per_day, "read", "bytes a day")
+        used.calls.add(now, 1)
+
+    def spend(self, principal: Principal, rows: int, size: int) -> None:
+        """Count what a call has answered: rows and bytes."""
+        if (rows or size) and self._quota_of(principal):
+            used, now = self._use(principal), self._clock()
+            used.rows.add(now, rows)
+            used.bytes.add(now, size)
+
+    def _use(self, principal: Principal) -> Use:
+        identity = principal.identity
+        used = self._used.get(identity)
+        if used is None:
+            used = self._used[identity] = Use()
+            if len(self._used) > CALLERS:
+                self._used.popitem(last=False)
+        self._used.move_to_end(identity)
+        return used
+
+
+def _check(window: Window, now: float, most: int | None, verb: str, what: str) -> None:
+    seconds = window.wait(now, most) if most is not None else 0.0
+    if seconds > 0:
+        wait = math.ceil(seconds)
+        raise QuotaExceeded(
+            f"You may {verb} {most} {what}, and they are used up.",
+            suggestion=f"Try again in {wait} seconds.",
+            context={"retry_after": wait},
+        )

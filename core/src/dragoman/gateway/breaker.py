@@ -1,0 +1,56 @@
+"""A breaker for each database: one that cannot be reached is not tried by every caller, for each would wait for it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from dragoman.errors import ConnectionFailed
+
+FAILURES = 5
+"""Connections that fail in a row until the breaker opens."""
+PAUSE = 10.0
+"""Seconds that calls are answered at once before one of them tries again."""
+
+
+class Breaker:
+    """Closed while a database connects, open after `FAILURES` failures, half-open when one call tries for all.
+
+    `clock` counts seconds.
+    """
+
+    def __init__(self, database: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._clock = clock
+        self._failures = 0
+        self._next_try = 0.0
+        self._counted: ConnectionFailed | None = None
+
+    def check(self) -> None:
+        """Let a call try to connect, or raise `ConnectionFailed` at once."""
+        if self._failures < FAILURES:
+            return
+        now = self._clock()
+        if now >= self._next_try:
+            self._next_try = now + PAUSE  # this call tries; the others are answered until it knows
+            return
+        wait = math.ceil(self._next_try - now)
+        self._counted = ConnectionFailed(
+            f"The database {self._database} could not be reached {self._failures} times in a row.",
+            suggestion=f"It is tried again in {wait} seconds; use another database meanwhile.",
+            context={"retry_after": wait},
+        )
+        raise self._counted
+
+    def fail(self, error: ConnectionFailed) -> None:
+        """Take note that it could not be reached; an error that several layers tell of counts once."""
+        if error is self._counted:
+            return
+        self._counted = error
+        self._failures += 1
+        self._next_try = self._clock() + PAUSE
+
+    def reset(self) -> None:
+        """Take note that it was reached."""
+        self._failures = 0

@@ -1,0 +1,108 @@
+"""What a role's limits bound over a while, and what a query may cost."""
+
+import asyncio
+import socket
+
+import pytest
+from dragoman import Database, Gateway
+from dragoman.config import load
+from dragoman.gateway.breaker import FAILURES
+from dragoman.model import Principal
+from dragoman.tools import Toolbox
+from dragoman_postgres.testing import Server
+
+from .conftest import ANALYST, ask
+
+GRANT = """
+[roles.analyst]
+groups = ["analysts"]
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["*"]
+[roles.analyst.limits]
+"""
+
+
+async def test_a_call_too_many_is_refused_before_it_runs(opened):
+    async with opened(GRANT + "calls_per_minute = 2") as toolbox:
+        for _ in range(2):
+            assert "databases" in await ask(toolbox, "list_databases")
+        error = (await ask(toolbox, "execute_query", sql="SELECT 1"))["error"]
+        assert error["code"] == "QUOTA_EXCEEDED"
+        assert 0 < error["context"]["retry_after"] <= 61
+        other = Principal("bob", subject="bob", groups=frozenset({"analysts"}))
+        assert "rows" in await ask(toolbox, "execute_query", other, sql="SELECT 1")
+        assert 'dragoman_refused_total{reason="QUOTA_EXCEEDED"} 1' in toolbox.gateway.metrics()
+
+
+async def test_rows_and_bytes_that_were_answered_are_counted(opened):
+    async with opened(GRANT + "rows_per_hour = 4\nbytes_per_day = 1000000") as toolbox:
+        for _ in range(2):
+            assert (await ask(toolbox, "execute_query", sql="SELECT * FROM orders"))["row_count"] == 3
+        error = (await ask(toolbox, "execute_query", sql="SELECT * FROM orders"))["error"]
+        assert (error["code"], "4 rows an hour" in error["message"]) == ("QUOTA_EXCEEDED", True)
+
+
+async def test_the_parts_of_one_call_count_as_one(opened):
+    async with opened(GRANT + "calls_per_minute = 1") as toolbox:
+        assert (await ask(toolbox, "get_sample_rows", table_name="orders"))["row_count"] == 3
+        assert (await ask(toolbox, "get_sample_rows", table_name="orders"))["error"]["code"] == "QUOTA_EXCEEDED"
+
+
+async def test_where_the_database_tells_no_cost_the_timeout_is_the_bound(opened):
+    async with opened(GRANT + "max_cost = 1") as toolbox:
+        assert (await ask(toolbox, "execute_query", sql="SELECT * FROM orders"))["row_count"] == 3
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = Server.start()
+    yield server
+    server.stop()
+
+
+async def test_what_the_database_expects_to_cost_too_much_does_not_run(server, tmp_path):
+    database = server.configured("postgres")
+    await server.run("CREATE TABLE IF NOT EXISTS orders (id int)")
+    (tmp_path / "dragoman.toml").write_text(
+        f'[databases.shop]\ndialect = "postgres"\nhost = "{database.host}"\nuser = "{database.user}"\n'
+        f'database = "postgres"\n{GRANT}max_cost = 1000'
+    )
+    configuration = load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)
+    cheap, dear = "SELECT 1", "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b"
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway)
+        assert (await ask(toolbox, "execute_query", sql=cheap))["rows"] == [[1]]
+        error = (await ask(toolbox, "execute_query", sql=dear))["error"]
+        assert error["code"] == "COST_EXCEEDED"
+        assert "1000" in error["message"]
+        assert (await ask(toolbox, "explain_query", sql=dear))["estimated_cost"] > 1000
+        assert (await ask(toolbox, "explain_query", sql=dear, analyze=True))["error"]["code"] == "COST_EXCEEDED"
+        async with gateway.stream("shop", cheap, principal=ANALYST) as stream:
+            assert [batch async for batch in stream.batches]
+        with pytest.raises(Exception, match="expected to cost more"):
+            async with gateway.stream("shop", dear, principal=ANALYST):
+                pass
+
+
+async def test_a_database_that_is_down_is_not_tried_by_every_caller():
+    tries = []
+
+    async def refuse(reader, writer):
+        tries.append(1)
+        writer.close()
+
+    listener = await asyncio.start_server(refuse, "127.0.0.1", 0, family=socket.AF_INET)
+    port = listener.sockets[0].getsockname()[1]
+    database = Database(name="shop", dialect="postgres", host="127.0.0.1", port=port, user="ann", database="shop")
+    async with listener, Gateway.open([database]) as gateway:
+        toolbox = Toolbox(gateway)
+        for _ in range(FAILURES):
+            error = (await ask(toolbox, "execute_query", sql="SELECT 1"))["error"]
+            assert (error["code"], "retry_after" in error.get("context", {})) == ("CONNECTION_ERROR", False)
+        tried = len(tries)
+        for _ in range(20):
+            error = (await ask(toolbox, "execute_query", sql="SELECT * FROM orders"))["error"]
+            assert error["code"] == "CONNECTION_ERROR"
+            assert error["context"]["retry_after"] > 0
+        assert len(tries) == tried
