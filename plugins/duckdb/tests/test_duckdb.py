@@ -60,7 +60,7 @@ async def gateway(shop):
 
 async def past_our_checks(gateway: Gateway, sql: str) -> list:
     async with gateway.database().executor.open(Request(statement=sql)) as stream:
-        return [row async for batch in stream.batches for row in batch]
+        return [tuple(row) async for batch in stream.batches for row in batch.values]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ async def test_two_statements_are_refused_by_duckdb_s_own_parser(gateway):
 
 
 async def test_settings_are_what_was_configured_and_locked(shop):
-    limited = dataclasses.replace(shop, options={"memory_limit": "200MB", "threads": 1})
+    limited = dataclasses.replace(shop, options={"memory_mb": 200, "threads": 1})
     async with Gateway.open([limited]) as gateway:
         settings = "SELECT name, value FROM duckdb_settings() WHERE name IN ('threads', 'temp_directory') ORDER BY name"
         assert await past_our_checks(gateway, settings) == [("temp_directory", ""), ("threads", "1")]
@@ -157,7 +157,7 @@ async def test_settings_are_what_was_configured_and_locked(shop):
         assert (await gateway.query(None, "SELECT 1 AS a")).rows == [[1]]
 
 
-@pytest.mark.parametrize("options", [{"memory_limit": "much"}, {"threads": 0}, {"memory": "1GB"}])
+@pytest.mark.parametrize("options", [{"memory_mb": "much"}, {"threads": 0}, {"memory": 1}])
 async def test_options_that_mean_nothing_are_told_before_anything_is_opened(shop, options):
     with pytest.raises(ConfigurationError):
         async with Gateway.open([dataclasses.replace(shop, options=options)]) as gateway:

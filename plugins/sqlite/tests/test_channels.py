@@ -6,8 +6,9 @@ from collections.abc import AsyncGenerator
 import pytest
 from dragoman import DragomanError, ExplainOptions, Gateway
 from dragoman.testing.memory import within_memory
-from dragoman_sqlite.frames import HEADER, Done, Rows, Run, Setup, most_bytes, pack
-from dragoman_sqlite.pool import TooLong, Worker
+from dragoman.workers.frames import HEADER, Done, Rows, Run, most_bytes, pack
+from dragoman.workers.pool import TooLong, Worker
+from dragoman_sqlite.frames import Setup
 
 MOST_BYTES = 20_000
 MOST_MEMORY = 64 * 1024 * 1024
@@ -95,7 +96,9 @@ async def test_a_row_that_is_too_large_cuts_the_answer_where_it_stands(gateway: 
 
 async def test_what_a_worker_says_is_not_read_beyond_its_bound(shared):
     """Even of one that does not keep to it."""
-    worker = await Worker.start(Setup(path="nothing", functions=[], memory=1 << 28, length=1000))
+    worker = await Worker.start(
+        "dragoman_sqlite.worker", Setup(path="nothing", functions=[], memory=1 << 28, length=1000)
+    )
     order = Run("SELECT 1", [], 10, MOST_BYTES, 5.0)
     worker.send(order)
     longest = most_bytes(order)

@@ -9,7 +9,7 @@ import dragoman
 import pytest
 from dragoman import DragomanError, UnsafeSql, WriteDenied
 from dragoman.testing.corpus import cases, setup
-from dragoman_sqlite.frames import Run
+from dragoman.workers import Run
 from dragoman_sqlite.rules import LEXICON
 from dragoman_sqlite.worker.authorizer import Authorizer
 from dragoman_sqlite.worker.session import open_read_only

@@ -1,12 +1,13 @@
 """The one boundary where a driver's exception becomes one of dragoman's."""
 
+from __future__ import annotations
+
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
 
 import dragoman
 import duckdb
 
+NARROW = "Narrow the query with WHERE, or aggregate."
 # Tried in order; a group `name` is what the database did not know.
 FAILURES = (
     (r"because schema", dragoman.SchemaNotFound, "Use list_schemas to see the schemas."),
@@ -16,29 +17,26 @@ FAILURES = (
     (r"following parameters|excess parameters", dragoman.ParameterError, "Give one value for each placeholder."),
     (r"^(Parser|Binder|Catalog|Syntax) Error", dragoman.InvalidSql, "Correct the statement and try again."),
     (r"read-only mode|configuration has been locked", dragoman.WriteDenied, "Only queries are run here."),
-    (r"^Out of Memory Error", dragoman.QueryError, "Narrow the query with WHERE, or aggregate."),
+    (r"^Out of Memory Error", dragoman.QueryError, NARROW),
     (r"^(IO|Connection|Fatal) Error", dragoman.ConnectionFailed, "Try again; if it lasts, tell the administrator."),
 )
 QUERY = "Correct the values the statement computes with and try again."
 
 
-@contextmanager
-def translate_errors(database: str) -> Generator[None]:
-    """Raise dragoman's errors for DuckDB's: its own first line, but never a path."""
-    try:
-        yield
-    except duckdb.PermissionException:
-        raise dragoman.PermissionDenied(
+def translate(error: Exception) -> dragoman.DragomanError:
+    """Return dragoman's error for one of DuckDB's: its own first line, but never a path."""
+    if isinstance(error, duckdb.PermissionException):
+        return dragoman.PermissionDenied(
             "Files, the network and extensions are closed to queries.", suggestion="Query the tables of list_tables."
-        ) from None
-    except (duckdb.Error, UnicodeError) as error:
-        raise _translate(str(error).partition("\n")[0], database) from None
-
-
-def _translate(message: str, database: str) -> dragoman.DragomanError:
+        )
+    if isinstance(error, MemoryError):
+        return dragoman.QueryError("The query took more memory than it may.", suggestion=NARROW)
+    if not isinstance(error, duckdb.Error | UnicodeError):
+        return dragoman.InternalError("The process that runs queries failed.")
+    message = str(error).partition("\n")[0]
     for pattern, kind, suggestion in FAILURES:
         if found := re.search(pattern, message):
             if kind is dragoman.ConnectionFailed:
-                message = f"The database {database!r} cannot be opened."
+                message = "its file cannot be read"
             return kind(message, suggestion=suggestion, identifier=found.groupdict().get("name"))
     return dragoman.QueryError(message, suggestion=QUERY)

@@ -1,8 +1,10 @@
 """Reads the catalog: four queries of DuckDB's own functions, whatever the number of relations."""
 
+from __future__ import annotations
+
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import dragoman
@@ -48,8 +50,9 @@ FROM duckdb_schemas() WHERE database_name = current_database()"""
 class DuckDBInspector(dragoman.Inspector):
     """Asks through the database's own executor."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Executor, is_folder: Callable[[], bool]) -> None:
         self._executor = executor
+        self._is_folder = is_folder
 
     async def _fetch(self, statement: str) -> list[Row]:
         async with self._executor.open(Request(statement=statement, limits=ALL)) as stream:
@@ -80,13 +83,26 @@ class DuckDBInspector(dragoman.Inspector):
         columns = await self._by_relation(COLUMNS)
         constraints = await self._by_relation(CONSTRAINTS)
         indexes = await self._by_relation(INDEXES)
+        is_folder = self._is_folder()
         return Inspection(
             tuple(
-                _table(relation, rows[0], columns[relation], constraints[relation], indexes[relation])
+                _table(
+                    relation,
+                    _as_file(rows[0]) if is_folder else rows[0],
+                    columns[relation],
+                    constraints[relation],
+                    indexes[relation],
+                )
                 for relation, rows in relations.items()
                 if relation in scope
             )
         )
+
+
+def _as_file(facts: Row) -> Row:
+    """A view over a file is the file's table; its definition would show where the file is."""
+    _, comment, rows, _, system = facts
+    return "table" if not system else "view", comment, rows, None, system
 
 
 def _table(

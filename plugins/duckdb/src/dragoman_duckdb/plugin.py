@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 import dragoman
 from dragoman import Capability, Database, Executor, Inspector, hookimpl
 
-from dragoman_duckdb.executor import DuckDBExecutor
+from dragoman_duckdb.executor import DuckDBExecutor, file_of
 from dragoman_duckdb.inspector import DuckDBInspector
+from dragoman_duckdb.options import Options
 from dragoman_duckdb.rules import RESERVED, RULES
-
-_SIZE = re.compile(r"\d+(\.\d+)? ?([KMGT]i?B|%)")
-
-
-@dataclass(frozen=True)
-class Options:
-    """What `databases.NAME.options` may hold: the most memory all queries take together, and how many threads."""
-
-    memory_limit: str = "1GB"
-    threads: int = 2
-
-    def __post_init__(self) -> None:
-        if not _SIZE.fullmatch(self.memory_limit) or self.threads < 1:
-            raise dragoman.ConfigurationError(
-                "DuckDB's options are memory_limit, such as 500MB or 2GiB, and threads, at least 1."
-            )
 
 
 class DuckDBPlugin(dragoman.DialectPlugin):
-    """What dragoman asks for when a DuckDB file is opened."""
+    """DuckDB files, and folders of Parquet and CSV files."""
 
     dialect = dragoman.Dialect(
         name="duckdb",
@@ -69,7 +51,7 @@ class DuckDBPlugin(dragoman.DialectPlugin):
     @hookimpl
     def inspector(self, database: Database, executor: Executor) -> Inspector:
         """As the base class says."""
-        return DuckDBInspector(executor)
+        return DuckDBInspector(executor, lambda: file_of(database).is_dir())
 
 
 plugin = DuckDBPlugin()

@@ -6,8 +6,7 @@ import re
 
 import apsw
 from dragoman import DragomanError
-
-from dragoman_sqlite.frames import Failed
+from dragoman.workers.frames import Failed
 
 _NO_SUCH = re.compile(
     r"no such (table|column|function|module|collation sequence|index): (.+?)(?: - should this be.*)?$"

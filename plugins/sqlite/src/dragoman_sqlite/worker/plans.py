@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 import apsw
+from dragoman.workers.frames import Run, Told
 
 from dragoman_sqlite.ddl import quote_name
-from dragoman_sqlite.frames import Run, Told
 
 BIG = 10_000
 """Rows from which on a full scan is worth a warning."""
@@ -35,7 +35,7 @@ def tell_plan(connection: apsw.Connection, order: Run, start: Start) -> Told:
     bytecode = [list(row) for row in start(1)]
     elapsed = _measure(start) if order.analyze else None
     warnings = dict.fromkeys(_warnings(connection, sorted(steps), bytecode))
-    return Told(steps, bytecode if order.verbose else [], list(warnings), elapsed)
+    return Told({"steps": steps, "bytecode": bytecode if order.verbose else []}, list(warnings), elapsed)
 
 
 def _measure(start: Start) -> float:

@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import apsw
+from dragoman.workers.frames import Failed, Run
+from dragoman.workers.sending import Send
 
-from dragoman_sqlite.frames import Failed, Run, Setup
+from dragoman_sqlite.frames import Setup
 from dragoman_sqlite.worker.authorizer import Authorizer
 from dragoman_sqlite.worker.failures import describe_failure, is_quoted_by_view, refuse
 from dragoman_sqlite.worker.plans import tell_plan
-from dragoman_sqlite.worker.statement import Send, Sender, Statement
+from dragoman_sqlite.worker.statement import Rows, Statement
 
 STEPS = 10_000
 """Virtual machine steps between two looks at the clock: unnoticeable, and within a millisecond of the deadline."""
@@ -145,7 +147,7 @@ class Session:
     def _send_rows(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
         rows: Iterator[Any] = statement.start(connection)
         send(statement.read_columns())
-        sender = Sender(statement, send)
+        sender = Rows(statement, send)
         try:
             sender.send_all(rows)
         except UnicodeDecodeError as broken:

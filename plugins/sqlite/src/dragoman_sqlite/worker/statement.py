@@ -9,24 +9,19 @@ import contextlib
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import apsw
-from dragoman import Column, Encoded, UnsafeSql, WriteDenied, encode
+from dragoman import Column, UnsafeSql, WriteDenied
+from dragoman.workers.frames import Columns, Run
+from dragoman.workers.sending import Send, Sender
 
-from dragoman_sqlite.frames import Columns, Report, Rows, Run
 from dragoman_sqlite.types import short_type, storage_class
 from dragoman_sqlite.values import bind, rescue
 
-Send = Callable[[Report], None]
-
 # SQLite counts it as a write even when it only reads; with a value the authorizer refuses it.
 _JOURNAL_MODE = re.compile(r"\s*pragma\s+(?:main\s*\.\s*)?journal_mode\s*;?\s*", re.IGNORECASE)
-
-FIRST_CHUNK, CHUNK = 8, 256
-"""Rows fetched and encoded at once, at first and at most."""
-BATCH_BYTES = 64 * 1024
 
 
 class Statement:
@@ -77,75 +72,22 @@ class Statement:
             self._cursor = None
 
 
-class Sender:
-    """Sends rows in batches, one row beyond the limits so that truncation is exact, noting what types were seen."""
+class Rows(Sender):
+    """Sends rows, noting what storage classes were seen where SQLite does not know a column's type."""
 
     def __init__(self, statement: Statement, send: Send) -> None:
+        super().__init__(statement.order, statement.columns, send)
         self._columns = statement.columns
-        self._order = statement.order
         self._send = send
-        # Of the columns whose type SQLite does not know, by position.
         self._classes: dict[int, set[type]] = {at: set() for at, column in enumerate(self._columns) if not column.type}
         self._types = [column.type for column in self._columns]
-        self._waiting: list[Encoded] = []
-        self._waiting_bytes = 0
-        self._bytes = 0
-        self._full = False
-        self.seen = 0
 
-    def send_all(self, rows: Iterator[Any]) -> None:
-        """Send rows until they or the limits end."""
-        while chunk := list(itertools.islice(rows, self._chunk())):
-            self._encode(chunk)
-            if self._waiting_bytes >= BATCH_BYTES or self._full:
-                self._flush()
-            if self.seen > self._order.max_rows or self._full:
-                break
-        self._flush()
-
-    def _chunk(self) -> int:
-        """How many rows to fetch next: about a batch by the width of those seen, so that wide rows stay few."""
-        fitting = BATCH_BYTES * self.seen // (self._bytes or 1) if self.seen else FIRST_CHUNK
-        return min(max(fitting, 1), CHUNK, self._order.max_rows + 1 - self.seen)
-
-    def _encode(self, chunk: list[Any]) -> None:
+    def note(self, rows: Sequence[Any]) -> None:
+        """As the base class says."""
         for at, seen in self._classes.items():
-            seen.update(map(type, [row[at] for row in chunk]))
-        encoded = encode(self._columns, chunk)
-        if self._bytes + len(encoded.json) > self._order.max_bytes:
-            encoded = self._up_to_the_limit(chunk)
-        self._waiting.append(encoded)
-        self._waiting_bytes += len(encoded.json)
-        self._bytes += len(encoded.json)
-        self.seen += encoded.count
+            seen.update(map(type, [row[at] for row in rows]))
 
-    def _up_to_the_limit(self, chunk: list[Any]) -> Encoded:
-        """The rows up to the one that goes beyond the limit; one that does so by itself is announced, and not sent."""
-        most, taken = self._order.max_bytes, self._bytes
-        fitting: list[Encoded] = []
-        oversized = False
-        for row in chunk:
-            one = encode(self._columns, [row])
-            oversized = len(one.json) > most
-            if not oversized:
-                fitting.append(one)
-                taken += len(one.json)
-            if oversized or taken > most:
-                break
-        notices = dict.fromkeys(notice for one in fitting for notice in one.notices)
-        self._full = oversized or taken > most
-        return Encoded(b",".join(one.json for one in fitting), len(fitting), tuple(notices), oversized)
-
-    def _flush(self) -> None:
-        if self._waiting:
-            notices = dict.fromkeys(notice for encoded in self._waiting for notice in encoded.notices)
-            self._tell_types()
-            text = b",".join(encoded.json for encoded in self._waiting if encoded.count)
-            count = sum(encoded.count for encoded in self._waiting)
-            self._send(Rows(text, count, tuple(notices), self._waiting[-1].oversized))
-        self._waiting, self._waiting_bytes = [], 0
-
-    def _tell_types(self) -> None:
+    def tell(self) -> None:
         """Before rows, when they change it: the declared type where SQLite knows it, else the storage class seen."""
         types = [column.type or storage_class(self._classes[at]) for at, column in enumerate(self._columns)]
         if types != self._types:

@@ -11,9 +11,9 @@ import sys
 from collections.abc import AsyncGenerator
 
 import msgspec
-from dragoman import Busy
 
-from dragoman_sqlite.frames import HEADER, Cancel, Done, Order, Report, Run, Setup, most_bytes, pack
+from dragoman.errors import Busy
+from dragoman.workers.frames import HEADER, Cancel, Done, Order, Report, Run, most_bytes, pack
 
 GRACE = 0.25
 """Seconds an interrupted statement has to end before its process is killed."""
@@ -50,12 +50,12 @@ class Worker:
         self.proven = False
 
     @classmethod
-    async def start(cls, setup: Setup) -> Worker:
-        """Start a process with the interpreter of this one. Raises `NoWorker`."""
+    async def start(cls, module: str, setup: msgspec.Struct) -> Worker:
+        """Start a process that runs a module, with the interpreter of this one. Raises `NoWorker`."""
         try:
             process = await asyncio.create_subprocess_exec(
                 # -P keeps the current folder off its path.
-                *(sys.executable, "-P", "-m", "dragoman_sqlite.worker"),
+                *(sys.executable, "-P", "-m", module),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
@@ -64,7 +64,7 @@ class Worker:
         except OSError as error:
             raise NoWorker from error
         worker = cls(process)
-        worker.send(setup)
+        worker._input.write(pack(setup))
         return worker
 
     @property
@@ -137,9 +137,13 @@ class Worker:
 
 
 class Pool:
-    """At most `size` workers; the one used last is used first, so that the others' memory stays cold."""
+    """At most `size` processes that run `module`, each sent `setup` first.
 
-    def __init__(self, setup: Setup, size: int) -> None:
+    The one used last is used first, so that the others' memory stays cold.
+    """
+
+    def __init__(self, module: str, setup: msgspec.Struct, size: int) -> None:
+        self._module = module
         self._setup = setup
         self._size = size
         self._free = asyncio.Semaphore(size)
@@ -191,7 +195,7 @@ class Pool:
                 return worker
             await worker.kill()
             self._all.discard(worker)
-        worker = await Worker.start(self._setup)
+        worker = await Worker.start(self._module, self._setup)
         self._all.add(worker)
         return worker
 

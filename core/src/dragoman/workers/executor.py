@@ -1,0 +1,128 @@
+"""The executor of a dialect whose statements run in worker processes; their rows come encoded."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from dragoman import errors
+from dragoman.dialect import Executor
+from dragoman.errors import ConnectionFailed, DragomanError, InternalError, ResultTooLarge
+from dragoman.model import Column, Database, Encoded, Request, RowStream
+from dragoman.workers.frames import Columns, Failed, Report, Rows, Run
+from dragoman.workers.pool import NoWorker, Pool, TooLong, Worker, WorkerDied
+
+
+class WorkerExecutor(Executor):
+    """Runs statements in processes of `module`, each sent `setup` first; starts none before the first statement."""
+
+    def __init__(self, database: Database, module: str, setup: msgspec.Struct) -> None:
+        self.database = database
+        self._pool = Pool(module, setup, database.pool_size)
+
+    @abc.abstractmethod
+    def check(self) -> None:
+        """Raise `ConnectionFailed` where no process can read the database; called before each statement."""
+
+    @abc.abstractmethod
+    def columns(self, report: Columns) -> list[Column]:
+        """Return columns from what a process tells of them."""
+
+    def order(self, request: Request, **more: Any) -> Run:
+        """Return what is sent to a process: a request as it is."""
+        limits = request.limits
+        return Run(
+            request.statement, list(request.parameters), limits.max_rows, limits.max_bytes, limits.timeout, **more
+        )
+
+    @asynccontextmanager
+    async def open(self, request: Request) -> AsyncGenerator[RowStream]:
+        """Run a statement in a process; leaving interrupts it, and kills the process when that does not help."""
+        order = self.order(request)
+        async with self.worker(order) as worker:
+            worker.send(order)
+            columns = self._columns(await self.next(worker))
+            async with aclosing(self._batches(worker, columns)) as batches:
+                yield RowStream(columns, batches)
+
+    async def _batches(self, worker: Worker, columns: list[Column]) -> AsyncGenerator[Encoded]:
+        """Rows as they come; types that are only seen in them come just before."""
+        while not worker.idle:
+            match await self.next(worker):
+                case Rows(json, count, notices, oversized):
+                    yield Encoded(json, count, notices, oversized)
+                case Columns() as seen:
+                    columns[:] = self.columns(seen)
+                case _:
+                    pass
+
+    async def describe(self, request: Request) -> Sequence[Column]:
+        """Return a query's columns."""
+        return self._columns(await self.ask(self.order(request, task="columns")))
+
+    def _columns(self, report: Report) -> list[Column]:
+        assert isinstance(report, Columns)
+        return self.columns(report)
+
+    async def ask(self, order: Run) -> Report:
+        """Return the one report that a process gives on an order."""
+        async with self.worker(order) as worker:
+            worker.send(order)
+            report = await self.next(worker)
+            await self.next(worker)
+            return report
+
+    @asynccontextmanager
+    async def worker(self, order: Run) -> AsyncGenerator[Worker]:
+        """Lend a process for one order."""
+        self.check()
+        try:
+            async with self._pool.worker(order.timeout) as worker:
+                yield worker
+        except NoWorker:
+            raise self.unreachable(
+                "no process that reads it can be started", "Raise the limits of processes, files and memory."
+            ) from None
+
+    async def next(self, worker: Worker) -> Report:
+        """Return what a process says next. Raises what failed there."""
+        try:
+            report = await worker.next()
+        except WorkerDied:
+            raise self._explain_death(worker) from None
+        except TooLong:
+            raise ResultTooLarge("The answer is far larger than it may be; it was not read.") from None
+        if isinstance(report, Failed):
+            raise self._error(report)
+        return report
+
+    def _error(self, failed: Failed) -> DragomanError:
+        kind: type[DragomanError] = getattr(errors, failed.error, InternalError)
+        message = failed.message
+        if kind is ConnectionFailed:
+            message = f"The database {self.database.name!r} cannot be read: {message}."
+        return kind(message, suggestion=failed.suggestion, identifier=failed.identifier, offset=failed.offset)
+
+    def _explain_death(self, worker: Worker) -> DragomanError:
+        if not worker.proven:
+            dialect = self.database.dialect
+            return InternalError(
+                f"The process that runs queries of {dialect} does not start.",
+                suggestion=f"Reinstall dragoman-{dialect}.",
+            )
+        return ResultTooLarge(
+            "The query's process ended; most likely it took more memory than a query may take.",
+            suggestion="Make its values or intermediate results smaller.",
+        )
+
+    def unreachable(self, why: str, remedy: str) -> ConnectionFailed:
+        """Return the error of a database that cannot be read; `why` shows no path."""
+        return ConnectionFailed(f"The database {self.database.name!r} cannot be read: {why}.", suggestion=remedy)
+
+    async def aclose(self) -> None:
+        """End the processes."""
+        await self._pool.aclose()

@@ -1,0 +1,118 @@
+"""The loop of a worker process: one thread reads orders, the main thread runs statements.
+
+When standard input ends, so does the process, whatever it is doing.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import queue
+import resource
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import BinaryIO, Protocol, TypeVar
+
+import msgspec
+
+from dragoman.workers.frames import HEADER, Done, Failed, Order, Report, Run, most_bytes, pack
+
+S = TypeVar("S", bound=msgspec.Struct)
+FLUSH_AT = 64 * 1024
+_ANY = 1 << 32
+_TOO_LONG = Failed(
+    "ResultTooLarge",
+    "The answer's columns, or its plan, take far more bytes than an answer may.",
+    "Select fewer columns, and give them short names with AS.",
+)
+HEADROOM = 64 * 1024 * 1024
+"""Address space, in bytes, that a process needs beside what statements take: threads' stacks, loaded libraries."""
+
+
+class Pipe:
+    """Messages to the executor, gathered so that a small answer is one write."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._pending = bytearray()
+
+    def send(self, message: Report, most: int = _ANY) -> None:
+        """Send soon: at once when much is pending or the statement is done. What is longer than `most` is a failure."""
+        packed = pack(message)
+        self._pending += packed if len(packed) - HEADER <= most else pack(_TOO_LONG)
+        if len(self._pending) >= FLUSH_AT or isinstance(message, Done):
+            self._stream.write(self._pending)
+            self._stream.flush()
+            self._pending.clear()
+
+
+class Session(Protocol):
+    """What runs statements, one at a time."""
+
+    def expect(self, timeout: float) -> None:
+        """A statement is coming, with so many seconds; called from the listening thread, as `interrupt` is."""
+
+    def interrupt(self) -> None:
+        """End the statement that runs or is about to."""
+
+    def run(self, order: Run, send: Callable[[Report], None]) -> None:
+        """Run one statement and send what it yields; whatever goes wrong is sent as `Failed`."""
+
+
+def serve(kind: type[S], make: Callable[[S], Session]) -> None:
+    """Serve until standard input ends. The first message is a `kind`, of which `make` makes the session."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the executor decides
+    first = _read(sys.stdin.buffer)
+    if first is None:
+        sys.exit(2)
+    session = make(msgspec.msgpack.decode(first, type=kind))
+    orders: queue.SimpleQueue[Run] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(session, orders.put), daemon=True).start()
+    pipe = Pipe(sys.stdout.buffer)
+    while True:
+        order = orders.get()
+        session.run(order, functools.partial(pipe.send, most=most_bytes(order)))
+        pipe.send(Done())
+
+
+def _listen(session: Session, put: Callable[[Run], None]) -> None:
+    while body := _read(sys.stdin.buffer):
+        order = _decoder.decode(body)
+        if isinstance(order, Run):
+            session.expect(order.timeout)
+            put(order)
+        else:
+            session.interrupt()
+    os._exit(0)
+
+
+_decoder: msgspec.msgpack.Decoder[Order] = msgspec.msgpack.Decoder(Order)
+
+
+def _read(stream: BinaryIO) -> bytes | None:
+    header = stream.read(HEADER)
+    return stream.read(int.from_bytes(header, "big")) if len(header) == HEADER else None
+
+
+def limit_resources(address_space: int, spilled: int) -> None:
+    """Limits that hold where an engine's own do not, in bytes: address space beside what is mapped, files, no core."""
+    base = _address_space()
+    for kind, limit in (
+        (resource.RLIMIT_AS, base + HEADROOM + address_space),
+        (resource.RLIMIT_FSIZE, spilled),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(kind, (allowed, hard))
+
+
+def _address_space() -> int:
+    """Bytes mapped already, so that the limit bounds what statements take; a guess where the kernel does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as status:
+            return int(status.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return 1 << 30

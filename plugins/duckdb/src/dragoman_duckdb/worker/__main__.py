@@ -1,0 +1,22 @@
+"""The process that runs callers' SQL; the executor starts it, and kills it when nothing else helps."""
+
+from __future__ import annotations
+
+from dragoman.workers.serving import limit_resources, serve
+
+from dragoman_duckdb.frames import Setup
+from dragoman_duckdb.worker.session import Session
+
+MEBIBYTE = 1024 * 1024
+BESIDE = 1024 * MEBIBYTE
+"""Address space that DuckDB reserves beside its memory limit: threads, allocators, mapped files."""
+
+
+def _session(setup: Setup) -> Session:
+    # No file can be written: a COPY that got past every other check fails as well.
+    limit_resources(2 * setup.memory * MEBIBYTE + BESIDE, 0)
+    return Session(setup)
+
+
+if __name__ == "__main__":
+    serve(Setup, _session)

@@ -1,0 +1,88 @@
+"""Opens a file, or a folder as a database, and seals it off: nothing else is reachable from then on."""
+
+# pyright: reportUnknownMemberType=false
+# (a connection's methods take what no stub names)
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+
+from dragoman_duckdb.frames import Setup
+
+Sealing = dict[str, str | bool | int | float | list[str]]
+READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
+TYPES = "dragoman:types"
+"""The key of a Parquet file's metadata with the types that columns had before they were written as text, as JSON."""
+Identity = tuple[tuple[str, int, int, int], ...]
+
+
+def open_sealed(setup: Setup) -> duckdb.DuckDBPyConnection:
+    """Return a connection that reads the file, or the files of a folder, and nothing else. Raises `duckdb.Error`."""
+    limits: Sealing = {
+        "memory_limit": f"{setup.memory}MiB",
+        "threads": setup.threads,
+        "autoload_known_extensions": False,
+        "autoinstall_known_extensions": False,
+        "python_enable_replacements": False,
+        # Nothing is spilled to files: what does not fit the memory limit fails.
+        "temp_directory": "",
+    }
+    path = Path(setup.path)
+    if path.is_file():
+        connection = duckdb.connect(path, read_only=True, config=limits)
+    else:
+        connection = duckdb.connect(":memory:", config=limits)
+        connection.execute(f"SET allowed_directories = [{_text(f'{path}/')}]")
+        for name, reader in _relations(path):
+            _make_view(connection, name, reader)
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _relations(folder: Path) -> Iterator[tuple[str, str]]:
+    """The name of each relation, and what reads it: a file, or a folder of Parquet files."""
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and next(path.rglob("*.parquet"), None):
+            yield path.name, f"read_parquet({_text(f'{path}/**/*.parquet')}, hive_partitioning = true)"
+        elif path.is_file() and path.suffix.lower() in READERS:
+            yield path.stem, f"{READERS[path.suffix.lower()]}({_text(str(path))})"
+
+
+def _make_view(connection: duckdb.DuckDBPyConnection, name: str, reader: str) -> None:
+    try:
+        connection.execute(f"CREATE VIEW IF NOT EXISTS {_name(name)} AS SELECT * FROM {reader}")
+    except duckdb.Error:
+        return  # what cannot be read is not there
+    if not reader.startswith("read_parquet"):
+        return
+    metadata = f"SELECT value FROM parquet_kv_metadata({reader[len('read_parquet(') :].split(', hive')[0].rstrip(')')})"
+    for (value,) in connection.execute(f"{metadata} WHERE key = {_text(TYPES)}").fetchall():
+        for column, type_ in json.loads(bytes(value)).items():
+            words = _text(f"{type_}, as exact text")
+            connection.execute(f"COMMENT ON COLUMN {_name(name)}.{_name(column)} IS {words}")
+
+
+def identity(path: str) -> Identity:
+    """Return what changes with the file, or with the files of the folder."""
+    if not os.path.isdir(path):
+        return (_identity(path, os.stat(path)),) if os.path.exists(path) else ()
+    with os.scandir(path) as entries:
+        return tuple(sorted(_identity(entry.name, entry.stat()) for entry in entries))
+
+
+def _identity(name: str, status: os.stat_result) -> tuple[str, int, int, int]:
+    return name, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,137 @@
+"""Runs statements inside the worker process: one SELECT each, described before it runs, its rows in batches."""
+
+# pyright: reportUnknownMemberType=false
+# (a connection's methods take what no stub names)
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import dragoman
+import duckdb
+from dragoman import DragomanError
+from dragoman.workers.frames import Columns, Failed, Run, Told
+from dragoman.workers.sending import Send, Sender
+
+from dragoman_duckdb.failures import translate
+from dragoman_duckdb.frames import Setup
+from dragoman_duckdb.types import column, selected
+from dragoman_duckdb.worker.opening import Identity, identity, open_sealed
+
+Row = tuple[Any, ...]
+FIRST_ROWS, ROWS = 32, 256
+"""Rows fetched at once, at first and later: they may be large."""
+AGAIN = 0.01
+"""Seconds between two interrupts: one that comes before the statement does nothing."""
+
+
+class Session:
+    """Opens at the first statement, again when the files have changed; keeps no state between statements."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._root: duckdb.DuckDBPyConnection | None = None
+        self._identity: Identity = ()
+        self._cursor: duckdb.DuckDBPyConnection | None = None
+        self._ended = threading.Event()
+        self._timer: threading.Timer | None = None
+        self._why = ""
+
+    def expect(self, timeout: float) -> None:
+        """A statement is coming, with so many seconds; called from the listening thread, as `interrupt` is."""
+        self._ended, self._why = threading.Event(), ""
+        self._timer = threading.Timer(timeout, self._stop, ("QueryTimeout", self._ended))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def interrupt(self) -> None:
+        """End the statement that runs or is about to."""
+        threading.Thread(target=self._stop, args=("QueryCancelled", self._ended), daemon=True).start()
+
+    def _stop(self, why: str, ended: threading.Event) -> None:
+        self._why = self._why or why
+        while not ended.wait(AGAIN):
+            if self._cursor is not None:
+                self._cursor.interrupt()
+
+    def run(self, order: Run, send: Send) -> None:
+        """Run one statement and send what it yields; whatever goes wrong is sent as `Failed`."""
+        try:
+            self._cursor = cursor = self._connect().cursor()
+            self._answer(cursor, order, send)
+        except Exception as error:  # whatever it is, the executor is told and the worker lives on
+            send(self._failure(error))
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._ended.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        cursor, self._cursor = self._cursor, None
+        if cursor is not None:
+            cursor.close()
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        now = identity(self._setup.path)
+        if self._root is not None and now != self._identity:
+            self._root.close()
+            self._root = None
+        if self._root is None:
+            try:
+                self._root, self._identity = open_sealed(self._setup), now
+            except duckdb.Error:
+                raise dragoman.ConnectionFailed(
+                    "it is no DuckDB file, or another process writes it", suggestion="Check the file; serve a copy."
+                ) from None
+        return self._root
+
+    def _answer(self, cursor: duckdb.DuckDBPyConnection, order: Run, send: Send) -> None:
+        if order.task == "plan":
+            send(Told(self._plan(cursor, order)))
+            return
+        described = _ask(cursor, "DESCRIBE ", order)
+        send(Columns([name for name, *_ in described], [type_ for _, type_, *_ in described]))
+        if order.task == "rows":
+            cursor.execute(selected(_single(cursor, order), described), order.parameters)
+            sender = Sender(order, [column(name, type_) for name, type_, *_ in described], send)
+            try:
+                sender.send_all(_rows(cursor))
+            finally:
+                sender.flush()
+
+    def _plan(self, cursor: duckdb.DuckDBPyConnection, order: Run) -> Any:
+        plan = _ask(cursor, "EXPLAIN (FORMAT JSON) " if order.verbose else "EXPLAIN ", order)[0][1]
+        return json.loads(plan) if order.verbose else plan
+
+    def _failure(self, error: Exception) -> Failed:
+        if self._why and isinstance(error, duckdb.InterruptException):
+            late = self._why == "QueryTimeout"
+            return Failed(self._why, f"The query {'ran into its deadline' if late else 'was cancelled'} and was ended.")
+        told = error if isinstance(error, DragomanError) else translate(error)
+        return Failed(type(told).__name__, told.message, told.suggestion, told.identifier)
+
+
+def _rows(cursor: duckdb.DuckDBPyConnection) -> Iterator[Row]:
+    rows = cursor.fetchmany(FIRST_ROWS)
+    while rows:
+        yield from rows
+        rows = cursor.fetchmany(ROWS)
+
+
+def _ask(cursor: duckdb.DuckDBPyConnection, what: str, order: Run) -> list[Row]:
+    """Return all that DuckDB tells about a query without running it."""
+    return cursor.execute(what + _single(cursor, order), order.parameters).fetchall()
+
+
+def _single(cursor: duckdb.DuckDBPyConnection, order: Run) -> str:
+    """The statement, if DuckDB's own parser finds one in the text, and that one is a query."""
+    found = cursor.extract_statements(order.sql)
+    if len(found) != 1:
+        raise dragoman.UnsafeSql(f"{len(found)} statements were sent.", suggestion="Send one statement per call.")
+    if found[0].type is not duckdb.StatementType.SELECT:
+        raise dragoman.WriteDenied(f"{found[0].type.name} is not a query.", suggestion="Send a SELECT.")
+    return order.sql

@@ -1,0 +1,116 @@
+"""A folder of Parquet and CSV files as a database: its files and nothing else, as they are now."""
+
+import json
+import subprocess
+import sys
+
+import duckdb
+import pytest
+from dragoman import Database, Gateway, PermissionDenied, Request, TableNotFound, UnsafeSql
+from dragoman.workers import Worker
+from dragoman_duckdb.executor import DuckDBExecutor
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+pytestmark = pytest.mark.anyio
+send = Worker.send
+
+
+@pytest.fixture
+def lake(tmp_path) -> Database:
+    folder = tmp_path / "lake"
+    (folder / "events" / "day=2026-01-01").mkdir(parents=True)
+    orders = (
+        "SELECT r AS id, r::DECIMAL(30, 4) / 3 AS third, CAST(r + 0.5 AS DECIMAL(12, 2)) AS total FROM range(3) t(r)"
+    )
+    duckdb.sql(
+        f"COPY ({orders}) TO '{folder}/orders.parquet' (KV_METADATA {{'dragoman:types': '{{\"id\": \"oid\"}}'}})"
+    )
+    duckdb.sql(f"COPY (SELECT 7 AS n) TO '{folder}/events/day=2026-01-01/a.parquet'")
+    (folder / "it's odd.csv").write_text("a,b\n1,x\n2,\n")
+    (folder / "notes.txt").write_text("no table")
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    return Database(name="lake", dialect="duckdb", database="lake", folder=tmp_path)
+
+
+async def test_every_file_and_folder_of_files_is_a_table(lake):
+    async with Gateway.open([lake]) as gateway:
+        snapshot = await gateway.database().catalog.snapshot()
+        tables = {table.relation.name: table for table in snapshot.visible}
+        assert sorted(tables) == ["events", "it's odd", "orders"]
+        assert {table.type for table in tables.values()} == {"table"}
+        assert [table.definition for table in tables.values()] == [None] * 3
+        assert tables["orders"].columns[0].comment == "oid, as exact text"
+        assert (await gateway.query(None, "SELECT id, total FROM orders")).rows == [
+            [0, "0.50"],
+            [1, "1.50"],
+            [2, "2.50"],
+        ]
+        assert (await gateway.query(None, 'SELECT b FROM "it\'s odd" ORDER BY a')).rows == [["x"], [None]]
+        assert (await gateway.query(None, "SELECT n, day FROM events")).rows == [[7, "2026-01-01"]]
+
+
+async def test_a_file_that_comes_or_goes_is_seen_by_the_next_query(lake):
+    async with Gateway.open([lake]) as gateway:
+        assert (await gateway.query(None, "SELECT count(*) FROM orders")).rows == [[3]]
+        (lake.folder / "lake" / "late.csv").write_text("n\n1\n")
+        assert (await gateway.query(None, "SELECT n FROM late")).rows == [[1]]
+        (lake.folder / "lake" / "orders.parquet").unlink()
+        with pytest.raises(TableNotFound):
+            await gateway.query(None, "SELECT count(*) FROM orders")
+
+
+@pytest.mark.parametrize("sql", ["SELECT * FROM read_csv('{}')", "SELECT * FROM '{}'", "SELECT * FROM glob('{}')"])
+async def test_nothing_outside_of_the_folder_is_read(lake, sql):
+    outside = lake.folder / "secret.csv"
+    async with Gateway.open([lake]) as gateway:
+        with pytest.raises(UnsafeSql):
+            await gateway.query(None, sql.format(outside))
+        for path in (outside, lake.folder / "lake" / ".." / "secret.csv"):
+            with pytest.raises(PermissionDenied):
+                async with gateway.database().executor.open(Request(statement=sql.format(path))):
+                    pass
+
+
+async def test_a_worker_can_write_no_file_even_where_every_other_check_is_gone(lake, tmp_path):
+    """The setup of a real worker, and DuckDB asked to write inside the folder it may read."""
+    program = """
+import duckdb, sys
+from dragoman.workers.serving import limit_resources
+from dragoman_duckdb.frames import Setup
+from dragoman_duckdb.worker.opening import open_sealed
+limit_resources(4 << 30, 0)
+connection = open_sealed(Setup(path=sys.argv[1], memory=200, threads=1))
+try:
+    connection.execute(f"COPY (SELECT 1) TO '{sys.argv[1]}/out.csv'")
+except duckdb.Error as error:
+    print(type(error).__name__)
+"""
+    folder = lake.folder / "lake"
+    done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "IOException"
+    assert not (folder / "out.csv").exists() or (folder / "out.csv").stat().st_size == 0
+
+
+async def test_a_worker_that_heeds_no_interrupt_is_killed_and_the_next_query_runs(lake, monkeypatch):
+    async with Gateway.open([lake]) as gateway:
+        executor = gateway.database().executor
+        assert isinstance(executor, DuckDBExecutor)
+        monkeypatch.setattr(
+            Worker, "send", lambda self, order: None if type(order).__name__ == "Cancel" else send(self, order)
+        )
+        endless = "SELECT count(*) FROM range(10000000) a, range(10000000) b, range(1000) c"
+        async with executor.worker(executor.order(Request(statement=endless))) as worker:
+            worker.send(executor.order(Request(statement=endless)))
+        assert not worker.alive
+        assert (await gateway.query(None, "SELECT 1 AS n")).rows == [[1]]
+
+
+async def test_the_plan_shows_no_path(lake):
+    async with Gateway.open([lake]) as gateway:
+        plan = await gateway.explain(None, "SELECT * FROM orders WHERE id = 1")
+        assert str(lake.folder) not in json.dumps(plan.plan)
