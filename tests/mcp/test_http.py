@@ -136,6 +136,34 @@ async def test_a_malformed_body_gets_an_error_and_the_server_goes_on(
         assert (await client.get(f"{open_door}/health")).status_code == 200
 
 
+ODD_IDS = ["NaN", "-NaN", "Infinity", "1e999", "1.5", "1.0", "true", "null", "{}", "[1]"]
+
+
+@pytest.mark.parametrize("request_id", ODD_IDS)
+@ERAS
+async def test_a_request_whose_id_is_none_is_refused_and_not_taken_for_a_notification(
+    open_door: str, request_of: Any, request_id: str
+) -> None:
+    request = request_of("echo")
+    body = json.dumps(request["json"]).replace('"id": 1', f'"i\\u0064": {request_id}')
+    async with httpx2.AsyncClient() as client:
+        response = await client.post(f"{open_door}/mcp", headers=request["headers"], content=body)
+    assert response.status_code == 400
+    assert answer(response)["error"]["code"] in (-32700, -32600)
+
+
+@pytest.mark.parametrize("headers", [{"x-long": "a" * 70_000}, {f"x-{n}": "a" * 50 for n in range(1200)}])
+async def test_a_head_beyond_64_kb_is_refused_although_it_comes_in_one_piece(
+    open_door: str, headers: dict[str, str]
+) -> None:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    host, port = open_door.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(f"GET /health HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n".encode())
+    assert b" 431 " in await reader.readline()
+    writer.close()
+
+
 async def test_health_and_readiness_need_no_token(locked_server: str) -> None:
     async with httpx2.AsyncClient() as client:
         health = await client.get(f"{locked_server}/health")

@@ -124,11 +124,29 @@ async def test_only_sessions_end_by_delete(served: Any) -> None:
     assert await served[1]().leave() == 405
 
 
-@pytest.mark.parametrize("session", ["x", "x" * 10_000, "1\t2", "'; DROP TABLE sessions"])
-async def test_any_session_is_served(served: Any, session: str) -> None:
+@pytest.mark.parametrize("session", ["x", "x" * 10_000, "1\t2", "'; DROP TABLE sessions", "A" * 40, "é"])
+async def test_a_session_that_nobody_was_given_is_not_found(served: Any, session: str) -> None:
     client = served[1]()
-    client.session = session
+    client.session = session.encode() if not session.isascii() else session
+    assert (await client.post({"id": 1, "method": "tools/call", "params": {"name": "echo"}})).status_code == 404
+    assert (await client.post({"method": "notifications/initialized"})).status_code == 404
+    assert await client.leave() == 404
+    await client.initialize()
     assert "result" in await client.call(1, "echo")
+
+
+async def test_a_session_that_has_ended_is_not_found_and_others_go_on(client: Client, other: Client) -> None:
+    assert await client.leave() == 204
+    assert await client.leave() == 404
+    assert (await client.post({"id": 1, "method": "tools/call", "params": {"name": "echo"}})).status_code == 404
+    assert "result" in await other.call(1, "echo")
+
+
+async def test_a_session_outlives_the_server_that_named_it(client: Client, serve_standin: Any) -> None:
+    async with serve_standin() as (_, url), httpx2.AsyncClient() as http:
+        elsewhere = Client(http, url)
+        elsewhere.session = client.session
+        assert "result" in await elsewhere.call(1, "echo")
 
 
 @pytest.mark.parametrize("request_id", [{}, [], None, True, 1.5, "", -1, 2**70, "x" * 100_000])

@@ -42,9 +42,23 @@ def read_message(line: bytes) -> types.JSONRPCMessage | Fault:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
         return _fault(line)
+    return _nameless(message, line) or message
+
+
+def find_nameless(line: bytes) -> Fault | None:
+    """Return what is wrong with a request whose id is no id; None for any other line, however wrong."""
+    if b'"id"' not in line and b"\\u" not in line:
+        return None
+    try:
+        return _nameless(types.jsonrpc_message_adapter.validate_json(line, by_name=False), line)
+    except ValidationError:
+        return None
+
+
+def _nameless(message: types.JSONRPCMessage, line: bytes) -> Fault | None:
     if isinstance(message, types.JSONRPCNotification) and "id" in from_json(line):
         return Fault(b"null", types.INVALID_REQUEST, "A request's id is a string or an integer.")
-    return message
+    return None
 
 
 def _fault(line: bytes) -> Fault:

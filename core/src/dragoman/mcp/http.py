@@ -21,6 +21,7 @@ from dragoman.errors import ConfigurationError, DragomanError
 from dragoman.mcp.calls import Calls
 from dragoman.mcp.connections import Connections, Limits
 from dragoman.mcp.gate import Gate
+from dragoman.mcp.http_frames import NamelessRequests
 from dragoman.mcp.http_gate import HttpGate
 from dragoman.mcp.identity import PRINCIPAL, SignIn
 from dragoman.mcp.middleware import MAX_BODY, AccessMiddleware
@@ -149,7 +150,7 @@ def http_app(
             *_metadata(sign_in.resource),
         ],
     )
-    app = _closing(app, sign_in)
+    app = NamelessRequests(_closing(app, sign_in), PATH)
     if hot:
         app = HttpGate(app, Gate([tool.name for tool in toolbox.tools], accepts), running, PATH)
     return AccessMiddleware(

@@ -25,6 +25,7 @@ MAX_BODY = 1024 * 1024
 """Bytes of one request."""
 
 MAX_BODIES = 64 * MAX_BODY
+MAX_HEAD = 64 * 1024
 """Bytes of all requests whose bodies are being read."""
 
 # Sent twice they would mean one thing here and another to a proxy in front.
@@ -120,7 +121,10 @@ class AccessMiddleware:
             return
         if PRINCIPAL in scope:
             peer.let_in()
-        await self._app(scope, receive, send)
+        try:
+            await self._app(scope, receive, send)
+        except Refused as refused:
+            await self._refuse(refused, scope, receive, send, peer)
 
     async def _refuse(self, refused: Refused, scope: Scope, receive: Receive, send: Send, peer: Peer) -> None:
         if _announces_body(scope):
@@ -201,6 +205,8 @@ def _check_framing(scope: Scope) -> None:
     """Refuse what a proxy in front may have read as another request than we do."""
     if scope["http_version"] not in ("1.0", "1.1"):
         raise Refused(400, "unknown_protocol", "This server speaks HTTP/1.1.", _LAST)
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEAD:
+        raise Refused(431, "too_large", f"The headers may have {MAX_HEAD} bytes at most.", _LAST)
     names = Counter(name for name, _ in scope["headers"] if name in _ONCE)
     coding = Headers(scope=scope).get("transfer-encoding", "chunked").lower()
     if not names[b"host"]:

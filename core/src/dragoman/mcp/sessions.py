@@ -4,14 +4,19 @@ In that era a client cancels with a notification in a request of its own. The se
 every client counts its requests from 0, so an id alone does not tell whose call is meant. A client that says
 `initialize` therefore gets a name nobody can guess, which it sends with everything that follows. A cancel reaches
 calls of the same principal, the same session and the same id in this process, and nothing else; one without a session
-reaches nothing, and closing the request ends the call as ever. Any name is accepted: sessions outlive the server.
+reaches nothing, and closing the request ends the call as ever.
+
+A name carries a checksum, so that every server knows the names that any server gave: sessions outlive it. A name that
+none gave, or that has ended here, is answered with 404, as the specification says, and its client begins anew.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import secrets
+from collections import OrderedDict
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,12 +28,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dragoman.mcp.http_frames import replaying
 from dragoman.mcp.identity import PRINCIPAL
+from dragoman.mcp.refusals import Refused
 from dragoman.model import Principal
 
 HEADER = "mcp-session-id"
-MAX_NAME = 128
-"""Characters of a session's name; a longer one is none."""
+ENDED = 10_000
+"""Sessions that have ended and are remembered; beyond them the oldest are forgotten."""
 
 REQUEST_CANCELLED = -32800
 _Identity = tuple[str, str, str]
@@ -102,6 +109,7 @@ class Sessions:
         self._app = app
         self._path = path
         self._running = _Running()
+        self._ended: OrderedDict[tuple[_Identity, str], None] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
@@ -115,20 +123,29 @@ class Sessions:
             await self._app(scope, receive, send)
 
     def _delete(self, scope: Scope) -> Response:
-        session = _session(scope)
+        session = self._session(scope)
         if session is None or not _is_legacy(scope):
             return Response("Method Not Allowed", 405, {"Allow": "POST"})
         self._running.end(_principal(scope), session)
+        self._ended[_principal(scope), session] = None
+        if len(self._ended) > ENDED:
+            self._ended.popitem(last=False)
         return Response(status_code=204)
+
+    def _session(self, scope: Scope) -> str | None:
+        """Return the session's name, or None for a request without one. Raises `Refused` for one that is not there."""
+        name = Headers(scope=scope).get(HEADER)
+        if name is not None and (not _is_given(name) or (_principal(scope), name) in self._ended):
+            raise Refused(404, "session_not_found", "There is no such session; send initialize without its name.")
+        return name
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         first = await receive()
-        receive = _after(first, receive)
+        receive = replaying(first, receive)
         message = _peek(first.get("body", b""))
-        session = _session(scope)
         if message.method == "initialize":
             await self._app(scope, receive, _naming(send))
-        elif session is None or not message.method:
+        elif (session := self._session(scope)) is None or not message.method:
             await self._app(scope, receive, send)
         elif message.id is not None:
             key = _Key(_principal(scope), session, str(message.id))
@@ -180,19 +197,10 @@ class _Answer:
 def _naming(send: Send) -> Send:
     async def naming(message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] == 200:
-            MutableHeaders(scope=message)[HEADER] = secrets.token_urlsafe(24)
+            MutableHeaders(scope=message)[HEADER] = _new_name()
         await send(message)
 
     return naming
-
-
-def _after(first: Message, receive: Receive) -> Receive:
-    rest = [first]
-
-    async def receiving() -> Message:
-        return rest.pop() if rest else await receive()
-
-    return receiving
 
 
 def _is_legacy(scope: Scope) -> bool:
@@ -200,9 +208,18 @@ def _is_legacy(scope: Scope) -> bool:
     return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
 
 
-def _session(scope: Scope) -> str | None:
-    name = Headers(scope=scope).get(HEADER, "")
-    return name if 0 < len(name) <= MAX_NAME else None
+def _new_name() -> str:
+    """Return a name of 144 random bits and their checksum."""
+    random = secrets.token_urlsafe(18)
+    return random + _checksum(random)
+
+
+def _is_given(name: str) -> bool:
+    return len(name) == 32 and _checksum(name[:24]) == name[24:]
+
+
+def _checksum(random: str) -> str:
+    return hashlib.sha256(f"dragoman session {random}".encode()).hexdigest()[:8]
 
 
 def _principal(scope: Scope) -> _Identity:
