@@ -6,11 +6,15 @@ with the token, and the limits (JSON) if any, given on the command line.
 
 import asyncio
 import json
+import re
 import sys
 from dataclasses import dataclass, field
 from typing import Any
 
+from dragoman.errors import Busy
 from dragoman.model import Principal
+from dragoman.tools.surfaces import Content, Prompt, Resource, Template, UnknownPrompt, UnknownResource
+from dragoman.tools.surfaces.items import PromptArgument
 
 ANY = {"type": "object"}
 
@@ -37,6 +41,57 @@ class Answer:
         return None if self.structured is None else json.dumps(self.structured).encode()
 
 
+class Surfaces:
+    """What the official conformance suite reads: resources of its own, and prompts."""
+
+    listed = (
+        Resource(uri="test://static-text", name="static-text", description="A text.", mime="text/plain"),
+        Resource(uri="test://static-binary", name="static-binary", description="An image.", mime="image/png"),
+    )
+    kinds = (
+        Template(uri="test://template/{id}/data", name="template", description="Data.", tags=("test",)),
+        Template(uri="test://other/{id}", name="other", description="Others."),
+    )
+    texts = (
+        Prompt(name="test_simple_prompt", text="This is a simple prompt for testing.", description="Simple."),
+        Prompt(
+            name="test_prompt_with_arguments",
+            text="Prompt with arguments: arg1='{arg1}', arg2='{arg2}'",
+            description="With arguments.",
+            arguments=(PromptArgument("arg1", "One.", required=True), PromptArgument("arg2", "Two.", required=True)),
+            tags=("test",),
+        ),
+    )
+
+    async def resources(self, principal: Principal) -> list[Resource]:
+        return list(self.listed)
+
+    def templates(self, principal: Principal) -> list[Template]:
+        return list(self.kinds)
+
+    async def read(self, uri: str, principal: Principal) -> Content:
+        if uri == "test://crash":
+            raise RuntimeError("password=hunter2")
+        if uri == "test://busy":
+            raise Busy("Too much at once.", suggestion="Wait.")
+        if uri == "test://static-text":
+            return Content(uri, "text/plain", "This is the content of the static text resource.")
+        if uri == "test://static-binary":
+            return Content(uri, "image/png", b"\x89PNG\r\n\x1a\n")
+        if found := re.fullmatch(r"test://template/(\w+)/data", uri):
+            return Content(uri, "application/json", json.dumps({"id": found[1], "templateTest": True}))
+        raise UnknownResource(uri)
+
+    def prompts(self) -> list[Prompt]:
+        return list(self.texts)
+
+    def prompt(self, name: str) -> Prompt:
+        try:
+            return next(prompt for prompt in self.texts if prompt.name == name)
+        except StopIteration:
+            raise UnknownPrompt(name) from None
+
+
 class Nothing:
     """A gateway without databases."""
 
@@ -58,6 +113,7 @@ class StandIn:
     )
     instructions = "A stand-in."
     gateway = Nothing()
+    surfaces = Surfaces()
 
     def __init__(self) -> None:
         self.log: list[str] = []

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Executor,
         Form,
         Inspector,
+        Report,
         Resolution,
         Rules,
         Validator,
@@ -104,7 +105,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "dragoman.cleanup": "finish",
-    "dragoman.dialect": "CONTRACT Call Capability Dialect Executor Form Inspector Resolution Rules Validator"
+    "dragoman.dialect": "CONTRACT Call Capability Dialect Executor Form Inspector Report Resolution Rules Validator"
     " WrappedExecutor WrappedInspector",
     "dragoman.errors": "Busy ColumnNotFound ConfigurationError ConnectionFailed CostExceeded DialectError"
     " DragomanError InternalError InvalidSql NotFound ParameterError PathNotFound PermissionDenied QueryCancelled"
@@ -183,6 +184,7 @@ __all__ = [
     "Refusal",
     "Refused",
     "Relation",
+    "Report",
     "Request",
     "Resolution",
     "Result",

@@ -68,6 +68,22 @@ Form = tuple[re.Pattern[str] | None, ...]
 """The arguments of a call: for each what a literal text must fit, None for any argument."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a database's server tells of itself. `sql`: one harmless query of the plugin's own, without parameters.
+
+    `opt_in`: only where the configuration names it, since it may tell of others.
+    """
+
+    description: str
+    sql: str
+    opt_in: bool = False
+
+
+def _no_reports() -> Mapping[str, Report]:
+    return MappingProxyType({})
+
+
 def _no_forms() -> Mapping[str, tuple[Form, ...]]:
     return MappingProxyType({})
 
@@ -149,7 +165,7 @@ class Dialect:
     database, depends on nothing else and raises nothing: what cannot be read is a `Refusal`. A function of a
     module, since another process may run it. Without it sqlglot reads. `instructions`: what a model that writes this
     SQL should know of it, in a few lines of markdown. `probes`: small queries are cheap and quick, so that the core may
-    ask one of its own to find out why an answer is empty.
+    ask one of its own to find out why an answer is empty. `reports`: what the server tells of itself, by name.
     """
 
     name: str
@@ -173,6 +189,7 @@ class Dialect:
     read: Callable[[Statement], ParsedStatement] | None = None
     instructions: str = ""
     probes: bool = True
+    reports: Mapping[str, Report] = field(default_factory=_no_reports, hash=False)
 
     @property
     def loaded_rules(self) -> Rules:

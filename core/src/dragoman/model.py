@@ -137,7 +137,7 @@ class KnowledgeSettings:
     `values`: from the statistics that the engine keeps, also by reading a sample, or not at all. `show_values` and
     `hide_values`: patterns of columns (`status`, `orders.st*`, `sales.orders.status`) whose values are told, or not,
     whatever the core thinks of them; hiding wins. `infer_joins`: whether joins that nobody declared are looked for.
-    `refresh_interval`: seconds.
+    `refresh_interval`: seconds. `reports`: those of the dialect's reports that are told only where they are named.
     """
 
     values: Literal["statistics", "sample", "off"] = "statistics"
@@ -145,6 +145,7 @@ class KnowledgeSettings:
     hide_values: tuple[str, ...] = ()
     infer_joins: bool = True
     refresh_interval: float = 3600.0
+    reports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,21 @@ def as_sql(table: Table, namespace: Namespace, insight: Insight = UNKNOWN) -> st
     return "\n".join([f"CREATE {kind} {namespace.name(table.relation)} ({''.join(comment)}", *body, ");"])
 
 
+def indexes_sql(table: Table, namespace: Namespace) -> list[str]:
+    """Return a relation's indexes as CREATE statements, those of keys left out."""
+    here = namespace.namespace_of(table.relation)
+    own = {column.name for column in table.columns}
+    lines: list[str] = []
+    for index in table.indexes:
+        parts = ", ".join(here.dialect.quote(part) if part in own else one_line(part) for part in index.parts)
+        where = f" WHERE {one_line(index.predicate)}" if index.predicate else ""
+        kind = "UNIQUE INDEX" if index.unique else "INDEX"
+        if not index.primary:
+            name = here.dialect.quote(index.name)
+            lines.append(f"CREATE {kind} {name} ON {namespace.name(table.relation)} ({parts}){where};")
+    return lines
+
+
 def _column(table: Table, column: TableColumn, here: Namespace, insight: Insight) -> tuple[str, str]:
     """A column's definition, and what is said of it."""
     own = [key for key in table.foreign_keys if key.columns == (column.name,)]

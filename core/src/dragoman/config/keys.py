@@ -27,6 +27,7 @@ SERVER: dict[str, Reader] = {
     "drain": readers.seconds(zero=True),
     "grace": readers.seconds(zero=True),
     "queries_dir": readers.text,
+    "prompts_dir": readers.text,
     "save_queries": readers.boolean,
     "results": readers.boolean,
 }
@@ -113,6 +114,7 @@ KNOWLEDGE: dict[str, Reader] = {
     "hide_values": readers.texts,
     "infer_joins": readers.boolean,
     "refresh_interval": readers.seconds(),
+    "reports": readers.texts,
 }
 
 

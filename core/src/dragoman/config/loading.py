@@ -207,8 +207,9 @@ class _Merge:
     def _server(self) -> Server:
         read = self._table(self._mapping(self.values.get("server", {}), ("server",)), SERVER, ("server",))
         read["tokens"] = self._tokens(read.pop("tokens", []), ("server", "tokens"))
-        if "queries_dir" in read:
-            read["queries_dir"] = self._path(("server", "queries_dir"), read["queries_dir"])
+        for name in ("queries_dir", "prompts_dir"):
+            if name in read:
+                read[name] = self._path(("server", name), read[name])
         read["auth"] = self._auth(read.pop("auth", None), ("server", "auth"))
         return Server(**read)
 

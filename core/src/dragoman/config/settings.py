@@ -75,6 +75,7 @@ class Server:
 
     `tools`: profiles, toolsets and tools' names. `trusted_proxies`: addresses and networks whose `X-Forwarded-User` is
     believed. `queries_dir`: the folder of saved queries; callers may add to it where `save_queries` says so.
+    `prompts_dir`: the folder of prompts.
     """
 
     transport: Literal["stdio", "http"] = "stdio"
@@ -96,6 +97,7 @@ class Server:
     drain: float = 0.0
     grace: float = 0.5
     queries_dir: Path | None = None
+    prompts_dir: Path | None = None
     save_queries: bool = False
     results: bool = True
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.access import DatabaseAccess, Grants, ReadGrant
 from dragoman.catalog import Catalog, GrantedCatalog, GrantedPlaces, Insight, Places, Step, place_database
 from dragoman.cleanup import CLEANUP
-from dragoman.dialect import Dialect, Executor, Inspector, Validator
+from dragoman.dialect import Dialect, Executor, Inspector, Report, Validator
 from dragoman.errors import ParameterError
 from dragoman.gateway.breaker import Breaker
 from dragoman.gateway.doctor import Watch, find_openings, worst_first
@@ -97,6 +97,7 @@ class OpenDatabase:
         self.knowledge = Knowledge(
             self.inspector, self.dialect, self.config, self.catalog, vetoed=parts.vetoes_values, read=self._read
         )
+        self._vetoed = parts.vetoes_values
         self.validators = [ReadOnly(self.dialect, self.config), *self._foreign(parts), *parts.validators]
         self.judge = Judge(self.dialect, self.config, self.catalog, self.validators, self.source, offload)
         self.fit = RolesFit(grants, self.dialect, self.config)
@@ -108,13 +109,17 @@ class OpenDatabase:
 
     async def _read(self, sql: str, seconds: float) -> list[list[Any]]:
         """Return the rows of a statement that the gateway itself wrote."""
+        return (await self._collect(sql, seconds))[1]
+
+    async def _collect(self, sql: str, seconds: float) -> tuple[list[str], list[list[Any]]]:
+        """Return the names of the columns, and the rows, of a statement that the gateway or a plugin wrote."""
         request = Request(statement=sql, limits=Limits(timeout=seconds))
 
-        async def rows() -> list[list[Any]]:
+        async def rows() -> tuple[list[str], list[list[Any]]]:
             async with self.executor.open(request) as stream:
                 found = await collect(stream, request.limits)
             answer: list[list[Any]] = json.loads(found.rows_json)
-            return answer
+            return [column.name for column in found.columns], answer
 
         await self.limiter.acquire(seconds)
         try:
@@ -180,6 +185,19 @@ class OpenDatabase:
         if isinstance(self.catalog, GrantedCatalog):
             return []  # they were found over what is not granted too
         return await self.knowledge.join_paths(source, target, max_depth)
+
+    @property
+    def reports(self) -> Mapping[str, Report]:
+        """What the database's server tells of itself: nothing to those who see a part, or where a policy vetoes."""
+        if isinstance(self.catalog, GrantedCatalog) or self._vetoed:
+            return {}
+        named = self.config.knowledge.reports
+        return {name: each for name, each in self.dialect.reports.items() if not each.opt_in or name in named}
+
+    async def report(self, name: str) -> list[dict[str, Any]]:
+        """Return the rows of one of the reports. Raises what the database answers."""
+        columns, rows = await self._collect(self.reports[name].sql, self.config.timeout)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
 
     async def is_reduced(self, table: Table) -> bool:
         """Whether something of a relation is not granted to those who see this database."""

@@ -22,9 +22,16 @@ SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 NAME = "dragoman"
 CACHE_MS = 60_000
 """How long a client may keep what does not change while a server runs: the tools depend on the configuration."""
+BRIEF_MS = 5_000
+"""And what does: schemas, kept results, files of queries and prompts."""
 CACHE_SCOPE: Final = "private"
 
-_CAPABILITIES = {"tools": {"listChanged": False}}
+_CAPABILITIES = {
+    "tools": {"listChanged": False},
+    "resources": {"subscribe": False, "listChanged": False},
+    "prompts": {"listChanged": False},
+    "completions": {},
+}
 _READING = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
 # What a tool changes is the gateway's own and never a database's data.
 _CHANGING = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
-from mcp.server.caching import CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.shared.exceptions import MCPError
 from mcp_types.methods import validate_client_request
 from pydantic import ValidationError
@@ -15,8 +15,9 @@ from pydantic import ValidationError
 from dragoman._version import VERSION
 from dragoman.mcp.calls import Calls
 from dragoman.mcp.gate import origin_of, trace_of
-from dragoman.mcp.handshake import CACHE_MS, CACHE_SCOPE, NAME, Handshake, described
+from dragoman.mcp.handshake import BRIEF_MS, CACHE_MS, CACHE_SCOPE, NAME, Handshake, described
 from dragoman.mcp.identity import PRINCIPAL
+from dragoman.mcp.surfaces import SurfaceHandlers
 from dragoman.model import LOCAL, Principal
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from dragoman.tools.spec import Tool
 
 _CACHE = CacheHint(ttl_ms=CACHE_MS, scope=CACHE_SCOPE)
+_BRIEF = CacheHint(ttl_ms=BRIEF_MS, scope=CACHE_SCOPE)
+_LISTS: tuple[CacheableMethod, ...] = ("resources/list", "resources/templates/list", "resources/read", "prompts/list")
 
 Context = ServerRequestContext[Any, Any]
 
@@ -51,15 +54,22 @@ def build(toolbox: Toolbox, calls: Calls | None = None, local: Principal | None 
             )
         )
 
+    surfaces = SurfaceHandlers(toolbox.surfaces, lambda context: _principal(context, local))
     server: Server[Any] = Server(
         NAME,
         version=said.identity["version"],
         instructions=said.instructions,
-        cache_hints={"tools/list": _CACHE, "server/discover": _CACHE},
+        cache_hints={"tools/list": _CACHE, "server/discover": _CACHE, **dict.fromkeys(_LISTS, _BRIEF)},
         # Without it every call over HTTP lists all tools again, to look for headers that mirror arguments.
         get_tool_input_schema=listing.schema,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=surfaces.list_resources,
+        on_list_resource_templates=surfaces.list_templates,
+        on_read_resource=surfaces.read_resource,
+        on_list_prompts=surfaces.list_prompts,
+        on_get_prompt=surfaces.get_prompt,
+        on_completion=surfaces.complete,
     )
     # Its spans would be a quarter of a small call, and the gateway makes its own, which tell of the database too.
     server.middleware.clear()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dragoman.gateway import Gateway
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Principal
 from dragoman.tools.answer import Body, size
 from dragoman.tools.history import History
+
+if TYPE_CHECKING:
+    from dragoman.tools.surfaces import Surfaces
 
 T = TypeVar("T")
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
@@ -22,7 +25,7 @@ ENVELOPE = 400
 class ToolCall:
     """One call of a tool: its checked arguments, who calls, and the database where the tool asks just one.
 
-    `history`: what callers ran, where a tool lists it.
+    `history`: what callers ran, where a tool lists it. `surfaces`: what there is beside tools.
     """
 
     gateway: Gateway
@@ -32,6 +35,7 @@ class ToolCall:
     progress: Progress | None = None
     opened: OpenDatabase | None = None
     history: History | None = None
+    surfaces: Surfaces | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]

@@ -26,7 +26,7 @@ async def keep_query(call: ToolCall) -> Body:
         principal=call.principal,
         tool=call.tool,
     )
-    body = await _page(kept, 0, call["limit"], call.database.config)
+    body = await page(kept, 0, call["limit"], call.database.config)
     body.facts["kept"] = {
         "name": kept.name,
         "rows": kept.pages.rows,
@@ -39,10 +39,11 @@ async def keep_query(call: ToolCall) -> Body:
 async def get_result(call: ToolCall) -> Body:
     """Answer a page of a kept result."""
     kept = await _find(call)
-    return await _page(kept, call["offset"], call["limit"], call.gateway.database(kept.database).config)
+    return await page(kept, call["offset"], call["limit"], call.gateway.database(kept.database).config)
 
 
-async def _page(kept: Kept, offset: int, asked: int | None, database: Database) -> Body:
+async def page(kept: Kept, offset: int, asked: int | None, database: Database) -> Body:
+    """Return rows of a kept result, with its state and how many there are."""
     limit = min(asked or database.default_rows, database.max_rows)
     # Read before the rows: rows that come meanwhile are told by the next page.
     status, total = kept.status, kept.pages.rows

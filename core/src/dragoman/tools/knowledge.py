@@ -44,8 +44,18 @@ SERVER_INFO = Spec(
     answers={"name": "string", "dialect": "string"},
     always=("name", "dialect"),
 )
+READ_RESOURCE = Spec(
+    name="read_resource",
+    title="Read a resource",
+    description="A resource by URI; without, the list.",
+    arguments=(text("uri"),),
+    reach="none",
+    answers={"text": "string", "resources": "array", "templates": "array"},
+    always=(),
+)
+SPECS = (READ_SCHEMA, GET_ROW, SERVER_INFO, READ_RESOURCE)
 
 
 def offer(configuration: Configuration) -> Sequence[Spec]:
     """Return the tools, which there always are."""
-    return (READ_SCHEMA, GET_ROW, SERVER_INFO)
+    return SPECS

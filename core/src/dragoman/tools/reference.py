@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dragoman.tools.arguments import Argument, words_of
+from dragoman.tools.knowledge import SPECS as KNOWLEDGE
 from dragoman.tools.registry import PROFILES
 from dragoman.tools.results import SPECS as RESULTS
 from dragoman.tools.saved import SPECS as SAVED
@@ -80,10 +81,17 @@ given once; the tool never replaces a file.""",
     "export_result": """Writes a kept result, or the whole answer of `sql`, to a file on the server's disk, and answers
 its path; offered over stdio. Parquet and Arrow have a type for a column where every value keeps its meaning in it;
 `notices` name the columns written as text.""",
+    "read_schema": """The whole schema, or `tables` of it: annotated SQL for a prompt, a Mermaid diagram, or JSON; as
+much as fits.""",
+    "get_row": """One row by its key: a value, or an object of key columns. `refers_to` has the rows it refers to, by
+the columns that do, up to `follow` steps away.""",
+    "server_info": """Version, abilities and limits of a database, and what to know of its SQL.""",
+    "read_resource": """The `text` of a [resource](resources.md); without `uri`, `resources` and `templates`.""",
     "drop_result": "Ends a query that is still being kept, and removes its rows and files.",
 }
-TOOLSETS: dict[str, Sequence[Spec]] = {"results": RESULTS, "saved": SAVED}
+TOOLSETS: dict[str, Sequence[Spec]] = {"knowledge": KNOWLEDGE, "results": RESULTS, "saved": SAVED}
 _TOOLSETS = {
+    "knowledge": """[What a database holds](knowledge.md): a whole schema, a row with what it refers to, resources.""",
     "results": """`execute_query(..., keep="name")` keeps the whole answer, up to `results.max_rows`, for its caller
 alone, and answers the first rows and `kept`: `name`, `rows`, `bytes` and `expires` in seconds. What takes longer than
 two seconds goes on, with `status` `running`.""",

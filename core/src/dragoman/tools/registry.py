@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dragoman.access import Roles
+from dragoman.access import Access, Roles
 from dragoman.errors import ConfigurationError
 from dragoman.tools import knowledge, results, saved
 from dragoman.tools.spec import MAX_NAMED, Spec, Tool
@@ -95,6 +95,12 @@ def shown_to(
         return shown(configuration, profile, result_format)
     access = roles.of(principal)
     return shown(access.narrowed(configuration), profile, result_format, access.tools)
+
+
+def allows(access: Access | None, configuration: Configuration, tool: str) -> bool:
+    """Whether callers may use a tool, as far as their roles say; None: everybody may."""
+    words = None if access is None else access.tools
+    return words is None or any(spec.name == tool for spec in chosen(words, configuration))
 
 
 def check_roles(configuration: Configuration) -> None:

@@ -28,20 +28,27 @@ async def list_queries(call: ToolCall) -> Body:
         entries = call.history.of(call.principal) if call.history else ()
         facts = [{"database": each.database, "sql": each.sql, "row_count": each.rows} for each in entries]
     else:
-        saved = (await _saved(call.gateway)).queries.values()
-        facts = [query.facts() for query in saved if await _may_run(call, query)]
+        facts = [query.facts() for query in (await visible(call.gateway, call.principal)).values()]
     shown = Budget(MAX_BYTES).fitting(facts)
     return Body({"queries": shown, **({"omitted": len(facts) - len(shown)} if len(shown) < len(facts) else {})})
 
 
-async def _may_run(call: ToolCall, query: SavedQuery) -> bool:
+async def visible(gateway: Gateway, principal: Principal) -> dict[str, SavedQuery]:
+    """Return the saved queries, by name, that a caller may know of; none where there is no folder."""
+    if gateway.configuration.server.queries_dir is None:
+        return {}
+    saved = (await _saved(gateway)).queries
+    return {name: query for name, query in saved.items() if await _may_run(gateway, query, principal)}
+
+
+async def _may_run(gateway: Gateway, query: SavedQuery, principal: Principal) -> bool:
     """Whether a saved query reads only what the caller may: its text would tell of the rest."""
-    if call.gateway.access is None:
+    if gateway.access is None:
         return True
     try:
-        opened = call.gateway.database(query.database)
+        opened = gateway.database(query.database)
         sql, _ = bind(query, query.examples(), opened.dialect.lexicon, opened.dialect.placeholder)
-        await opened.judge.judge(sql, call.tool, call.principal)
+        await opened.judge.judge(sql, "list_queries", principal)
     except DragomanError:
         return False
     return True

@@ -11,13 +11,14 @@ from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway import Gateway
 from dragoman.gateway.gateway import SETS_OF_ROLES
 from dragoman.model import LOCAL, Principal
-from dragoman.tools import describing, finding, keeping, knowing, querying, saving
+from dragoman.tools import describing, finding, keeping, knowing, offering, querying, saving
 from dragoman.tools.answer import Answer, Body, encode, failure
 from dragoman.tools.arguments import check
 from dragoman.tools.context import Handler, Progress, ToolCall
 from dragoman.tools.history import History
 from dragoman.tools.registry import Shown, check_roles, instructions, shown
 from dragoman.tools.spec import Spec, Tool
+from dragoman.tools.surfaces import Surfaces
 
 _log = logging.getLogger(__name__)
 ResultFormat = Literal["both", "structured", "text"]
@@ -39,6 +40,7 @@ HANDLERS: dict[str, Handler] = {
     "read_schema": knowing.read_schema,
     "get_row": knowing.get_row,
     "server_info": knowing.server_info,
+    "read_resource": offering.read_resource,
     "list_queries": saving.list_queries,
     "run_query": saving.run_query,
     "save_query": saving.save_query,
@@ -51,7 +53,7 @@ class UnknownTool(LookupError):
 
 
 class Toolbox:
-    """The tools of a gateway.
+    """The tools of a gateway. `surfaces`: what there is beside them.
 
     `profile`: a profile, a toolset, a tool's name, or a list of them. `result_format`: which halves of an answer are
     made.
@@ -65,6 +67,7 @@ class Toolbox:
         self._format = result_format
         self._profile = profile
         self.refresh()
+        self.surfaces = Surfaces(gateway)
         self._history = History() if "list_queries" in self._specs else None
 
     def refresh(self) -> None:
@@ -163,6 +166,7 @@ class Toolbox:
             progress=progress,
             opened=opened,
             history=self._history,
+            surfaces=self.surfaces,
         )
         body = await HANDLERS[spec.handler or spec.name](call)
         if opened is not None and named is None and len(gateway.names) > 1:

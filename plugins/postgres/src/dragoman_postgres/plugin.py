@@ -14,6 +14,7 @@ from dragoman_postgres.inspector import PostgresInspector
 from dragoman_postgres.lexicon import LEXICON
 from dragoman_postgres.options import Options
 from dragoman_postgres.pool import Connections
+from dragoman_postgres.reports import REPORTS
 from dragoman_postgres.reserved import RESERVED
 from dragoman_postgres.rules import rules
 
@@ -62,6 +63,7 @@ class PostgresPlugin(DialectPlugin):
         foreign_tables=False,  # the gate asks the catalog for them, and for what reads them
         rewrite=_rewrite,
         read=read,
+        reports=REPORTS,
     )
 
     @hookimpl

@@ -32,6 +32,26 @@ FROM pg_namespace AS n LEFT JOIN pg_description AS about
 WHERE {_IS_SHOWN} ORDER BY n.nspname
 """
 
+_MARKED = (
+    ("pg_class", "oid", "relkind IN ('r', 'v', 'm', 'f', 'p', 'i', 'I')"),
+    ("pg_attribute", "attrelid", "attnum > 0"),
+    ("pg_constraint", "oid", "true"),
+    ("pg_index", "indexrelid", "true"),
+    ("pg_description", "objoid", "true"),
+    ("pg_enum", "oid", "true"),
+    ("pg_inherits", "inhrelid", "true"),
+    ("pg_namespace", "oid", "true"),
+)
+"""Catalogs, what orders their rows, and which rows count. Those of the system itself (OIDs below 16384) do not."""
+
+FINGERPRINT = "SELECT md5(pg_catalog.concat_ws(','::text, {}, current_user::text))".format(
+    ", ".join(
+        f"(SELECT md5(string_agg({key}::text || ':'::text || xmin::text, ','::text ORDER BY {key}, xmin::text))"
+        f" FROM pg_catalog.{name} WHERE {key} >= 16384::oid AND {wanted})"
+        for name, key, wanted in _MARKED
+    )
+)
+
 RELATIONS = f"""
 SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, pg_get_userbyid(c.relowner)::text, about.description,
   {_IS_SYSTEM}, has_table_privilege(c.oid, 'SELECT'::text), c.oid IN {_LOCKED}

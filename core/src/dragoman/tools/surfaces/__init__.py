@@ -1,0 +1,17 @@
+"""What a server offers beside its tools: resources to read, prompts to begin with, completions of their arguments."""
+
+from dragoman.tools.surfaces.completing import Completion, complete
+from dragoman.tools.surfaces.items import Content, Prompt, Resource, Template, UnknownPrompt, UnknownResource
+from dragoman.tools.surfaces.surfaces import Surfaces
+
+__all__ = [
+    "Completion",
+    "Content",
+    "Prompt",
+    "Resource",
+    "Surfaces",
+    "Template",
+    "UnknownPrompt",
+    "UnknownResource",
+    "complete",
+]

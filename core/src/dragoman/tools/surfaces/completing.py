@@ -1,0 +1,93 @@
+"""Completions: what an argument of a prompt or of a resource's address may be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from dragoman.errors import DragomanError
+from dragoman.gateway import Gateway
+from dragoman.gateway.opened import OpenDatabase
+from dragoman.model import Principal
+from dragoman.tools import saving
+from dragoman.tools.surfaces import uris
+from dragoman.tools.surfaces.reading import reports_of
+from dragoman.tools.surfaces.surfaces import Surfaces
+
+MOST = 100
+"""Values of one completion, as the protocol says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The values that fit best, at most a hundred, and how many fit."""
+
+    values: tuple[str, ...] = ()
+    total: int = 0
+
+
+async def complete(
+    surfaces: Surfaces, principal: Principal, argument: str, value: str, given: Mapping[str, str], uri: str | None
+) -> Completion:
+    """Return what an argument may be. `given`: the others, so far; `uri`: the template it stands in, for resources.
+
+    Nothing where a caller may not know, or a database does not answer.
+    """
+    gateway = surfaces.gateway.seen_by(principal)
+    templates = {template.uri for template in surfaces.templates(principal)}
+    if uri is not None and uri not in templates:
+        return Completion()
+    try:
+        candidates = await _candidates(gateway, principal, _meant(argument, uri), given)
+    except DragomanError:
+        return Completion()
+    return _fitting(candidates, value)
+
+
+def _meant(argument: str, uri: str | None) -> str:
+    """What an argument names: `name` is a query's or a result's, by the address it stands in."""
+    if argument != "name":
+        return argument
+    return {uris.QUERY.uri: "query", uris.RESULT.uri: "result"}.get(uri or "", "")
+
+
+async def _candidates(
+    gateway: Gateway, principal: Principal, argument: str, given: Mapping[str, str]
+) -> Collection[str]:
+    match argument:
+        case "database":
+            return gateway.names
+        case "schema":
+            return await _schemas(gateway.database(given.get("database")))
+        case "table":
+            return await _tables(gateway.database(given.get("database")), given.get("schema"))
+        case "what":
+            return reports_of(gateway, gateway.resolve_name(given.get("database")))
+        case "query":
+            return await saving.visible(gateway, principal)
+        case "result":
+            return [kept.name for kept in gateway.kept.of(principal)]
+        case _:
+            return ()
+
+
+async def _schemas(opened: OpenDatabase) -> Collection[str]:
+    snapshot = await opened.catalog.snapshot()
+    return dict.fromkeys(snapshot.namespace.schema_name(table.relation) for table in snapshot.listed)
+
+
+async def _tables(opened: OpenDatabase, schema: str | None) -> Collection[str]:
+    snapshot = await opened.catalog.snapshot()
+    schema_name = snapshot.namespace.schema_name
+    wanted = (table for table in snapshot.listed if schema is None or schema_name(table.relation) == schema)
+    return dict.fromkeys(table.relation.name for table in wanted)
+
+
+def _fitting(candidates: Collection[str], value: str) -> Completion:
+    """Those that begin with what was typed, then those that hold it."""
+    typed = value[:100].lower()
+    folded = [(candidate, candidate.lower()) for candidate in candidates]
+    begin = [candidate for candidate, fold in folded if fold.startswith(typed)]
+    hold = [candidate for candidate, fold in folded if typed in fold and not fold.startswith(typed)]
+    fitting = [*begin, *hold]
+    return Completion(tuple(fitting[:MOST]), len(fitting))

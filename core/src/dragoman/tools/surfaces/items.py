@@ -1,0 +1,90 @@
+"""What resources and prompts are, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dragoman.errors import ParameterError
+
+JSON = "application/json"
+SQL = "application/sql"
+
+
+class UnknownResource(LookupError):
+    """There is no such resource for this caller."""
+
+
+class UnknownPrompt(LookupError):
+    """There is no such prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """Something to read. `tags`: what a list can be filtered by."""
+
+    uri: str
+    name: str
+    description: str
+    mime: str = JSON
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """The addresses of many resources of one kind, as RFC 6570 writes them."""
+
+    uri: str
+    name: str
+    description: str
+    mime: str = JSON
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a resource holds."""
+
+    uri: str
+    mime: str
+    text: str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PromptArgument:
+    """An argument of a prompt: `{name}` in its text."""
+
+    name: str
+    description: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """A text to begin with."""
+
+    name: str
+    text: str
+    description: str = ""
+    arguments: tuple[PromptArgument, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def filled(self, given: Mapping[str, str]) -> str:
+        """Return the text with these arguments; those left out are empty. Raises `ParameterError`."""
+        known = {argument.name for argument in self.arguments}
+        missing = [each.name for each in self.arguments if each.required and not given.get(each.name, "").strip()]
+        if missing:
+            raise ParameterError(f"The prompt {self.name} needs {', '.join(missing)}.", suggestion="Give it.")
+        if unknown := sorted(given.keys() - known):
+            raise ParameterError(
+                f"The prompt {self.name} has no argument {unknown[0][:100]!r}.",
+                suggestion=f"Its arguments: {', '.join(sorted(known)) or 'none'}.",
+            )
+        parts = self.text.split("{")
+        return parts[0] + "".join(_fill(part, known, given) for part in parts[1:])
+
+
+def _fill(part: str, known: set[str], given: Mapping[str, str]) -> str:
+    """What stands behind a brace, with its argument's value; a value is never searched for arguments itself."""
+    name, brace, rest = part.partition("}")
+    return given.get(name, "") + rest if brace and name in known else "{" + part

@@ -1,0 +1,103 @@
+"""Prompts: markdown files with a front matter in YAML, those shipped here and those of `server.prompts_dir`."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+from dragoman.saved import NAME
+from dragoman.tools.surfaces.items import Prompt, PromptArgument
+
+MAX_BYTES: Final = 64 * 1024
+SHIPPED: Final = Path(__file__).with_name("shipped")
+_FRONT = re.compile(r"---[ \t]*\r?\n(?P<front>.*?)\r?\n---[ \t]*(?:\r?\n|$)(?P<text>.*)", re.DOTALL)
+_ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,48}")
+_log = logging.getLogger(__name__)
+
+
+class Prompts:
+    """The prompts there are. Files are read anew at every use; what is wrong with one is told in the log, once."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folders = ((SHIPPED, ("shipped",)), *([(folder, ("own",))] if folder else []))
+        self._told: set[str] = set()
+
+    def read(self) -> dict[str, Prompt]:
+        """Return the prompts by name; one of the folder's own replaces a shipped one."""
+        found: dict[str, Prompt] = {}
+        for folder, tags in self._folders:
+            for path in sorted(folder.glob("*.md")):
+                try:
+                    prompt = parse(_text(path), path.stem, tags)
+                except ValueError as wrong:
+                    self._tell(f"the prompt {path.name} is left out: {wrong}")
+                else:
+                    found[prompt.name] = prompt
+        return found
+
+    def _tell(self, problem: str) -> None:
+        if problem not in self._told:
+            self._told.add(problem)
+            _log.warning("%s", problem)
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise ValueError(f"it is larger than {MAX_BYTES} bytes")
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ValueError("it cannot be read as UTF-8 text") from None
+
+
+def parse(text: str, name: str, tags: tuple[str, ...] = ()) -> Prompt:
+    """Return the prompt of a file's text; `name` stands in when the front matter has none. Raises `ValueError`."""
+    matched = _FRONT.fullmatch(text)
+    front = _front(matched["front"]) if matched else {}
+    called, description = str(front.get("name", name)), front.get("description", "")
+    if not NAME.fullmatch(called):
+        raise ValueError(f"a prompt cannot be named {called[:100]!r}")
+    if unknown := front.keys() - {"name", "description", "arguments", "tags"}:
+        raise ValueError(f"its front matter has no key {min(unknown)!r}")
+    body = (matched["text"] if matched else text).strip()
+    if not body:
+        raise ValueError("there is no text below the front matter")
+    return Prompt(
+        name=called,
+        text=body,
+        description=" ".join(str(description).split()),
+        arguments=tuple(_argument(each) for each in _listed(front.get("arguments"))),
+        tags=tuple(dict.fromkeys((*tags, *(str(tag) for tag in _listed(front.get("tags")))))),
+    )
+
+
+def _front(text: str) -> dict[str, Any]:
+    import yaml  # only those who have or use prompts wait for it
+
+    try:
+        front: Any = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ValueError("its front matter is no YAML") from None
+    if front is not None and not isinstance(front, dict):
+        raise ValueError("its front matter is no mapping")
+    given: dict[Any, Any] = front or {}
+    return {str(key): value for key, value in given.items()}
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is not None and not isinstance(value, list):
+        raise ValueError("arguments and tags are lists")
+    given: list[Any] = value or []
+    return given
+
+
+def _argument(written: Any) -> PromptArgument:
+    """An argument: its name alone, or name, description and whether it is required."""
+    given = cast("Mapping[str, Any]", written if isinstance(written, dict) else {"name": written})
+    name = str(given.get("name", ""))
+    if not _ARGUMENT.fullmatch(name) or given.keys() - {"name", "description", "required"}:
+        raise ValueError(f"this is no argument: {str(written)[:100]!r}")
+    return PromptArgument(name, " ".join(str(given.get("description", "")).split()), bool(given.get("required")))

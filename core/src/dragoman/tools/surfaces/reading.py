@@ -1,0 +1,151 @@
+"""What each kind of resource holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from dragoman.catalog import drop_empty, full
+from dragoman.catalog.as_text import as_sql, indexes_sql
+from dragoman.catalog.search import kind_of
+from dragoman.dialect import Report
+from dragoman.errors import DragomanError, NotFound, ParameterError, ResultNotFound, ResultTooLarge, UnknownDatabase
+from dragoman.gateway import Gateway
+from dragoman.gateway.opened import OpenDatabase
+from dragoman.model import Principal, Table
+from dragoman.saved.queries import front_matter
+from dragoman.tools import keeping, saving
+from dragoman.tools.answer import encode, size
+from dragoman.tools.context import ENVELOPE, Budget
+from dragoman.tools.surfaces import uris
+from dragoman.tools.surfaces.items import Resource, Template, UnknownResource
+
+PROBE = 1.0
+"""Seconds a database has to say what it holds when all are listed."""
+
+Reader = Callable[[Gateway, Principal, Mapping[str, str]], Awaitable[str]]
+"""(the gateway as the caller sees it, who calls, what stands in the address) -> text."""
+
+
+async def databases(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
+    """Every database with the numbers of its tables and views; without them where it does not answer in time."""
+    rows = await asyncio.gather(*(_database(gateway, name) for name in gateway.names))
+    return _json({"databases": rows})
+
+
+async def _database(gateway: Gateway, name: str) -> dict[str, Any]:
+    config = gateway.configuration.databases[name]
+    facts: dict[str, Any] = {"name": name, "dialect": config.dialect, "description": config.description}
+    facts["schema"] = uris.expand(uris.SCHEMA, database=name)
+    try:
+        async with asyncio.timeout(PROBE):
+            snapshot = await gateway.database(name).catalog.snapshot()
+    except (TimeoutError, DragomanError) as error:
+        reason = error.message if isinstance(error, DragomanError) else "It did not answer in time."
+        return drop_empty(facts | {"status": "unreachable", "error": reason})
+    kinds = [kind_of(table) for table in snapshot.listed]
+    return drop_empty(facts | {"status": "ready", "tables": kinds.count("table"), "views": kinds.count("view")})
+
+
+async def schema(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
+    """A whole database as annotated SQL, as many tables as fit."""
+    opened = _opened(gateway, values["database"])
+    tables = list((await opened.catalog.snapshot()).listed)
+    known = await opened.insights(tables)
+    namespace = opened.catalog.namespace
+    texts = Budget(opened.config.max_bytes - ENVELOPE).fitting(
+        "\n".join([as_sql(table, namespace, known[table.relation]), *indexes_sql(table, namespace)]) for table in tables
+    )
+    left = len(tables) - len(texts)
+    head = [f"-- {opened.config.name} ({opened.dialect.name})"]
+    tail = [f"-- {left} more do not fit here: read schema://{opened.config.name}/SCHEMA/TABLE."] if left else []
+    return "\n".join([*head, *texts, *tail])
+
+
+async def table(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
+    """Everything known of one relation."""
+    opened = _opened(gateway, values["database"])
+    try:
+        found = await _find(opened, values["schema"], values["table"])
+    except (NotFound, ParameterError):
+        raise UnknownResource from None
+    (detailed,) = await opened.catalog.add_details([found])
+    insight = (await opened.insights([detailed]))[detailed.relation]
+    facts = full(detailed, opened.catalog.namespace, insight=insight)
+    if size(facts) > opened.config.max_bytes:
+        raise ResultTooLarge(
+            "The description of this relation does not fit max_bytes.", suggestion="Use describe_table."
+        )
+    return _json(facts)
+
+
+async def _find(opened: OpenDatabase, schema: str, name: str) -> Table:
+    """The relation of these names: as they are told first, else as SQL would read them."""
+    catalog = opened.catalog
+    for known in (await catalog.snapshot()).tables:
+        if known.relation.name == name and catalog.namespace.schema_name(known.relation) == schema:
+            return known
+    return await catalog.find(name, schema)
+
+
+async def result(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
+    """The first rows of a kept result, and how many there are."""
+    try:
+        kept = await gateway.kept.find(values["name"], principal)
+    except ResultNotFound:
+        raise UnknownResource from None
+    body = await keeping.page(kept, 0, None, gateway.database(kept.database).config)
+    return encode(body.facts).decode()
+
+
+async def query(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
+    """A saved query as its file has it."""
+    found = (await saving.visible(gateway, principal)).get(values["name"])
+    if found is None:
+        raise UnknownResource
+    return f"{front_matter(found)}\n{found.sql}\n"
+
+
+async def report(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
+    """What a database's server tells of itself."""
+    opened = _opened(gateway, values["database"])
+    if values["what"] not in opened.reports:
+        raise UnknownResource
+    rows = await opened.report(values["what"])
+    shown = Budget(opened.config.max_bytes - ENVELOPE).fitting(rows)
+    return _json({"rows": shown, **drop_empty({"omitted": len(rows) - len(shown) or None})})
+
+
+def reports_of(gateway: Gateway, name: str) -> Mapping[str, Report]:
+    """Return what a database's server tells of itself; nothing where its dialect cannot be loaded."""
+    try:
+        return gateway.database(name).reports
+    except DragomanError:
+        return {}
+
+
+def _opened(gateway: Gateway, name: str) -> OpenDatabase:
+    try:
+        return gateway.database(name)
+    except UnknownDatabase:
+        raise UnknownResource from None
+
+
+def _json(facts: Any) -> str:
+    return encode(facts).decode()
+
+
+READERS: dict[str, Reader] = {
+    uris.DATABASES.name: databases,
+    uris.SCHEMA.name: schema,
+    uris.TABLE.name: table,
+    uris.RESULT.name: result,
+    uris.QUERY.name: query,
+    uris.REPORT.name: report,
+}
+
+
+async def read(gateway: Gateway, principal: Principal, kind: Template | Resource, values: Mapping[str, str]) -> str:
+    """Return the text of a resource. Raises `UnknownResource`, and `DragomanError` for what cannot be read now."""
+    return await READERS[kind.name](gateway, principal, values)

@@ -1,0 +1,115 @@
+"""`Surfaces`: what a caller finds beside the tools. What its roles do not grant is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dragoman.gateway import Gateway
+from dragoman.model import Principal
+from dragoman.tools import saving
+from dragoman.tools.registry import allows
+from dragoman.tools.surfaces import uris
+from dragoman.tools.surfaces.items import Content, Prompt, Resource, Template, UnknownPrompt, UnknownResource
+from dragoman.tools.surfaces.prompts import Prompts
+from dragoman.tools.surfaces.reading import read, reports_of
+
+STANDS_FOR: Mapping[str, str] = {
+    uris.DATABASES.name: "list_databases",
+    uris.SCHEMA.name: "describe_table",
+    uris.TABLE.name: "describe_table",
+    uris.RESULT.name: "get_result",
+    uris.QUERY.name: "list_queries",
+    uris.REPORT.name: "server_info",
+}
+"""The tool that tells what a resource of a kind does: who may not use it, may not read those."""
+
+
+class Surfaces:
+    """The resources and prompts of a gateway."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._prompts = Prompts(gateway.configuration.server.prompts_dir)
+
+    @property
+    def gateway(self) -> Gateway:
+        """The gateway that answers."""
+        return self._gateway
+
+    # Resources
+
+    async def resources(self, principal: Principal) -> list[Resource]:
+        """Return what a caller may read and there are few of; tables have a template. Asks no database."""
+        gateway = self._gateway.seen_by(principal)
+        return [each for each in await self._all(gateway, principal) if self._offers(gateway, _kind(each))]
+
+    async def _all(self, gateway: Gateway, principal: Principal) -> list[Resource]:
+        queries = await saving.visible(gateway, principal)
+        return [
+            uris.DATABASES,
+            *(
+                _one(uris.SCHEMA, config.description or f"The tables of {name} as annotated SQL.", database=name)
+                for name, config in gateway.configuration.databases.items()
+            ),
+            *(_one(uris.QUERY, query.description, name=name) for name, query in queries.items()),
+            *(_one(uris.RESULT, "A kept result.", name=kept.name) for kept in gateway.kept.of(principal)),
+            *self._reports(gateway),
+        ]
+
+    def _reports(self, gateway: Gateway) -> Iterable[Resource]:
+        for name in gateway.names:
+            for what, report in reports_of(gateway, name).items():
+                yield _one(uris.REPORT, report.description, database=name, what=what)
+
+    def templates(self, principal: Principal) -> list[Template]:
+        """Return the kinds of resources a caller may read."""
+        gateway = self._gateway.seen_by(principal)
+        return [template for template in uris.TEMPLATES if self._offers(gateway, template.name)]
+
+    async def read(self, uri: str, principal: Principal) -> Content:
+        """Return what a resource holds. Raises `UnknownResource`, and `DragomanError` for what cannot be read now."""
+        found = uris.match(uri)
+        gateway = self._gateway.seen_by(principal)
+        if found is None or not self._offers(gateway, found[0].name):
+            raise UnknownResource(uri)
+        kind, values = found
+        async with self._gateway.call("read_resource", principal, values.get("database")) as record:
+            record.arguments = record.arguments or {"uri": uri}
+            text = await read(gateway, principal, kind, values)
+            record.bytes = len(text.encode())
+        return Content(uri, kind.mime, text)
+
+    def _offers(self, gateway: Gateway, kind: str) -> bool:
+        return allows(gateway.access, gateway.configuration, STANDS_FOR[kind]) and _is_there(gateway, kind)
+
+    # Prompts
+
+    def prompts(self) -> list[Prompt]:
+        """Return every prompt; reads files."""
+        return list(self._prompts.read().values())
+
+    def prompt(self, name: str) -> Prompt:
+        """Return a prompt; reads files. Raises `UnknownPrompt`."""
+        try:
+            return self._prompts.read()[name]
+        except KeyError:
+            raise UnknownPrompt(name) from None
+
+
+def _one(template: Template, description: str, **values: str) -> Resource:
+    uri = uris.expand(template, **values)
+    name = ".".join((template.name, *values.values()))
+    return Resource(uri=uri, name=name, description=description, mime=template.mime, tags=template.tags)
+
+
+def _kind(resource: Resource) -> str:
+    return resource.name.partition(".")[0]
+
+
+def _is_there(gateway: Gateway, kind: str) -> bool:
+    server = gateway.configuration.server
+    if kind == uris.QUERY.name:
+        return server.queries_dir is not None
+    if kind == uris.REPORT.name:
+        return any(reports_of(gateway, name) for name in gateway.names)
+    return server.results or kind != uris.RESULT.name

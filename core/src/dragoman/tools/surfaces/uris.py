@@ -1,0 +1,74 @@
+"""Addresses of resources: `scheme://part/part`, each part percent-encoded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote, unquote
+
+from dragoman.tools.surfaces.items import SQL, Resource, Template
+
+MOST = 2000
+"""Characters of an address."""
+_VARIABLE = re.compile(r"\{(\w+)\}")
+
+DATABASES = Resource(
+    uri="databases://list",
+    name="databases",
+    description="The databases, with the numbers of their tables and views.",
+    tags=("database",),
+)
+SCHEMA = Template(
+    uri="schema://{database}",
+    name="schema",
+    description="A database's tables as annotated SQL: keys, enums, indexes, values, joins.",
+    mime=SQL,
+    tags=("database", "schema"),
+)
+TABLE = Template(
+    uri="schema://{database}/{schema}/{table}",
+    name="table",
+    description="Everything known of one table or view.",
+    tags=("database", "schema"),
+)
+RESULT = Template(
+    uri="dragoman://results/{name}",
+    name="result",
+    description="The first rows of a kept result.",
+    tags=("result",),
+)
+QUERY = Template(
+    uri="queries://{name}",
+    name="query",
+    description="A saved query: its SQL and parameters.",
+    mime=SQL,
+    tags=("query",),
+)
+REPORT = Template(
+    uri="stat://{database}/{what}",
+    name="report",
+    description="What a database's server tells of itself.",
+    tags=("database", "server"),
+)
+TEMPLATES = (SCHEMA, TABLE, RESULT, QUERY, REPORT)
+
+
+def expand(template: Template, **values: str) -> str:
+    """Return the address that a template has with these values."""
+    return _VARIABLE.sub(lambda match: quote(values[match[1]], safe=""), template.uri)
+
+
+def match(uri: str) -> tuple[Template | Resource, Mapping[str, str]] | None:
+    """Return which kind of resource an address is of, and the values in it; None for none."""
+    if len(uri) > MOST:
+        return None
+    if uri == DATABASES.uri:
+        return DATABASES, {}
+    for template in TEMPLATES:
+        pattern = "".join(
+            f"(?P<{part}>[^/?#]+)" if number % 2 else re.escape(part)
+            for number, part in enumerate(_VARIABLE.split(template.uri))
+        )
+        if found := re.fullmatch(pattern, uri):
+            return template, {name: unquote(value) for name, value in found.groupdict().items()}
+    return None

@@ -1,0 +1,82 @@
+"""Resources, prompts and completions over the protocol, in both eras."""
+
+from collections.abc import AsyncIterator
+from types import ModuleType
+from typing import Any
+
+import mcp_types as types
+import pytest
+from dragoman.mcp.server import build
+from mcp import Client, MCPError
+
+
+@pytest.fixture
+def toolbox(standin: ModuleType) -> Any:
+    return standin.StandIn()
+
+
+@pytest.fixture(params=["auto", "legacy"])
+async def client(request: pytest.FixtureRequest, toolbox: Any) -> AsyncIterator[Client]:
+    async with Client(build(toolbox), mode=request.param) as client:
+        yield client
+
+
+async def test_resources_templates_and_prompts_are_listed_with_their_tags(client: Client) -> None:
+    assert [str(each.uri) for each in (await client.list_resources()).resources] == [
+        "test://static-text",
+        "test://static-binary",
+    ]
+    template, _ = (await client.list_resource_templates()).resource_templates
+    assert (template.uri_template, template.meta) == ("test://template/{id}/data", {"tags": ["test"]})
+    simple, asking = (await client.list_prompts()).prompts
+    assert simple.arguments is None
+    assert [(each.name, each.required) for each in asking.arguments or ()] == [("arg1", True), ("arg2", True)]
+
+
+async def test_lists_are_filtered_by_tags(client: Client) -> None:
+    meta: Any = {"tags": ["test"]}
+    assert [each.name for each in (await client.list_prompts(meta=meta)).prompts] == ["test_prompt_with_arguments"]
+    templates = (await client.list_resource_templates(meta=meta)).resource_templates
+    assert [each.name for each in templates] == ["template"]
+    assert (await client.list_resources(meta=meta)).resources == []
+
+
+async def test_a_resource_is_read_as_text_or_bytes(client: Client) -> None:
+    (text,) = (await client.read_resource("test://template/7/data")).contents
+    assert isinstance(text, types.TextResourceContents)
+    assert (text.text, text.mime_type) == ('{"id": "7", "templateTest": true}', "application/json")
+    (blob,) = (await client.read_resource("test://static-binary")).contents
+    assert isinstance(blob, types.BlobResourceContents)
+
+
+async def test_an_unknown_resource_is_an_error_of_its_era(client: Client, request: pytest.FixtureRequest) -> None:
+    with pytest.raises(MCPError) as caught:
+        await client.read_resource("test://nothing")
+    modern = request.node.callspec.params["client"] == "auto"
+    assert caught.value.error.code == (-32602 if modern else -32002)
+    assert caught.value.error.data == {"uri": "test://nothing"}
+
+
+async def test_what_cannot_be_read_now_says_why_and_a_crash_tells_nothing(client: Client) -> None:
+    with pytest.raises(MCPError) as caught:
+        await client.read_resource("test://busy")
+    assert caught.value.error.data == {"code": "BUSY", "suggestion": "Wait."}
+    with pytest.raises(MCPError) as caught:
+        await client.read_resource("test://crash")
+    assert caught.value.error.code == -32603
+    assert "hunter2" not in str(caught.value.error)
+
+
+async def test_a_prompt_is_filled_and_a_missing_argument_or_an_unknown_prompt_is_refused(client: Client) -> None:
+    filled = await client.get_prompt("test_prompt_with_arguments", {"arg1": "a", "arg2": "{arg1}"})
+    assert [message.content.text for message in filled.messages] == ["Prompt with arguments: arg1='a', arg2='{arg1}'"]
+    for name, arguments in (("test_prompt_with_arguments", {"arg1": "a"}), ("nothing", {})):
+        with pytest.raises(MCPError) as caught:
+            await client.get_prompt(name, arguments)
+        assert caught.value.error.code == -32602
+
+
+async def test_the_lists_may_be_kept_by_this_client_for_a_moment(toolbox: Any) -> None:
+    async with Client(build(toolbox)) as client:
+        for listed in (await client.list_resources(), await client.list_prompts()):
+            assert (listed.ttl_ms, listed.cache_scope) == (5_000, "private")
