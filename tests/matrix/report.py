@@ -74,8 +74,9 @@ a closed world: a function or clause that nobody has looked at is refused, not p
 This page comes from a run of `tests/matrix`: three live engines (PostgreSQL, SQLite and Trino) over the same generated
 data, every query asked of its own engine and, translated, of another, and the answers compared: the same rows, exact
 for integers, texts, dates and decimals, within one part in 10^9 where one side has binary floats only. The test fails
-when an answer differs and when this page is no longer true. *Refused* counts what is refused before it runs, and the
-type errors of targets, which come as refusals of the translation too.
+when an answer differs. CI asks TPC-H's questions and one construct in five; the nightly run asks everything, and fails
+when this page is no longer true. *Refused* counts what is refused before it runs, and the type errors of targets,
+which come as refusals of the translation too.
 
 ## Constructs
 

@@ -1,0 +1,97 @@
+"""Runs commands side by side, one for each processor; fails if one of them fails, and shows what it said.
+
+Each line of the input is a name and a command, the longest first: `types  uv run mypy`. One that begins with `#` is
+left out. A line is printed when a command begins and when it ends; what a command printed is kept, and shown at the end
+if it failed, or still ran when the whole was ended from outside.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+AT_ONCE = int(os.environ.get("JOBS") or max(2, os.cpu_count() or 2))
+SHOWN = 30_000
+"""Of what one command printed, the characters that are shown: its end."""
+
+
+@dataclass
+class Job:
+    """A command, where its output goes, and its exit status once it has ended."""
+
+    name: str
+    command: list[str]
+    output: Path
+    process: subprocess.Popen[bytes] | None = None
+    status: int | None = None
+
+    def run(self) -> None:
+        """Run the command to its end."""
+        began = time.monotonic()
+        say(f"{self.name}: {shlex.join(self.command)}")
+        with self.output.open("wb") as output:
+            nothing = subprocess.DEVNULL
+            self.process = subprocess.Popen(self.command, stdin=nothing, stdout=output, stderr=subprocess.STDOUT)
+            _, status, used = os.wait4(self.process.pid, 0)
+            self.status = os.waitstatus_to_exitcode(status)
+        took = f"{time.monotonic() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processor time"
+        say(f"{self.name}: {self.verdict} after {took}; {self.last_line()}")
+
+    @property
+    def verdict(self) -> str:
+        """How it ended."""
+        return "did not end" if self.status is None else "passed" if self.status == 0 else f"FAILED ({self.status})"
+
+    def last_line(self) -> str:
+        """Return the last line it printed, where a test run says how many tests it had."""
+        return (self.printed().strip().splitlines() or [""])[-1][:200]
+
+    def printed(self) -> str:
+        """Return the end of what it printed so far."""
+        text = self.output.read_text(encoding="utf-8", errors="replace") if self.output.exists() else ""
+        return text[-SHOWN:]
+
+
+def say(line: str) -> None:
+    print(f"== {line}", flush=True)
+
+
+def main() -> int:
+    """Run the jobs of the input; return the status of the whole."""
+    with tempfile.TemporaryDirectory() as folder:
+        lines = [line.split(None, 1) for line in sys.stdin if line.strip() and not line.startswith("#")]
+        jobs = [Job(name, shlex.split(command), Path(folder, name)) for name, command in lines]
+        signal.signal(signal.SIGTERM, lambda *_: give_up(jobs))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(Job.run, jobs))
+        return show_failures(jobs)
+
+
+def give_up(jobs: list[Job]) -> None:
+    """End what runs, and the whole, after it has shown how far everything came."""
+    show_failures(jobs)
+    for job in jobs:
+        if job.process and job.status is None:
+            job.process.terminate()
+    os._exit(1)
+
+
+def show_failures(jobs: list[Job]) -> int:
+    """Print what each command that did not pass has printed; return 0 if all passed, and 1 otherwise."""
+    failed = [job for job in jobs if job.status != 0]
+    for job in failed:
+        print(f"\n== {job.name} {job.verdict}. The end of what it printed:\n{job.printed()}", flush=True)
+    say(f"failed: {', '.join(job.name for job in failed)}" if failed else "everything passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
