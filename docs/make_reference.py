@@ -34,6 +34,7 @@ SECTIONS = {
     "`dragoman.testing`": ("dragoman.testing", ""),
 }
 CONSTANTS = {
+    "AUDIT_COLUMNS": "The columns of an audit's table beside `seq` and `line`: text, integer, number, list or json.",
     "Batch": "Rows as the driver gave them, or encoded: `Encoded | Sequence[Sequence[Any]]`.",
     "CallKind": "How a function is called: by name, as a table, as a column (`row.name`), or by syntax of its own.",
     "CONTRACT": "The version of this contract, an integer. A plugin states the one it was written for.",
@@ -42,6 +43,7 @@ CONSTANTS = {
     "STANDARD_FUNCTIONS": "For `Rules.functions`: what nearly every engine has, harmless. Add the engine's own.",
     "STANDARD_RESERVED": "For `Dialect.reserved`, in lower case. Add the engine's own.",
     "SYSTEM_SCHEMAS": "What engines call the schemas of their own, in lower case.",
+    "Sealing": "Returns the records, numbers and lines, that follow the last one; None: there is none yet.",
     "capability": "A mark for cases of one's own: what is declared works, what is not is refused cleanly.",
     "hookimpl": "Marks a method as a hook: `@hookimpl`.",
     "recommended": "A mark for cases of one's own: without it agents or operators miss something.",
@@ -72,10 +74,12 @@ def _public(module: str) -> Iterator[tuple[str, Any]]:
 def _home(name: str, value: Any) -> str:
     """The module a name is defined in, which constants do not know."""
     known = {
+        "AUDIT_COLUMNS": "dragoman.dialect",
         "Batch": "dragoman.model",
         "CONTRACT": "dragoman.dialect",
         "CallKind": "dragoman.parsed",
         "Form": "dragoman.dialect",
+        "Sealing": "dragoman.dialect",
         "hookimpl": "dragoman.hookspecs",
     }
     return known.get(name) or str(value.__module__)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dragoman.cleanup import finish
     from dragoman.dialect import (
+        AUDIT_COLUMNS,
         CONTRACT,
+        AuditStore,
         Call,
         Capability,
         Dialect,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
         Report,
         Resolution,
         Rules,
+        Sealing,
         Validator,
         WrappedExecutor,
         WrappedInspector,
@@ -105,8 +108,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "dragoman.cleanup": "finish",
-    "dragoman.dialect": "CONTRACT Call Capability Dialect Executor Form Inspector Report Resolution Rules Validator"
-    " WrappedExecutor WrappedInspector",
+    "dragoman.dialect": "AUDIT_COLUMNS AuditStore CONTRACT Call Capability Dialect Executor Form Inspector Report"
+    " Resolution Rules Sealing Validator WrappedExecutor WrappedInspector",
     "dragoman.errors": "Busy ColumnNotFound ConfigurationError ConnectionFailed CostExceeded DialectError"
     " DragomanError InternalError InvalidSql NotFound ParameterError PathNotFound PermissionDenied QueryCancelled"
     " QueryError QueryTimeout QuotaExceeded Refused ResultNotFound ResultTooLarge SchemaNotFound TableNotFound"
@@ -127,7 +130,9 @@ _FORMER: dict[str, str] = {}
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
+    "AUDIT_COLUMNS",
     "CONTRACT",
+    "AuditStore",
     "Batch",
     "Busy",
     "Call",
@@ -195,6 +200,7 @@ __all__ = [
     "Schema",
     "SchemaNotFound",
     "Scope",
+    "Sealing",
     "Secret",
     "Statement",
     "Table",

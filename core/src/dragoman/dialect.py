@@ -10,7 +10,7 @@ import abc
 import enum
 import functools
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -323,6 +323,71 @@ class Inspector(abc.ABC):
     async def aclose(self) -> None:
         """Release what the inspector holds of its own. Called once, before the executor's."""
         return
+
+
+AuditKind = Literal["text", "integer", "number", "list", "json"]
+AUDIT_COLUMNS: Mapping[str, AuditKind] = MappingProxyType(
+    {
+        "ts": "text",
+        "event": "text",
+        "call": "text",
+        "principal": "text",
+        "issuer": "text",
+        "subject": "text",
+        "client": "text",
+        "token": "text",
+        "roles": "list",
+        "database": "text",
+        "tool": "text",
+        "hash": "text",
+        "sql": "text",
+        "params": "json",
+        "arguments": "json",
+        "relations": "list",
+        "columns": "list",
+        "verdict": "text",
+        "filters": "list",
+        "masks": "list",
+        "rows": "integer",
+        "bytes": "integer",
+        "ms": "number",
+        "outcome": "text",
+        "trace": "text",
+        "detail": "text",
+    }
+)
+"""The columns of an audit's table beside `seq` and `line`, and what they hold: each the key of its name in `line`."""
+
+Sealing = Callable[[tuple[int, str] | None], Sequence[tuple[int, str]]]
+"""Returns the records, numbers and lines, that follow the last one; None: there is none yet."""
+
+
+class AuditStore(abc.ABC):
+    """Where a database keeps the audit's records: the table `calls`, to which records are only ever added.
+
+    A record is its number, `seq`, and `line`, a JSON object. The other columns, `AUDIT_COLUMNS`, are generated from
+    `line` by the database, so that they cannot say anything else. One method runs at a time; all raise
+    `DragomanError`s.
+    """
+
+    @abc.abstractmethod
+    async def open(self) -> None:
+        """Make the table unless it is there."""
+
+    @abc.abstractmethod
+    async def append(self, seal: Sealing) -> None:
+        """Add the records that `seal` returns of the last one, None in an empty table.
+
+        All of it is one transaction, beside which no other writer of the table has one.
+        """
+
+    @abc.abstractmethod
+    def lines(self) -> AsyncIterator[tuple[int, str]]:
+        """Yield every record, by number."""
+
+    @abc.abstractmethod
+    async def aclose(self) -> None:
+        """Close the connection."""
 
 
 class WrappedExecutor(Executor):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pluggy
 
-from dragoman.dialect import Dialect, Executor, Inspector, Validator
+from dragoman.dialect import AuditStore, Dialect, Executor, Inspector, Validator
 from dragoman.model import Database
 
 PROJECT = "dragoman"
@@ -50,6 +50,10 @@ class DialectPlugin(abc.ABC):
         `executor` and `inspector` are what this plugin returned for it: a check may ask the database through them.
         """
         return ()
+
+    def audit_store(self, database: Database) -> AuditStore | None:
+        """Return where a database keeps the audit's records; None: this dialect keeps none. Not a hook."""
+        return None
 
     def demo(self, folder: Path) -> Sequence[Database]:
         """Build demo databases below `folder` and return them configured; none by default. Not a hook."""

@@ -3,8 +3,9 @@
 from dragoman.audit.chain import Link
 from dragoman.audit.file import AuditFile, moment
 from dragoman.audit.record import Event, Record, encode
-from dragoman.audit.report import Report, records, report
-from dragoman.audit.verify import Fault, Verification, verify_files
+from dragoman.audit.report import Report, records, report, stored_records
+from dragoman.audit.stored import StoredAudit
+from dragoman.audit.verify import Fault, Verification, verify_files, verify_stored
 
 __all__ = [
     "AuditFile",
@@ -13,10 +14,13 @@ __all__ = [
     "Link",
     "Record",
     "Report",
+    "StoredAudit",
     "Verification",
     "encode",
     "moment",
     "records",
     "report",
+    "stored_records",
     "verify_files",
+    "verify_stored",
 ]

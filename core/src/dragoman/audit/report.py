@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,6 +59,22 @@ def records(path: Path, since: str = "", until: str = "") -> Iterator[Record]:
                     continue  # `verify` tells of it
                 if record.ts >= since and (not until or record.ts < until):
                     yield record
+
+
+async def stored_records(lines: AsyncIterator[tuple[int, str]], since: str = "", until: str = "") -> list[Record]:
+    """Return the records of an audit's table, of the same time."""
+    return [
+        record
+        async for _, line in lines
+        if (record := _decoded(line)) and record.ts >= since and (not until or record.ts < until)
+    ]
+
+
+def _decoded(line: str) -> Record | None:
+    try:
+        return _decode(line)
+    except msgspec.DecodeError:
+        return None  # `verify` tells of it
 
 
 def report(found: Iterable[Record]) -> Report:

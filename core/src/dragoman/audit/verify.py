@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from dragoman.audit.chain import BEGIN, Link, Sealed, unseal
 from dragoman.audit.file import audit_files, locked
+
+TABLE = "calls"
+"""The table of an audit in a database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +55,16 @@ def verify_files(path: Path, heads: Sequence[Link] = ()) -> Verification:
     wanted = {head.seq for head in heads}
     for file, lines in _read(path):
         _verify_file(file, lines, found, links, wanted)
+    _check_heads(path.name, heads, links, found)
+    return found
+
+
+def _check_heads(place: str, heads: Sequence[Link], links: Mapping[int, str], found: Verification) -> None:
     for head in heads:
         if head.seq < found.begins:
             found.notes.append(f"record {head.seq} is in files that are not here")
         elif not links.get(head.seq, "").startswith(head.seal) or not head.seal:
-            found.faults.append(Fault(path.name, 0, f"record {head.seq} with the seal {head.seal[:16]} is missing"))
-    return found
+            found.faults.append(Fault(place, 0, f"record {head.seq} with the seal {head.seal[:16]} is missing"))
 
 
 def _read(path: Path) -> Iterator[tuple[str, list[bytes]]]:
@@ -80,22 +88,50 @@ def _verify_file(
     if len(lines) == 1:
         found.faults.append(Fault(file, 1, "the file holds no record"))
     for number, line in enumerate(lines[:-1], 1):
-        sealed = unseal(line)
-        if sealed is None:
-            found.faults.append(Fault(file, number, "the record does not fit its seal"))
-            # What follows it names its seal, which nobody knows any more.
-            found.head = Link(found.head.seq + 1, "")
-            continue
-        what = _misfit(sealed, found)
-        if number == 1 and not what and not _names(line, file):
-            what = "the file does not begin with the record that names it"
-        if what:
-            found.faults.append(Fault(file, number, what))
-        found.begins = found.begins or sealed.link.seq
-        found.head = sealed.link
-        found.records += 1
-        if sealed.link.seq in wanted:
-            links[sealed.link.seq] = sealed.link.seal
+        intact = _verify_line(Place(file, number), line, found)
+        if number == 1 and intact and not _names(line, file):
+            found.faults.append(Fault(file, number, "the file does not begin with the record that names it"))
+        if found.head.seq in wanted:
+            links[found.head.seq] = found.head.seal
+
+
+class Place(NamedTuple):
+    """Where a record stands: a file and a line, or a table and a number."""
+
+    file: str
+    line: int
+
+
+def _verify_line(place: Place, line: bytes, found: Verification) -> bool:
+    """Verify the next record; return whether it follows the one before it."""
+    sealed = unseal(line)
+    if sealed is None:
+        found.faults.append(Fault(*place, "the record does not fit its seal"))
+        # What follows it names its seal, which nobody knows any more.
+        found.head = Link(found.head.seq + 1, "")
+        return False
+    what = _misfit(sealed, found)
+    if what:
+        found.faults.append(Fault(*place, what))
+    found.begins = found.begins or sealed.link.seq
+    found.head = sealed.link
+    found.records += 1
+    return not what
+
+
+async def verify_stored(lines: AsyncIterator[tuple[int, str]], heads: Sequence[Link] = ()) -> Verification:
+    """Verify the records of an audit's table, by number. `heads`: as for files."""
+    found = Verification()
+    links: dict[int, str] = {}
+    wanted = {head.seq for head in heads}
+    async for seq, line in lines:
+        _verify_line(Place(TABLE, seq), line.encode(errors="surrogatepass"), found)
+        if found.head.seq != seq:
+            found.faults.append(Fault(TABLE, seq, f"record {found.head.seq} stands under the number {seq}"))
+        if seq in wanted:
+            links[seq] = found.head.seal
+    _check_heads(TABLE, heads, links, found)
+    return found
 
 
 def _misfit(sealed: Sealed, found: Verification) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dragoman.cli.common import add_json_argument, add_source_arguments, load_configuration
 from dragoman.cli.output import print_table, put
@@ -15,6 +17,9 @@ from dragoman.errors import ConfigurationError
 if TYPE_CHECKING:
     from dragoman.audit import Link, Record
     from dragoman.audit.report import Usage
+    from dragoman.dialect import AuditStore
+
+T = TypeVar("T")
 
 EXAMPLES = """\
 examples:
@@ -36,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, summary in ACTIONS.items():
         action = commands.add_parser(name, help=summary, description=summary)
-        action.add_argument("--path", help="the audit's path, instead of the configured one")
+        action.add_argument("--path", help="the audit's files, instead of the configured ones")
         add_source_arguments(action)
         add_json_argument(action)
         if name == "verify":
@@ -59,12 +64,25 @@ def run(arguments: argparse.Namespace) -> int:
     return {"verify": _verify, "tail": _tail, "report": _report}[arguments.action](arguments)
 
 
-def _path(arguments: argparse.Namespace) -> Path:
+def _place(arguments: argparse.Namespace) -> Path | AuditStore:
+    """Return where the audit is: its files, else its database."""
+    from dragoman.plugins import Plugins
+
+    if arguments.path:
+        return _files(Path(arguments.path))
+    audit = load_configuration(arguments).audit
+    if audit.path is not None:
+        return _files(audit.path)
+    if audit.database is not None:
+        return Plugins.discover().audit_store(audit.database)
+    raise ConfigurationError(
+        "No audit is configured.", suggestion="Set audit.path or audit.url, or name files with --path."
+    )
+
+
+def _files(path: Path) -> Path:
     from dragoman.audit.file import audit_files
 
-    path = Path(arguments.path) if arguments.path else load_configuration(arguments).audit.path
-    if path is None:
-        raise ConfigurationError("No audit is configured.", suggestion="Set audit.path, or name one with --path.")
     if not audit_files(path):
         raise ConfigurationError(f"There are no audit files of {path}.", suggestion="Check audit.path.")
     return path
@@ -73,9 +91,13 @@ def _path(arguments: argparse.Namespace) -> Path:
 def _verify(arguments: argparse.Namespace) -> int:
     import dataclasses
 
-    from dragoman.audit import verify_files
+    from dragoman.audit import verify_files, verify_stored
 
-    found = verify_files(_path(arguments), [_head(text) for text in arguments.head])
+    place, heads = _place(arguments), [_head(text) for text in arguments.head]
+    if isinstance(place, Path):
+        found = verify_files(place, heads)
+    else:
+        found = asyncio.run(_read(place, lambda lines: verify_stored(lines, heads)))
     if arguments.json:
         put(json.dumps(dataclasses.asdict(found)))
         return 1 if found.faults else 0
@@ -88,6 +110,23 @@ def _verify(arguments: argparse.Namespace) -> int:
     return 1 if found.faults else 0
 
 
+async def _read(store: AuditStore, reader: Callable[[AsyncIterator[tuple[int, str]]], Awaitable[T]]) -> T:
+    await store.open()
+    try:
+        return await reader(store.lines())
+    finally:
+        await store.aclose()
+
+
+def _records(arguments: argparse.Namespace, since: str = "", until: str = "") -> Iterable[Record]:
+    from dragoman.audit import records, stored_records
+
+    place = _place(arguments)
+    if isinstance(place, Path):
+        return records(place, since, until)
+    return asyncio.run(_read(place, lambda lines: stored_records(lines, since, until)))
+
+
 def _head(text: str) -> Link:
     from dragoman.audit import Link
 
@@ -98,9 +137,7 @@ def _head(text: str) -> Link:
 
 
 def _tail(arguments: argparse.Namespace) -> int:
-    from dragoman.audit import records
-
-    last: deque[Record] = deque(records(_path(arguments)), maxlen=max(arguments.lines, 0))
+    last: deque[Record] = deque(_records(arguments), maxlen=max(arguments.lines, 0))
     if arguments.json:
         for record in last:
             put(json.dumps(_as_dict(record), ensure_ascii=False))
@@ -118,9 +155,9 @@ def _as_dict(record: Record) -> dict[str, Any]:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from dragoman.audit import records, report
+    from dragoman.audit import report
 
-    made = report(records(_path(arguments), arguments.since, arguments.until))
+    made = report(_records(arguments, arguments.since, arguments.until))
     told = [_told(principal, database, usage) for (principal, database), usage in sorted(made.usage.items())]
     if arguments.json:
         put(json.dumps(told, ensure_ascii=False))

@@ -41,6 +41,7 @@ STATIC_TOKEN: dict[str, Reader] = {
 
 AUDIT: dict[str, Reader] = {
     "path": readers.path,
+    "url": readers.secret,
     "text": readers.choice("full", "hash", "off"),
     "values": readers.boolean,
     "required": readers.boolean,

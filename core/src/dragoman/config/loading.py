@@ -46,7 +46,7 @@ from dragoman.config.sources import (
     read_dotenv,
     read_file,
 )
-from dragoman.config.urls import NAME, NAME_RULE, split_name, split_url
+from dragoman.config.urls import NAME, NAME_RULE, Url, split_name, split_url
 from dragoman.config.variables import foreign_layers
 from dragoman.errors import ConfigurationError
 from dragoman.model import Database, DeclaredKey, KnowledgeSettings, Secret
@@ -184,6 +184,8 @@ class _Merge:
         audit = self._audit()
         results = self._results()
         databases = self._databases()
+        if audit.database is not None:
+            self._show_audit(audit.database, databases)
         default = self._default(databases)
         policies = self._policies()
         roles = self._roles(databases)
@@ -255,7 +257,26 @@ class _Merge:
         read = self._table(self._mapping(self.values.get("audit", {}), ("audit",)), AUDIT, ("audit",))
         if "path" in read:
             read["path"] = self._path(("audit", "path"), read["path"])
-        return Audit(**read)
+        url: Secret | None = read.pop("url", None)
+        return Audit(database=self._audit_database(url) if url else None, **read)
+
+    def _audit_database(self, url: Secret) -> Database | None:
+        path = ("audit", "url")
+        split: Url | None = self._attempt(lambda: split_url(url.reveal()), path)
+        if split is None:
+            return None
+        told = "Every call of this gateway: who asked what, and how it ended"
+        options: Mapping[str, Any] = split.options
+        return Database(
+            name="audit", url=url, description=told, options=options, folder=self.origins[path].folder, **split.parts
+        )
+
+    def _show_audit(self, audit: Database, databases: dict[str, Database]) -> None:
+        """Make the audit a database like any other, for those whose roles grant it."""
+        if "audit" in databases:
+            self.warnings.append("databases.audit: a configured database of this name hides the gateway's own audit.")
+        elif any(grant.get("database") == "audit" for grant in _grants(self.values.get("roles"))):
+            databases["audit"] = audit
 
     def _path(self, path: KeyPath, written: str) -> Path:
         """Return a path, which is relative to the folder of the source that gave it."""
@@ -287,7 +308,7 @@ class _Merge:
         missing = [key for key in ("database", "tables") if key not in values]
         if missing:
             self._problem(path, f"{' and '.join(missing)} missing", "A grant names a database and its tables.")
-        elif "database" in read and read["database"] not in self.values.get("databases", {}):
+        elif "database" in read and read["database"] not in (*databases, *self.values.get("databases", {})):
             known = tuple(databases)
             remedy = suggest(read["database"], known) or f"Configured are: {', '.join(known)}."
             self._problem((*path, "database"), f"no database {read['database']!r} is configured", remedy)
@@ -457,3 +478,10 @@ def _readable(file: str, key: str) -> str:
 def _same_name(name: str, databases: Mapping[str, Any]) -> str:
     """Return a database's name as the file has it: a variable cannot spell the - of `my-shop`."""
     return next((known for known in databases if known.replace("-", "_") == name.replace("-", "_")), name)
+
+
+def _grants(roles: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the grants of roles as they are written, whatever is wrong with them."""
+    for role in roles.values() if is_mapping(roles) else ():
+        given: Any = role.get("grants") if is_mapping(role) else None
+        yield from (grant for grant in (given if isinstance(given, list) else ()) if is_mapping(grant))

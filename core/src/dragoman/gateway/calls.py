@@ -191,7 +191,9 @@ class Calls:
             if token is not None:
                 _current.reset(token)
             try:
-                self._recorder.record(record)
+                rest = self._recorder.record(record)
+                if rest is not None:
+                    await rest
             finally:
                 if _log.isEnabledFor(logging.INFO):
                     _log.info("call", extra={"call": record.as_dict()})

@@ -99,7 +99,9 @@ class Gateway:
         self._seen: OrderedDict[tuple[str, ...], Gateway] = OrderedDict()
         self._watchdog = Watchdog(plugins.culprit)
         self._offload = Offload()
-        self._recorder = Recorder(configuration.audit, configuration.server.slow_query)
+        audit = configuration.audit
+        store = plugins.audit_store(audit.database) if audit.database is not None else None
+        self._recorder = Recorder(audit, configuration.server.slow_query, store)
         self._calls = Calls(configuration.server.max_concurrent, self._watchdog, self._recorder)
         if self.roles.have_quotas:
             self._calls.quotas = Quotas(self.roles.quota)
@@ -117,6 +119,7 @@ class Gateway:
         gateway = cls(_configuration(source), Plugins.discover())
         gateway._check()
         try:
+            await gateway._recorder.open()
             await gateway._check_roles()
             yield gateway
         finally:

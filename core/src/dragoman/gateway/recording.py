@@ -7,13 +7,15 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
-from dragoman.audit import AuditFile, Event, Record, encode, moment
+from dragoman.audit import AuditFile, Event, Record, StoredAudit, encode, moment
+from dragoman.cleanup import finish
 from dragoman.config import Audit, wants_telemetry
-from dragoman.errors import ConfigurationError, InternalError
+from dragoman.dialect import AuditStore
+from dragoman.errors import ConfigurationError, DragomanError, InternalError
 from dragoman.telemetry import Gauge, Metrics, origin
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from dragoman.telemetry.tracing import Tracing
 
 _log = logging.getLogger(__name__)
+PATIENCE = 15.0
+"""Seconds a record may take to be written to a database."""
 _SQL = ("sql", "params")
 _VALUES = ("params", "key")
 _LONGEST = 65536
@@ -32,38 +36,88 @@ _LARGEST = 8 * _LONGEST
 class Recorder:
     """Takes note of every call that is over: for OpenTelemetry, in the audit, in the counters.
 
-    Raises `ConfigurationError` when the audit's files cannot be written at all.
+    `store`: where the audit's database keeps it. Raises `ConfigurationError` when the audit's files cannot be written.
     """
 
-    def __init__(self, audit: Audit, slow_query: float = 0.0) -> None:
+    def __init__(self, audit: Audit, slow_query: float = 0.0, store: AuditStore | None = None) -> None:
         self._slow = slow_query * 1e9
         self.metrics = Metrics()
         self._tracing = _tracing()
         self._audit = audit
         self._file = _opened(audit)
+        self._stored = StoredAudit(store) if store is not None else None
+        self._notes: set[asyncio.Task[None]] = set()
         self._calls = count(1)
         self._process = os.urandom(6).hex()
 
+    async def open(self) -> None:
+        """Open the audit's database. Raises `ConfigurationError` where the audit is required and it cannot be used."""
+        if self._stored is None:
+            return
+        try:
+            await self._stored.open()
+        except DragomanError as error:
+            if self._audit.required:
+                raise ConfigurationError(f"audit.url: {error.message}", suggestion=error.suggestion) from None
+            _log.error("the audit's database cannot be used: %s", error.message)
+
     async def aclose(self) -> None:
-        """Close the audit's files and send what a collector has not got yet."""
+        """Close the audit's files and database and send what a collector has not got yet."""
+        if self._stored is not None:
+            await self._close_stored(self._stored)
         if self._file is not None:
             self._file.close()
         if self._tracing is not None:
             await asyncio.to_thread(self._tracing.close)
 
-    def record(self, call: CallRecord) -> None:
-        """Record a call that is over. Raises `InternalError` when the audit needs a record that cannot be written."""
+    async def _close_stored(self, stored: StoredAudit) -> None:
+        await asyncio.gather(*self._notes)
+        try:
+            await stored.aclose()
+        except DragomanError as error:
+            _log.error("closing the audit's database failed: %s", error.message)
+
+    def record(self, call: CallRecord) -> Coroutine[None, None, None] | None:
+        """Record a call that is over; where a database keeps the audit, the rest is returned, to be awaited.
+
+        Raises `InternalError` when the audit needs a record that cannot be written.
+        """
         where = origin()
         if where is not None:
             call.trace = where.trace
         if self._tracing is not None:
             call.trace = self._tracing.tell(call, call.runs, where)
+        if self._stored is not None:
+            return self._record_stored(self._stored, call)
         try:
-            self._write(call)
+            if self._file is not None:
+                self._write(self._file, call, _encoded(self._told(call)))
         finally:
-            self.metrics.observe(call)
-            if self._slow:
-                self._tell_slow(call)
+            self._observe(call)
+        return None
+
+    async def _record_stored(self, stored: StoredAudit, call: CallRecord) -> None:
+        try:
+            body = _encoded(self._told(call))
+            await finish(self._store(stored, call, body), 2 * PATIENCE)
+            if self._file is not None:
+                self._write(self._file, call, body)
+        finally:
+            self._observe(call)
+
+    async def _store(self, stored: StoredAudit, call: CallRecord, body: bytes) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                call.audit = str(await stored.append(body))
+        except DragomanError as error:
+            self._miss(call, error.message)
+        except TimeoutError:
+            self._miss(call, "the audit's database took too long")
+
+    def _observe(self, call: CallRecord) -> None:
+        self.metrics.observe(call)
+        if self._slow:
+            self._tell_slow(call)
 
     def _tell_slow(self, call: CallRecord) -> None:
         for run in call.runs:
@@ -74,26 +128,38 @@ class Recorder:
 
     def note(self, event: Event, detail: str) -> None:
         """Record what happened to the gateway itself; the log tells when that fails."""
-        if self._file is None:
-            return
-        try:
-            self._file.append(encode(Record(ts=moment(time.time()), event=event, detail=detail)))
-        except OSError as error:
-            _log.error("the audit record of a %s could not be written: %s", event, error.strerror)
+        body = encode(Record(ts=moment(time.time()), event=event, detail=detail))
+        if self._stored is not None:
+            task = asyncio.create_task(self._note_stored(self._stored, event, body))
+            self._notes.add(task)
+            task.add_done_callback(self._notes.discard)
+        if self._file is not None:
+            try:
+                self._file.append(body)
+            except OSError as error:
+                _log.error("the audit record of a %s could not be written: %s", event, error.strerror)
 
-    def _write(self, call: CallRecord) -> None:
-        if self._file is None:
-            return
+    async def _note_stored(self, stored: StoredAudit, event: Event, body: bytes) -> None:
         try:
-            call.audit = str(self._file.append(_encoded(self._told(call))))
+            await stored.append(body)
+        except DragomanError as error:
+            _log.error("the audit record of a %s could not be written: %s", event, error.message)
+
+    def _write(self, file: AuditFile, call: CallRecord, body: bytes) -> None:
+        try:
+            call.audit = str(file.append(body))
         except OSError as error:
-            _log.error("the audit record of a call could not be written: %s", error.strerror)
-            if self._audit.required:
-                call.outcome = InternalError.code
-                raise InternalError(
-                    "The call could not be recorded, and so is not answered.",
-                    suggestion="Tell the administrator that the audit cannot be written.",
-                ) from None
+            self._miss(call, str(error.strerror))
+
+    def _miss(self, call: CallRecord, why: str) -> None:
+        """Tell that a call could not be recorded. Raises `InternalError` where it must be."""
+        _log.error("the audit record of a call could not be written: %s", why)
+        if self._audit.required:
+            call.outcome = InternalError.code
+            raise InternalError(
+                "The call could not be recorded, and so is not answered.",
+                suggestion="Tell the administrator that the audit cannot be written.",
+            ) from None
 
     def _told(self, call: CallRecord) -> Record:
         who, full = call.principal, self._audit.text == "full"

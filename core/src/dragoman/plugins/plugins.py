@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import pluggy
 
-from dragoman.dialect import Capability, Dialect, Executor, Inspector, Validator
+from dragoman.dialect import AuditStore, Capability, Dialect, Executor, Inspector, Validator
 from dragoman.errors import ConfigurationError, DialectError
 from dragoman.hookspecs import PROJECT, DialectPlugin
 from dragoman.model import Database
@@ -172,6 +172,15 @@ class Plugins:
         dialect = self.load(database.dialect).dialect
         _check_enforced(dialect, database)
         return dataclasses.replace(database, options=check_options(dialect.options, database))
+
+    def audit_store(self, database: Database) -> AuditStore:
+        """Return where a database keeps the audit's records. Raises `DialectError`, `ConfigurationError`."""
+        store = self.load(database.dialect).audit_store(self.prepare(database))
+        if store is None:
+            raise ConfigurationError(
+                f"audit.url: {database.dialect} cannot keep the audit.", suggestion="Use sqlite or postgres."
+            )
+        return store
 
     def open(self, database: Database) -> Parts:
         """Return what serves `database`: the owner's executor, inspector and validators, and what policies add.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
+from dragoman import AuditStore, Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
 
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.gate import PostgresGate, read
@@ -81,6 +81,12 @@ class PostgresPlugin(DialectPlugin):
         """Return what the catalog must tell for the gate, over the connections of the inspector made above."""
         assert isinstance(inspector, CatalogReader)  # the core gives each plugin what it returned
         return (PostgresGate(database, inspector),)
+
+    def audit_store(self, database: Database) -> AuditStore:
+        """Return the table of the audit's records."""
+        from dragoman_postgres.audit import PostgresAudit
+
+        return PostgresAudit(database)
 
     def demo(self, folder: Path) -> Sequence[Database]:
         """Build a shop's support desk on the embedded server; nothing where that is not installed."""

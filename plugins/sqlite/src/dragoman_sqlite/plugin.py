@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, hookimpl
+from dragoman import AuditStore, Capability, Database, Dialect, DialectPlugin, Executor, Inspector, hookimpl
 
 from dragoman_sqlite.executor import SQLiteExecutor
 from dragoman_sqlite.gate import read
@@ -70,6 +70,12 @@ class SQLitePlugin(DialectPlugin):
     def inspector(self, database: Database, executor: Executor) -> Inspector:
         """Return the inspector: short-lived connections of its own; the executor where those are too old."""
         return SQLiteInspector(database, executor)
+
+    def audit_store(self, database: Database) -> AuditStore:
+        """Return the table of the audit's records."""
+        from dragoman_sqlite.audit import SQLiteAudit
+
+        return SQLiteAudit(database)
 
     def demo(self, folder: Path) -> Sequence[Database]:
         """Build a shop and its warehouse."""

@@ -1,0 +1,92 @@
+"""The audit in a database: the same chain as in files, through the table that a dialect's `AuditStore` keeps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from dragoman.audit.chain import BEGIN, Link, seal, unseal
+from dragoman.dialect import AuditStore
+
+Waiting = tuple[bytes, asyncio.Future[Link]]
+
+
+class StoredAudit:
+    """Appends records to a store, those that wait at once in one transaction."""
+
+    def __init__(self, store: AuditStore) -> None:
+        self._store = store
+        self._ready = False
+        self._waiting: list[Waiting] = []
+        self._writer: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Make the table unless it is there. Raises a `DragomanError`."""
+        await self._store.open()
+        self._ready = True
+
+    async def append(self, body: bytes) -> Link:
+        """Write one record, a JSON object, and return its place in the chain. Raises a `DragomanError`."""
+        link: asyncio.Future[Link] = asyncio.get_running_loop().create_future()
+        self._waiting.append((_storable(body), link))
+        self._writer = self._writer or asyncio.create_task(self._write_all())
+        return await link
+
+    async def aclose(self) -> None:
+        """Write what waits and close the store."""
+        if self._writer is not None:
+            await self._writer
+        await self._store.aclose()
+
+    async def _write_all(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                links = await self._write([body for body, _ in batch])
+            except Exception as error:
+                _settle(batch, error)
+            else:
+                _settle(batch, links)
+        self._writer = None
+
+    async def _write(self, bodies: Sequence[bytes]) -> Sequence[Link]:
+        if not self._ready:
+            await self.open()
+        links: list[Link] = []
+
+        def seal_all(last: tuple[int, str] | None) -> Sequence[tuple[int, str]]:
+            links.clear()
+            return list(_sealed(bodies, last, links))
+
+        await self._store.append(seal_all)
+        return links
+
+
+def _sealed(bodies: Iterable[bytes], last: tuple[int, str] | None, links: list[Link]) -> Iterable[tuple[int, str]]:
+    """Yield the records that follow the last one of a table, and note their links."""
+    head = _link(*last) if last else BEGIN
+    for body in bodies:
+        line, head = seal(body, head)
+        links.append(head)
+        yield head.seq, line.rstrip(b"\n").decode()
+
+
+def _link(seq: int, line: str) -> Link:
+    """Return the link of a record; one that does not fit its seal is followed by a new chain, with the next number."""
+    sealed = unseal(line.encode(errors="surrogatepass"))
+    return sealed.link if sealed and sealed.link.seq == seq else Link(seq, BEGIN.seal)
+
+
+def _settle(batch: Sequence[Waiting], outcome: Sequence[Link] | Exception) -> None:
+    for place, (_, waiting) in enumerate(batch):
+        if waiting.done():
+            continue  # nobody waits any more
+        if isinstance(outcome, Exception):
+            waiting.set_exception(outcome)
+        else:
+            waiting.set_result(outcome[place])
+
+
+def _storable(body: bytes) -> bytes:
+    """Return a record without the one character that databases refuse in a text, a NUL."""
+    return body.replace(rb"\u0000", rb"\ufffd")

@@ -1,0 +1,109 @@
+"""The audit's records in a table of a Postgres database. Any number of processes may write it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from dragoman import AUDIT_COLUMNS, AuditStore, Database, Sealing
+
+from dragoman_postgres.connecting import Connector
+from dragoman_postgres.driver import Connection
+from dragoman_postgres.failures import translate_errors
+
+Work = Callable[[Connection], Awaitable[None]]
+PATIENCE = 10.0
+"""Seconds a transaction may take, and connecting to the server."""
+_CHUNK = 1000
+_LOCK = 0x6472616F6761
+"""The advisory lock that lets one writer in at a time."""
+_VALUES = {
+    "text": "line::json->>'{}'",
+    "integer": "coalesce((line::json->>'{}')::bigint, 0)",
+    "number": "(line::json->>'{}')::float8",
+    "list": "(line::json->'{}')::jsonb",
+    "json": "(line::json->'{}')::jsonb",
+}
+_TYPES = {"text": "text", "integer": "bigint", "number": "float8", "list": "jsonb", "json": "jsonb"}
+
+
+def _column(name: str, kind: str) -> str:
+    value = _VALUES[kind].format(name)
+    if name == "event":
+        value = f"coalesce({value}, 'call')"
+    return f'"{name}" {_TYPES[kind]} GENERATED ALWAYS AS ({value}) STORED'
+
+
+_COLUMNS = ", ".join(_column(name, kind) for name, kind in AUDIT_COLUMNS.items())
+
+
+class PostgresAudit(AuditStore):
+    """The table in the configured schema, `public` unless another is named; connects when it is used."""
+
+    def __init__(self, database: Database) -> None:
+        self._name = database.name
+        self._connector = Connector(database)
+        self._table = f"{_quoted(database.schema or 'public')}.calls"
+        self._connection: Connection | None = None
+
+    async def open(self) -> None:
+        """As `AuditStore.open`; the role needs no right to make tables where there is one."""
+        with translate_errors(self._name):
+            connection = await self._connected()
+            if await connection.fetchval("SELECT to_regclass($1)", self._table) is None:
+                await self._write(connection, self._create)
+
+    async def append(self, seal: Sealing) -> None:
+        """As `AuditStore.append`."""
+
+        async def add(connection: Connection) -> None:
+            last = await connection.fetchrow(f"SELECT seq, line FROM {self._table} ORDER BY seq DESC LIMIT 1")
+            rows = seal((last["seq"], last["line"]) if last else None)
+            await connection.executemany(f"INSERT INTO {self._table} (seq, line) VALUES ($1, $2)", rows)
+
+        with translate_errors(self._name):
+            await self._write(await self._connected(), add)
+
+    async def lines(self) -> AsyncIterator[tuple[int, str]]:
+        """As `AuditStore.lines`."""
+        text = f"SELECT seq, line FROM {self._table} WHERE seq > $1 ORDER BY seq LIMIT {_CHUNK}"
+        last = 0
+        while True:
+            with translate_errors(self._name):
+                rows = await (await self._connected()).fetch(text, last)
+            for row in rows:
+                yield row["seq"], row["line"]
+                last = row["seq"]
+            if not rows:
+                return
+
+    async def aclose(self) -> None:
+        """As `AuditStore.aclose`."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            with translate_errors(self._name):
+                await connection.close(timeout=PATIENCE)
+
+    async def _create(self, connection: Connection) -> None:
+        await connection.execute(
+            f"CREATE TABLE IF NOT EXISTS {self._table} (seq bigint PRIMARY KEY, line text NOT NULL, {_COLUMNS})"
+        )
+
+    async def _connected(self) -> Connection:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await self._connector.connect(PATIENCE)
+        return self._connection
+
+    async def _write(self, connection: Connection, work: Work) -> None:
+        """Do some work in a transaction of its own; a connection on which that fails is given up."""
+        try:
+            await connection.execute(f"BEGIN READ WRITE; SELECT pg_advisory_xact_lock({_LOCK})")
+            await work(connection)
+            await connection.execute("COMMIT")
+        except BaseException:
+            connection.abort()
+            self._connection = None
+            raise
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,108 @@
+"""The audit's records in a SQLite file. Many processes may write it; who reads it keeps nobody from writing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dragoman import AUDIT_COLUMNS, AuditStore, ConnectionFailed, Database, Sealing
+
+from dragoman_sqlite.executor import file_of
+
+PATIENCE = 5.0
+"""Seconds a process waits for others that write."""
+_CHUNK = 1000
+_TYPES = {"text": "TEXT", "integer": "INTEGER", "number": "REAL", "list": "TEXT", "json": "TEXT"}
+_DEFAULTS = {"event": "'call'", "rows": "0", "bytes": "0"}
+
+
+def _column(name: str, kind: str) -> str:
+    value = f"json_extract(line, '$.{name}')"
+    if name in _DEFAULTS:
+        value = f"coalesce({value}, {_DEFAULTS[name]})"
+    return f'"{name}" {_TYPES[kind]} GENERATED ALWAYS AS ({value}) VIRTUAL'
+
+
+_COLUMNS = ", ".join(_column(name, kind) for name, kind in AUDIT_COLUMNS.items())
+_TABLE = f"CREATE TABLE IF NOT EXISTS calls (seq INTEGER PRIMARY KEY, line TEXT NOT NULL, {_COLUMNS})"
+_LAST = "SELECT seq, line FROM calls ORDER BY seq DESC LIMIT 1"
+_ADD = "INSERT INTO calls (seq, line) VALUES (?, ?)"
+_SOME = f"SELECT seq, line FROM calls WHERE seq > ? ORDER BY seq LIMIT {_CHUNK}"
+
+
+class SQLiteAudit(AuditStore):
+    """The table in a file of its own, which only its owner can read."""
+
+    def __init__(self, database: Database) -> None:
+        self._path = file_of(database)
+        self._connection: sqlite3.Connection | None = None
+
+    async def open(self) -> None:
+        """As `AuditStore.open`."""
+        await asyncio.to_thread(self._open)
+
+    async def append(self, seal: Sealing) -> None:
+        """As `AuditStore.append`."""
+        await asyncio.to_thread(self._append, seal)
+
+    async def lines(self) -> AsyncIterator[tuple[int, str]]:
+        """As `AuditStore.lines`."""
+        last = 0
+        while rows := await asyncio.to_thread(self._read, last):
+            for row in rows:
+                yield row
+            last = rows[-1][0]
+
+    async def aclose(self) -> None:
+        """As `AuditStore.aclose`."""
+        if self._connection is not None:
+            await asyncio.to_thread(self._connection.close)
+            self._connection = None
+
+    def _open(self) -> None:
+        with _translated():
+            _create(self._path)
+            # Each method runs in whichever thread is free, and one at a time.
+            self._connection = sqlite3.connect(
+                self._path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute(_TABLE)
+
+    def _append(self, seal: Sealing) -> None:
+        connection = self._connected()
+        with _translated():
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                connection.executemany(_ADD, seal(connection.execute(_LAST).fetchone()))
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+
+    def _read(self, after: int) -> list[tuple[int, str]]:
+        with _translated():
+            return self._connected().execute(_SOME, (after,)).fetchall()
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise ConnectionFailed("The audit's database is closed.")
+        return self._connection
+
+
+def _create(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+
+
+@contextmanager
+def _translated() -> Generator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConnectionFailed(f"The audit's database cannot be used: {why}.") from None

@@ -1,0 +1,142 @@
+"""The audit in a database: every call is there before its answer leaves, nothing can change unseen, a role reads it."""
+
+import asyncio
+import json
+
+import pytest
+from dragoman import AUDIT_COLUMNS, DragomanError, Gateway, InternalError, Principal
+from dragoman.audit import Record, stored_records, verify_stored
+from dragoman.errors import ConfigurationError
+from dragoman.tools import Toolbox
+
+from .conftest import ROLES
+
+ANN = Principal("ann", subject="ann", groups=frozenset({"analysts"}))
+OLGA = Principal("olga", subject="olga")
+
+
+async def calls(store):
+    assert (await verify_stored(store.lines())).faults == []
+    return [record for record in await stored_records(store.lines()) if record.event == "call"]
+
+
+def test_the_table_has_a_column_for_every_field():
+    assert tuple(AUDIT_COLUMNS) == Record.__struct_fields__
+
+
+async def test_every_call_has_its_record(configured, store):
+    async with Gateway.open(configured()) as gateway:
+        await gateway.query("shop", "SELECT id FROM orders", principal=ANN)
+        for sql in ("DELETE FROM orders", "SELECT nix FROM orders"):
+            with pytest.raises(DragomanError):
+                await gateway.query("shop", sql)
+        async with gateway.stream("shop", "SELECT id FROM orders") as stream:
+            async for _ in stream.batches:
+                assert len(await calls(store)) == 3
+        found = await calls(store)
+    assert [(each.principal, each.outcome, each.rows) for each in found] == [
+        ("ann", "ok", 2),
+        ("local", "WRITE_OPERATION_DENIED", 0),
+        ("local", "COLUMN_NOT_FOUND", 0),
+        ("local", "ok", 2),
+    ]
+
+
+async def test_a_cancelled_call_has_its_record(configured, store):
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    async with Gateway.open(configured()) as gateway:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await gateway.query("shop", endless)
+        assert [each.outcome for each in await calls(store)] == ["QUERY_CANCELLED"]
+
+
+@pytest.mark.parametrize("odd", ["SELECT 'a\x00b'", "SELECT '\ud800'", "\\u0000"])
+async def test_whatever_a_caller_sends_is_recorded(odd, configured, store):
+    async with Gateway.open(configured()) as gateway:
+        answer = await Toolbox(gateway).call("execute_query", {"sql": odd, "params": [odd]})
+        assert answer.is_error
+    (record,) = await calls(store)
+    assert record.outcome in {"INVALID_SQL", "PARAMETER_ERROR"}
+
+
+async def test_gateways_that_write_at_once_share_one_chain(configured, store):
+    async def ask(gateway):
+        for _ in range(10):
+            await gateway.query("shop", "SELECT 1 AS one")
+
+    async with Gateway.open(configured()) as one, Gateway.open(configured()) as other:
+        await asyncio.gather(*(ask(gateway) for gateway in (one, other, one, other)))
+    found = await verify_stored(store.lines())
+    assert (found.faults, found.records, found.head.seq) == ([], 40, 40)
+
+
+FORGED = {
+    "edited": ("UPDATE calls SET line = replace(line, 'SELECT 2', 'SELECT 7') WHERE seq = 2", 2),
+    "dropped": ("DELETE FROM calls WHERE seq = 2", 3),
+    "swapped": (
+        "UPDATE calls SET seq = 99 WHERE seq = 2; UPDATE calls SET seq = 2 WHERE seq = 3;"
+        " UPDATE calls SET seq = 3 WHERE seq = 99",
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("how", FORGED)
+async def test_what_is_edited_dropped_or_swapped_is_found(how, configured, store, run):
+    async with Gateway.open(configured()) as gateway:
+        for number in range(1, 5):
+            await gateway.query("shop", f"SELECT {number}")
+    head = (await verify_stored(store.lines())).head
+    sql, place = FORGED[how]
+    await run(sql)
+    faults = (await verify_stored(store.lines())).faults
+    assert faults[0].line == place
+    await run("DELETE FROM calls WHERE seq >= 2")
+    cut = await verify_stored(store.lines())
+    assert (cut.faults, cut.records) == ([], 1)
+    assert (await verify_stored(store.lines(), [head])).faults != []
+
+
+async def test_no_record_no_answer(configured, store, run):
+    async with Gateway.open(configured()) as gateway:
+        await gateway.query("shop", "SELECT 1 AS one")
+        await run("DROP TABLE calls")
+        with pytest.raises(InternalError, match="could not be recorded"):
+            await gateway.query("shop", "SELECT 1 AS one")
+    async with Gateway.open(configured(audit="required = false")) as gateway:
+        await run("DROP TABLE calls")
+        assert (await gateway.query("shop", "SELECT 1 AS one")).rows == [[1]]
+
+
+async def test_a_database_that_cannot_keep_it_stops_the_start(configured, tmp_path):
+    (tmp_path / "file").touch()
+    text = (configured() and (tmp_path / "dragoman.toml")).read_text()
+    url = text.partition('[audit]\nurl = "')[2].partition('"')[0]
+    for wrong in ("sqlite:///file/calls.db", "postgresql://nobody@127.0.0.1:1/none"):
+        (tmp_path / "dragoman.toml").write_text(text.replace(url, wrong))
+        with pytest.raises(ConfigurationError, match=r"audit\.url"):
+            async with Gateway.open(tmp_path / "dragoman.toml"):
+                pass
+
+
+async def test_only_a_role_that_lists_it_reads_the_audit(configured):
+    async with Gateway.open(configured(ROLES)) as gateway:
+        toolbox = Toolbox(gateway)
+
+        async def ask(principal, sql, **more):
+            answer = await toolbox.call("execute_query", {"sql": sql, **more}, principal=principal)
+            return json.loads(answer.text)
+
+        assert (await ask(ANN, "SELECT count(*) FROM orders"))["rows"] == [[2]]
+        assert (await ask(ANN, "SELECT 1", database="audit"))["error"]["code"] == "UNKNOWN_DATABASE"
+        told = await ask(OLGA, "SELECT principal, tool, outcome, rows FROM calls WHERE outcome = 'ok'")
+        assert told["rows"] == [["ann", "execute_query", "ok", 1]]
+        described = await toolbox.call("describe_table", {"table_name": "calls"}, principal=OLGA)
+        assert "principal text" in described.text.lower()
+        assert (await ask(OLGA, "DELETE FROM calls"))["error"]["code"] == "WRITE_OPERATION_DENIED"
+
+
+async def test_without_a_role_that_lists_it_nobody_sees_the_audit(configured):
+    async with Gateway.open(configured()) as gateway:
+        assert gateway.names == ("shop",)
