@@ -53,5 +53,18 @@ def test_the_command_checks_the_file_and_the_server_takes_it(folder: Path, serve
     assert "server.grace cannot change while the server runs" in logged(server, "configuration was")
 
 
+def test_a_changed_file_is_taken_by_itself_where_the_server_watches_it(folder: Path):
+    file = folder / "dragoman.toml"
+    right = file.read_text() + "[server]\nwatch = true\n"
+    file.write_text(right)
+    command = [sys.executable, "-m", "dragoman", "serve", "--transport", "http", "--port", "0"]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as server:
+        logged(server, "serving on")
+        file.write_text(right + '[databases.other]\nurl = "sqlite:///shop.db"\n')
+        assert "changed databases: other" in logged(server, "configuration was")
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=60)
+
+
 def test_a_process_that_is_not_there_is_told(folder: Path):
     assert "no process" in reload(folder, 2**22 + 1).stderr

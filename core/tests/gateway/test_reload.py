@@ -5,9 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dragoman import ConfigurationError, Database, DialectError, Gateway, UnknownDatabase
-from dragoman.audit import records
+from dragoman import (
+    ConfigurationError,
+    Database,
+    DialectError,
+    Gateway,
+    QuotaExceeded,
+    TableNotFound,
+    UnknownDatabase,
+)
+from dragoman.audit import records, verify_files
 from dragoman.config import Audit, Configuration, Server
+from dragoman.config.roles import Grant, Role
 
 
 def of(*databases: Database, **more: object) -> Configuration:
@@ -54,8 +63,8 @@ async def test_a_wrong_configuration_changes_nothing(shop: Database, warehouse: 
 
 async def test_what_takes_a_restart_is_refused_by_name(shop: Database):
     async with Gateway.open(of(shop)) as gateway:
-        with pytest.raises(ConfigurationError, match=r"server\.port, audit\.required cannot change"):
-            await gateway.reload(of(shop, server=Server(port=1), audit=Audit(required=False)))
+        with pytest.raises(ConfigurationError, match=r"server\.host, server\.port cannot change"):
+            await gateway.reload(of(shop, server=Server(host="::1", port=1)))
 
 
 async def test_a_query_that_runs_ends_before_its_database_is_closed(shop: Database, running, idle):
@@ -96,7 +105,7 @@ async def reload_under_load(shop: Database, warehouse: Database, times: int) -> 
 
 
 async def test_no_call_is_lost_over_many_reloads_under_load(shop: Database, warehouse: Database):
-    await reload_under_load(shop, warehouse, 10)
+    await reload_under_load(shop, warehouse, 20)
 
 
 @pytest.mark.nightly
@@ -112,3 +121,66 @@ async def test_a_reload_is_in_the_audit(shop: Database, warehouse: Database, tmp
     assert [each.detail for each in records(tmp_path / "audit.jsonl") if each.event == "reload"] == [
         "version 2: warehouse changed"
     ]
+
+
+def grant(table: str) -> dict[str, Role]:
+    granted = Grant(database="shop", tables=(table,), key="roles.all.grants.0")
+    return {"all": Role(name="all", groups=frozenset({"*"}), grants=(granted,))}
+
+
+async def test_roles_come_change_and_go(shop: Database):
+    async with Gateway.open(of(shop)) as gateway:
+        opened = gateway.database("shop")
+        await gateway.reload(of(shop, roles=grant("main.orders")))
+        with pytest.raises(TableNotFound):
+            await gateway.query("shop", "SELECT count(*) FROM customers")
+        await gateway.reload(of(shop, roles=grant("main.customers")))
+        assert (await gateway.query("shop", "SELECT count(*) FROM customers")).rows == [[2]]
+        with pytest.raises(TableNotFound):
+            await gateway.query("shop", "SELECT count(*) FROM orders")
+        await gateway.reload(of(shop))
+        assert (await gateway.query("shop", "SELECT count(*) FROM orders")).rows == [[2000]]
+        assert gateway.database("shop") is opened
+
+
+async def test_a_role_that_does_not_fit_changes_nothing(shop: Database, warehouse: Database):
+    async with Gateway.open(of(shop)) as gateway:
+        with pytest.raises(ConfigurationError, match=r"main\.nothing names no table of shop"):
+            await gateway.reload(of(shop, warehouse, roles=grant("main.nothing")))
+        assert (gateway.version, gateway.names, gateway.has_roles) == (1, ("shop",), False)
+        assert (await gateway.query("shop", "SELECT count(*) FROM orders")).rows == [[2000]]
+
+
+async def test_use_is_counted_on_over_a_reload(shop: Database):
+    def limited(calls: int) -> dict[str, Role]:
+        return {"all": replace(grant("main.*")["all"], calls_per_minute=calls)}
+
+    async with Gateway.open(of(shop, roles=limited(2))) as gateway:
+        await gateway.query("shop", "SELECT 1")
+        await gateway.reload(of(shop, roles=limited(1)))
+        with pytest.raises(QuotaExceeded):
+            await gateway.query("shop", "SELECT 1")
+
+
+async def test_the_audit_changes_and_no_record_is_lost(shop: Database, tmp_path: Path):
+    paths = [tmp_path / name / "audit.jsonl" for name in ("one", "two")]
+    answered = 0
+
+    async def ask(gateway: Gateway) -> None:
+        nonlocal answered
+        for _ in range(30):
+            await gateway.query("shop", "SELECT 1 AS one")
+            answered += 1
+
+    async with Gateway.open(of(shop, audit=Audit(path=paths[0]))) as gateway:
+        tasks = [asyncio.create_task(ask(gateway)) for _ in range(3)]
+        for number in range(1, 6):
+            before = answered
+            while answered < before + 5:
+                await asyncio.sleep(0)
+            await gateway.reload(of(shop, audit=Audit(path=paths[number % 2])))
+        await asyncio.gather(*tasks)
+    assert [verify_files(path).faults for path in paths] == [[], []]
+    written = [sum(record.event == "call" for record in records(path)) for path in paths]
+    assert sum(written) == answered == 90
+    assert all(written)

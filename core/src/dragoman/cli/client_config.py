@@ -83,7 +83,7 @@ def address(configuration: Configuration) -> str:
     """Return where an HTTP server of this configuration is reached."""
     server = configuration.server
     host = f"[{server.host}]" if ":" in server.host else server.host
-    return f"http://{host}:{server.port}/mcp"
+    return f"{server.scheme}://{host}:{server.port}/mcp"
 
 
 def _header(configuration: Configuration) -> dict[str, str]:

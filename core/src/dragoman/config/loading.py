@@ -209,9 +209,11 @@ class _Merge:
     def _server(self) -> Server:
         read = self._table(self._mapping(self.values.get("server", {}), ("server",)), SERVER, ("server",))
         read["tokens"] = self._tokens(read.pop("tokens", []), ("server", "tokens"))
-        for name in ("queries_dir", "prompts_dir"):
+        for name in ("queries_dir", "prompts_dir", "tls_cert", "tls_key"):
             if name in read:
                 read[name] = self._path(("server", name), read[name])
+        if "tls_key" in read and "tls_cert" not in read:
+            self._problem(("server", "tls_key"), "a key without tls_cert", "Name the file of the certificate too.")
         read["auth"] = self._auth(read.pop("auth", None), ("server", "auth"))
         return Server(**read)
 

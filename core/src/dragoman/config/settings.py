@@ -73,9 +73,10 @@ class Auth:
 class Server:
     """How the MCP server is reached, what it offers, and who may call it.
 
-    `tools`: profiles, toolsets and tools' names. `trusted_proxies`: addresses and networks whose `X-Forwarded-User` is
-    believed. `queries_dir`: the folder of saved queries; callers may add to it where `save_queries` says so.
-    `prompts_dir`: the folder of prompts.
+    `tools`: profiles, toolsets and tools' names. `tls_cert`, `tls_key`: files of the certificate and its key; without
+    them the server speaks plain HTTP. `watch`: whether a changed configuration file is taken by itself.
+    `trusted_proxies`: addresses and networks whose `X-Forwarded-User` is believed. `queries_dir`: the folder of saved
+    queries; callers may add to it where `save_queries` says so. `prompts_dir`: the folder of prompts.
     """
 
     transport: Literal["stdio", "http"] = "stdio"
@@ -85,6 +86,9 @@ class Server:
     result_format: Literal["both", "structured", "text"] = "both"
     log_level: LogLevel = "info"
     log_format: Literal["json", "text"] = "json"
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    watch: bool = False
     token: Secret | None = None
     tokens: tuple[StaticToken, ...] = ()
     auth: Auth | None = None
@@ -105,6 +109,11 @@ class Server:
     def has_sign_in(self) -> bool:
         """Whether callers over HTTP have to say who they are."""
         return bool(self.token or self.tokens or self.auth or self.trusted_proxies)
+
+    @property
+    def scheme(self) -> str:
+        """What the server's address begins with."""
+        return "http" if self.tls_cert is None else "https"
 
     def check_exposure(self, *, allow_unauthenticated: bool = False) -> None:
         """Raise `ConfigurationError` when other machines could query the databases without a token."""

@@ -184,7 +184,6 @@ class Calls:
             record.outcome = InternalError.code
             raise
         finally:
-            self._leave(id(record))
             if self.quotas is not None:
                 self.quotas.spend(principal, record.rows, record.bytes)
             record.ms = round((time.perf_counter() - began) * 1000, 1)
@@ -195,5 +194,6 @@ class Calls:
                 if rest is not None:
                     await rest
             finally:
+                self._leave(id(record))
                 if _log.isEnabledFor(logging.INFO):
                     _log.info("call", extra={"call": record.as_dict()})

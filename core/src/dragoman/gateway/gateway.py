@@ -35,6 +35,7 @@ from dragoman.gateway.queries import TOOL, Query
 from dragoman.gateway.recording import Recorder, gauges
 from dragoman.gateway.reloading import changed_names, check_rest
 from dragoman.gateway.sampling import sample_sql
+from dragoman.gateway.sinks import Sinks
 from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import LOCAL, Database, ExplainOptions, Limits, Plan, Principal, Result, RowStream
 from dragoman.plugins import Plugins
@@ -93,18 +94,15 @@ class Gateway:
         self.has_roles = bool(self.roles)
         self._whole = self
         self._opened: dict[str, OpenDatabase] = {}
-        self._replaced: dict[asyncio.Task[None], list[OpenDatabase]] = {}
+        self._replaced: dict[asyncio.Task[None], list[OpenDatabase | Sinks]] = {}
         self._access: Access | None = None
         self._granted: dict[str, OpenDatabase] = {}
         self._seen: OrderedDict[tuple[str, ...], Gateway] = OrderedDict()
         self._watchdog = Watchdog(plugins.culprit)
         self._offload = Offload()
-        audit = configuration.audit
-        store = plugins.audit_store(audit.database) if audit.database is not None else None
-        self._recorder = Recorder(audit, configuration.server.slow_query, store)
+        self._recorder = Recorder(self._sinks(configuration), configuration.server.slow_query)
         self._calls = Calls(configuration.server.max_concurrent, self._watchdog, self._recorder)
-        if self.roles.have_quotas:
-            self._calls.quotas = Quotas(self.roles.quota)
+        self._calls.quotas = self._quotas()
         self.kept = Keeper(self, configuration.results)
 
     @classmethod
@@ -136,52 +134,85 @@ class Gateway:
 
     async def _check_roles(self) -> None:
         """Raise `ConfigurationError` for roles that do not fit a database; one that is down is checked later."""
-        granted = [name for name in self.names if self.roles.everything(name)]
-        found = await asyncio.gather(*(self._role_problems(name) for name in granted))
-        if problems := [each for problems in found for each in problems]:
-            raise misfitting(problems, self.configuration)
+        await self._check_fit(self.roles, self.configuration, self._opened)
 
-    async def _role_problems(self, name: str) -> list[Misfit]:
+    async def _check_fit(self, roles: Roles, configuration: Configuration, opened: Mapping[str, OpenDatabase]) -> None:
+        granted = [name for name in configuration.databases if roles.everything(name)]
+        found = await asyncio.gather(*(self._misfits(name, roles, opened.get(name)) for name in granted))
+        if problems := [each for problems in found for each in problems]:
+            raise misfitting(problems, configuration)
+
+    async def _misfits(self, name: str, roles: Roles, opened: OpenDatabase | None) -> list[Misfit]:
         try:
-            opened = self.database(name)
+            opened = opened or self.database(name)
             async with asyncio.timeout(PATIENCE):
-                return await opened.fit.problems(await opened.catalog.snapshot())
+                return await opened.fitting(roles.everything(name)).problems(await opened.catalog.snapshot())
         except (DragomanError, TimeoutError):
             return []
 
+    def _quotas(self) -> Quotas | None:
+        """Return what counts the use of callers, where any role bounds it; what was counted is kept."""
+        if not self.roles.have_quotas:
+            return None
+        return self._calls.quotas or Quotas(lambda principal: self.roles.quota(principal))
+
+    def _sinks(self, configuration: Configuration) -> Sinks:
+        audit = configuration.audit
+        return Sinks(audit, self.plugins.audit_store(audit.database) if audit.database is not None else None)
+
     async def reload(self, configuration: Configuration) -> tuple[str, ...]:
-        """Take the databases of another configuration; return the names of those added, changed or removed.
+        """Take another configuration; return the names of the databases added, changed or removed.
 
         Those that are as before stay open. Calls that run go on with what they began with; what was replaced is closed
         after them. Raises `ConfigurationError` or `DialectError`, and then nothing has changed.
         """
         before, after = self.configuration.databases, configuration.databases
         check_rest(self.configuration, configuration)
-        changed = changed_names(before, after)
-        fresh = await self._open_all({name: after[name] for name in changed if name in after})
-        replaced = [self._opened.pop(name) for name in changed if name in self._opened]
+        changed, roles = changed_names(before, after), Roles(configuration)
+        sinks = self._sinks(configuration) if configuration.audit != self.configuration.audit else None
+        fresh: dict[str, OpenDatabase] = {}
+        try:
+            if sinks is not None:
+                await sinks.open()
+            fresh = await self._open_all({name: after[name] for name in changed if name in after}, roles)
+            kept = {name: each for name, each in self._opened.items() if name not in changed}
+            await self._check_fit(roles, configuration, kept | fresh)
+        except BaseException:
+            await asyncio.gather(*(each.aclose() for each in (*fresh.values(), *([sinks] if sinks else ()))))
+            raise
+        replaced: list[OpenDatabase | Sinks] = [self._opened.pop(name) for name in changed if name in self._opened]
         self._opened |= fresh
-        self.configuration, self.names, self.default = configuration, tuple(after), _default(configuration)
-        self._seen.clear()
-        self.version += 1
+        self._take(configuration, roles)
+        if sinks is not None:
+            replaced.append(self._recorder.change(sinks))
         self._recorder.note("reload", f"version {self.version}: {', '.join(changed) or 'no database'} changed")
         task = asyncio.create_task(self._retire(replaced))
         self._replaced[task] = replaced
         task.add_done_callback(lambda done: self._replaced.pop(done, None))
         return changed
 
-    async def _open_all(self, databases: Mapping[str, Database]) -> dict[str, OpenDatabase]:
+    def _take(self, configuration: Configuration, roles: Roles) -> None:
+        """Be the gateway of a configuration that was checked."""
+        self.configuration, self.roles, self.has_roles = configuration, roles, bool(roles)
+        self.names, self.default = tuple(configuration.databases), _default(configuration)
+        self._calls.quotas = self._quotas()
+        for name, opened in self._opened.items():
+            opened.fit = opened.fitting(roles.everything(name))
+        self._seen.clear()
+        self.version += 1
+
+    async def _open_all(self, databases: Mapping[str, Database], roles: Roles) -> dict[str, OpenDatabase]:
         """Open databases, all of them or none."""
         opened: dict[str, OpenDatabase] = {}
         try:
             for name, database in databases.items():
-                opened[name] = self._made(database)
+                opened[name] = self._made(database, roles)
         except DragomanError:
             await asyncio.gather(*(each.aclose() for each in opened.values()))
             raise
         return opened
 
-    async def _retire(self, replaced: Sequence[OpenDatabase]) -> None:
+    async def _retire(self, replaced: Sequence[OpenDatabase | Sinks]) -> None:
         await self._calls.drain()
         await asyncio.gather(*(opened.aclose() for opened in replaced))
 
@@ -214,13 +245,13 @@ class Gateway:
         if self._access is not None:
             self._granted[name] = self._whole.database(name).granted(self._access.databases[name])
             return self._granted[name]
-        opened = self._made(self.configuration.databases[name])
+        opened = self._made(self.configuration.databases[name], self.roles)
         self._opened[name] = opened
         return opened
 
-    def _made(self, database: Database) -> OpenDatabase:
+    def _made(self, database: Database, roles: Roles) -> OpenDatabase:
         waiting = 2 * self.configuration.server.max_concurrent  # those who ran and those who waited before
-        return OpenDatabase(self.plugins, database, waiting, self._offload, self.roles.everything(database.name))
+        return OpenDatabase(self.plugins, database, waiting, self._offload, roles.everything(database.name))
 
     def seen_by(self, principal: Principal) -> Gateway:
         """Return the gateway as a principal sees it: what its roles do not grant is not there."""

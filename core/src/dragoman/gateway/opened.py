@@ -100,7 +100,7 @@ class OpenDatabase:
         self._vetoed = parts.vetoes_values
         self.validators = [ReadOnly(self.dialect, self.config), *self._foreign(parts), *parts.validators]
         self.judge = Judge(self.dialect, self.config, self.catalog, self.validators, self.source, offload)
-        self.fit = RolesFit(grants, self.dialect, self.config)
+        self.fit = self.fitting(grants)
         self.watch = Watch(database.name, self.doctor)
         self.health = Health(self.inspector.version, self.watch.begin, self._breaker)
 
@@ -137,6 +137,10 @@ class OpenDatabase:
             self._own_catalog = Catalog(self._guarded(parts.own_inspector), self.dialect, everything)
         resolver = Resolver(self.dialect, everything, self._own_catalog, self._offload)
         return (ForeignTables(resolver, self._own_catalog, self.config),)
+
+    def fitting(self, grants: Sequence[ReadGrant]) -> RolesFit:
+        """Return whether grants fit this database."""
+        return RolesFit(grants, self.dialect, self.config)
 
     def granted(self, access: DatabaseAccess) -> OpenDatabase:
         """Return the database as those see it who have some roles; what serves it is shared."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.audit import AuditFile, Event, Record, StoredAudit, encode, moment
 from dragoman.cleanup import finish
-from dragoman.config import Audit, wants_telemetry
-from dragoman.dialect import AuditStore
-from dragoman.errors import ConfigurationError, DragomanError, InternalError
+from dragoman.config import wants_telemetry
+from dragoman.errors import DragomanError, InternalError
+from dragoman.gateway.sinks import Sinks
 from dragoman.telemetry import Gauge, Metrics, origin
 
 if TYPE_CHECKING:
@@ -36,46 +36,31 @@ _LARGEST = 8 * _LONGEST
 class Recorder:
     """Takes note of every call that is over: for OpenTelemetry, in the audit, in the counters.
 
-    `store`: where the audit's database keeps it. Raises `ConfigurationError` when the audit's files cannot be written.
+    `sinks`: where the audit goes.
     """
 
-    def __init__(self, audit: Audit, slow_query: float = 0.0, store: AuditStore | None = None) -> None:
+    def __init__(self, sinks: Sinks, slow_query: float = 0.0) -> None:
         self._slow = slow_query * 1e9
         self.metrics = Metrics()
         self._tracing = _tracing()
-        self._audit = audit
-        self._file = _opened(audit)
-        self._stored = StoredAudit(store) if store is not None else None
-        self._notes: set[asyncio.Task[None]] = set()
+        self._sinks = sinks
         self._calls = count(1)
         self._process = os.urandom(6).hex()
 
     async def open(self) -> None:
         """Open the audit's database. Raises `ConfigurationError` where the audit is required and it cannot be used."""
-        if self._stored is None:
-            return
-        try:
-            await self._stored.open()
-        except DragomanError as error:
-            if self._audit.required:
-                raise ConfigurationError(f"audit.url: {error.message}", suggestion=error.suggestion) from None
-            _log.error("the audit's database cannot be used: %s", error.message)
+        await self._sinks.open()
+
+    def change(self, sinks: Sinks) -> Sinks:
+        """Write to other sinks from now on; return those before, to be closed once no call writes to them."""
+        before, self._sinks = self._sinks, sinks
+        return before
 
     async def aclose(self) -> None:
         """Close the audit's files and database and send what a collector has not got yet."""
-        if self._stored is not None:
-            await self._close_stored(self._stored)
-        if self._file is not None:
-            self._file.close()
+        await self._sinks.aclose()
         if self._tracing is not None:
             await asyncio.to_thread(self._tracing.close)
-
-    async def _close_stored(self, stored: StoredAudit) -> None:
-        await asyncio.gather(*self._notes)
-        try:
-            await stored.aclose()
-        except DragomanError as error:
-            _log.error("closing the audit's database failed: %s", error.message)
 
     def record(self, call: CallRecord) -> Coroutine[None, None, None] | None:
         """Record a call that is over; where a database keeps the audit, the rest is returned, to be awaited.
@@ -87,21 +72,21 @@ class Recorder:
             call.trace = where.trace
         if self._tracing is not None:
             call.trace = self._tracing.tell(call, call.runs, where)
-        if self._stored is not None:
-            return self._record_stored(self._stored, call)
+        if self._sinks.stored is not None:
+            return self._record_stored(self._sinks, self._sinks.stored, call)
         try:
-            if self._file is not None:
-                self._write(self._file, call, _encoded(self._told(call)))
+            if self._sinks.file is not None:
+                self._write(self._sinks.file, call, _encoded(self._told(call)))
         finally:
             self._observe(call)
         return None
 
-    async def _record_stored(self, stored: StoredAudit, call: CallRecord) -> None:
+    async def _record_stored(self, sinks: Sinks, stored: StoredAudit, call: CallRecord) -> None:
         try:
             body = _encoded(self._told(call))
             await finish(self._store(stored, call, body), 2 * PATIENCE)
-            if self._file is not None:
-                self._write(self._file, call, body)
+            if sinks.file is not None:
+                self._write(sinks.file, call, body)
         finally:
             self._observe(call)
 
@@ -129,13 +114,13 @@ class Recorder:
     def note(self, event: Event, detail: str) -> None:
         """Record what happened to the gateway itself; the log tells when that fails."""
         body = encode(Record(ts=moment(time.time()), event=event, detail=detail))
-        if self._stored is not None:
-            task = asyncio.create_task(self._note_stored(self._stored, event, body))
-            self._notes.add(task)
-            task.add_done_callback(self._notes.discard)
-        if self._file is not None:
+        if self._sinks.stored is not None:
+            task = asyncio.create_task(self._note_stored(self._sinks.stored, event, body))
+            self._sinks.notes.add(task)
+            task.add_done_callback(self._sinks.notes.discard)
+        if self._sinks.file is not None:
             try:
-                self._file.append(body)
+                self._sinks.file.append(body)
             except OSError as error:
                 _log.error("the audit record of a %s could not be written: %s", event, error.strerror)
 
@@ -154,7 +139,7 @@ class Recorder:
     def _miss(self, call: CallRecord, why: str) -> None:
         """Tell that a call could not be recorded. Raises `InternalError` where it must be."""
         _log.error("the audit record of a call could not be written: %s", why)
-        if self._audit.required:
+        if self._sinks.audit.required:
             call.outcome = InternalError.code
             raise InternalError(
                 "The call could not be recorded, and so is not answered.",
@@ -162,7 +147,7 @@ class Recorder:
             ) from None
 
     def _told(self, call: CallRecord) -> Record:
-        who, full = call.principal, self._audit.text == "full"
+        who, full = call.principal, self._sinks.audit.text == "full"
         return Record(
             ts=moment(time.time()),
             call=f"{self._process}-{next(self._calls)}",
@@ -173,9 +158,9 @@ class Recorder:
             token=who.token,
             database=call.database or "",
             tool=call.tool,
-            hash=(call.hash or _hash(call.sql)) if self._audit.text != "off" else "",
+            hash=(call.hash or _hash(call.sql)) if self._sinks.audit.text != "off" else "",
             sql=call.sql[:_LONGEST] if full else "",
-            params=list(call.params) if self._audit.values and call.params else None,
+            params=list(call.params) if self._sinks.audit.values and call.params else None,
             arguments=self._arguments(call) if full else None,
             relations=tuple(dict.fromkeys(call.relations)),
             columns=tuple(dict.fromkeys(call.columns)),
@@ -188,7 +173,7 @@ class Recorder:
         )
 
     def _arguments(self, call: CallRecord) -> dict[str, Any] | None:
-        hidden = _SQL if self._audit.values else (*_SQL, *_VALUES)
+        hidden = _SQL if self._sinks.audit.values else (*_SQL, *_VALUES)
         arguments: Any = call.arguments
         if not isinstance(arguments, Mapping):
             return None
@@ -228,20 +213,6 @@ def _tracing() -> Tracing | None:
         _log.warning("OTEL_* names a collector, and the SDK is not installed: pip install 'dragoman[otel]'")
         return None
     return Tracing()
-
-
-def _opened(audit: Audit) -> AuditFile | None:
-    if audit.path is None:
-        return None
-    try:
-        file = AuditFile(audit.path)
-        file.open()
-    except OSError as error:
-        raise ConfigurationError(
-            f"audit.path: {audit.path} cannot be written ({error.strerror}).",
-            suggestion="Name a folder that only the gateway's user may write.",
-        ) from None
-    return file
 
 
 def _hash(sql: str) -> str:

@@ -1,4 +1,4 @@
-"""What may change while a gateway runs: its databases. Everything else takes a restart, and is refused by name."""
+"""What may change while a gateway runs. Everything else takes a restart, and is refused by name."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any
 from dragoman.config import Configuration
 from dragoman.errors import ConfigurationError
 
-_TAKEN = frozenset({"databases", "default_database", "source", "sources", "warnings", "variables"})
+_TAKEN = frozenset(
+    {"databases", "default_database", "roles", "audit", "source", "sources", "warnings", "variables", "secrets"}
+)
+_TAKEN_OF_SERVER = frozenset({"token", "tokens"})
 
 
 def check_rest(before: Configuration, after: Configuration) -> None:
-    """Raise `ConfigurationError` when more has changed than the databases, naming the keys."""
+    """Raise `ConfigurationError` when more has changed than a running gateway takes, naming the keys."""
     changed = list(_differences(before, after))
     if changed:
         raise ConfigurationError(
@@ -28,7 +31,8 @@ def _differences(before: Configuration, after: Configuration) -> Iterator[str]:
         if field.name in _TAKEN or old == new:
             continue
         if dataclasses.is_dataclass(old):
-            names = [each.name for each in dataclasses.fields(old)]
+            taken = _TAKEN_OF_SERVER if field.name == "server" else frozenset[str]()
+            names = [each.name for each in dataclasses.fields(old) if each.name not in taken]
             yield from (f"{field.name}.{name}" for name in names if getattr(old, name) != getattr(new, name))
         else:
             yield field.name

@@ -32,6 +32,7 @@ from dragoman.mcp.server import accepts, build
 from dragoman.mcp.sessions import Sessions
 from dragoman.mcp.signals import stopping
 from dragoman.mcp.switch import hot_path
+from dragoman.mcp.tls import renewing, tls_context
 from dragoman.telemetry import CONTENT_TYPE
 
 if TYPE_CHECKING:
@@ -82,9 +83,12 @@ async def serve_http(
         timeout_graceful_shutdown=math.ceil(settings.grace + _ABANDON),
     )
     config.load()
+    config.ssl = tls = tls_context(settings)
+    if tls is not None:
+        toolbox.parts.append(renewing(tls))
     config.http_protocol_class = cast("Any", Connections(limits, log).protocol(config.http_protocol_class))
     server = _Uvicorn(config)
-    LOGGER.info("serving on http://%s:%d%s", in_url(settings.host), listener.getsockname()[1], PATH)
+    LOGGER.info("serving on %s://%s:%d%s", settings.scheme, in_url(settings.host), listener.getsockname()[1], PATH)
 
     def stop() -> None:
         toolbox.gateway.stop()
@@ -136,6 +140,7 @@ def http_app(
     """Return the ASGI application. Its lifespan must run; one application serves one lifespan."""
     running = calls or Calls(toolbox)
     sign_in = SignIn(settings, PATH)
+    toolbox.parts.append(sign_in.prepare)
     described = sign_in.resource.paths if sign_in.resource else ()
     app: ASGIApp = build(toolbox, running, None).streamable_http_app(
         streamable_http_path=PATH,

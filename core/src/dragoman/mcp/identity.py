@@ -10,6 +10,7 @@ from starlette.datastructures import Headers
 
 from dragoman.auth import InvalidToken, IssuerUnreachable
 from dragoman.auth.tokens import PREFIX, StaticTokens
+from dragoman.errors import ConfigurationError
 from dragoman.mcp.refusals import Refused
 from dragoman.mcp.resource import ProtectedResource
 from dragoman.model import Principal
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from dragoman.auth.verifier import Verifier
-    from dragoman.config import Server
+    from dragoman.config import Configuration, Server
 
 PRINCIPAL = "dragoman.principal"
 """The key of the ASGI scope under which a request carries its `Principal`; absent when nobody signed in."""
@@ -92,6 +93,23 @@ class SignIn:
         if self.resource is not None:
             challenge = self.resource.challenge(scope, self._required(scope), error)
         return Refused(status, error or "invalid_token", reason, {"WWW-Authenticate": challenge})
+
+    def prepare(self, configuration: Configuration) -> Callable[[], None]:
+        """Return what makes the static tokens of a new configuration count, and no others.
+
+        Raises `ConfigurationError` where nobody had to sign in and now should, or the other way round.
+        """
+        if self._open == configuration.server.has_sign_in:
+            raise ConfigurationError(
+                "Whether callers sign in cannot change while the server runs.",
+                suggestion="Restart the server to take it.",
+            )
+        tokens = StaticTokens(configuration.server.tokens, configuration.server.token)
+
+        def take() -> None:
+            self._tokens = tokens
+
+        return take
 
     async def aclose(self) -> None:
         """Close what is open to the issuer."""

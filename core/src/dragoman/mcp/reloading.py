@@ -6,17 +6,22 @@ import asyncio
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from dragoman.errors import DragomanError
 from dragoman.mcp.signals import reloading
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dragoman.config import Configuration
     from dragoman.tools import Toolbox
 
 LOGGER = logging.getLogger("dragoman.mcp")
 
+LOOK = 1.0
+"""Seconds between two looks at the configuration file, where it is watched."""
 Reread = Callable[[], "Configuration"]
 """Reads the configuration again, from where it was read at the start. Raises `ConfigurationError`."""
 
@@ -39,18 +44,38 @@ def reloaded_by_signal(toolbox: Toolbox, reread: Reread | None) -> Generator[Non
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
+    if toolbox.gateway.configuration.server.watch:
+        file = toolbox.gateway.configuration.source
+        tasks.add(asyncio.create_task(_watch(file, _content(file), begin)))
     with reloading(begin):
         yield
     for task in tasks:
         task.cancel()
 
 
+async def _watch(file: Path | None, before: bytes, changed: Callable[[], None]) -> None:
+    """Call `changed` whenever the configuration file has another content."""
+    while file is not None:
+        await asyncio.sleep(LOOK)
+        now = await asyncio.to_thread(_content, file)
+        if now and now != before:
+            before = now
+            changed()
+
+
+def _content(file: Path | None) -> bytes:
+    """Return what tells contents apart; nothing of a file that cannot be read now, as while it is replaced."""
+    try:
+        return sha256(file.read_bytes()).digest() if file is not None else b""
+    except OSError:
+        return b""
+
+
 async def _reload(toolbox: Toolbox, reread: Reread) -> None:
     try:
         # In a thread: files are read, and calls go on meanwhile.
-        changed = await toolbox.gateway.reload(await asyncio.to_thread(reread))
+        changed = await toolbox.reload(await asyncio.to_thread(reread))
     except DragomanError as error:
         LOGGER.error("the configuration was not taken: %s %s", error.message, error.suggestion)
         return
-    toolbox.refresh()
     LOGGER.info("the configuration was taken; changed databases: %s", ", ".join(changed) or "none")

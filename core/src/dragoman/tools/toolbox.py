@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway import Gateway
@@ -19,6 +19,9 @@ from dragoman.tools.history import History
 from dragoman.tools.registry import Shown, check_roles, instructions, shown
 from dragoman.tools.spec import Spec, Tool
 from dragoman.tools.surfaces import Surfaces
+
+if TYPE_CHECKING:
+    from dragoman.config import Configuration
 
 _log = logging.getLogger(__name__)
 ResultFormat = Literal["both", "structured", "text"]
@@ -47,6 +50,12 @@ HANDLERS: dict[str, Handler] = {
     "run_tool": saving.run_tool,
 }
 
+Part = Callable[["Configuration"], Callable[[], None]]
+"""Checks the part of a new configuration that something takes, and returns what makes it take that.
+
+Raises `ConfigurationError`.
+"""
+
 
 class UnknownTool(LookupError):
     """There is no such tool, which is a matter of the protocol and not of any database."""
@@ -56,7 +65,7 @@ class Toolbox:
     """The tools of a gateway. `surfaces`: what there is beside them.
 
     `profile`: a profile, a toolset, a tool's name, or a list of them. `result_format`: which halves of an answer are
-    made.
+    made. `parts`: what else takes a new configuration, such as the sign-in.
     Raises `ConfigurationError` for a word that is none of these.
     """
 
@@ -66,6 +75,7 @@ class Toolbox:
         self._gateway = gateway
         self._format = result_format
         self._profile = profile
+        self.parts: list[Part] = []
         self.refresh()
         self.surfaces = Surfaces(gateway)
         self._history = History() if "list_queries" in self._specs else None
@@ -77,6 +87,20 @@ class Toolbox:
         self._taken = {spec.name: spec.taken for spec in self._shown.specs}
         self._seen: dict[tuple[str, ...], Shown] = {}
         check_roles(self._gateway.configuration)
+
+    async def reload(self, configuration: Configuration) -> tuple[str, ...]:
+        """Take another configuration while calls run; return the databases added, changed or removed.
+
+        Raises `ConfigurationError` or `DialectError`, and then nothing has changed.
+        """
+        shown(configuration, self._profile, self._format)
+        check_roles(configuration)
+        takes = [prepare(configuration) for prepare in self.parts]
+        changed = await self._gateway.reload(configuration)
+        for take in takes:
+            take()
+        self.refresh()
+        return changed
 
     @property
     def gateway(self) -> Gateway:

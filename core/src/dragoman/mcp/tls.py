@@ -1,0 +1,52 @@
+"""TLS of the server itself: its certificate and key, read again at every reload, for connections that come then."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dragoman.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from dragoman.config import Configuration, Server
+
+
+def tls_context(settings: Server) -> ssl.SSLContext | None:
+    """Return the context of a server that speaks TLS; None: it does not.
+
+    Raises `ConfigurationError` for files that cannot be read or do not belong together.
+    """
+    if settings.tls_cert is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _load(context, settings)
+    return context
+
+
+def renewing(context: ssl.SSLContext) -> Callable[[Configuration], Callable[[], None]]:
+    """Return what reads the files again at a reload: connections that come later get the new certificate."""
+
+    def prepare(configuration: Configuration) -> Callable[[], None]:
+        tls_context(configuration.server)  # a file that is wrong changes nothing
+        return lambda: _load(context, configuration.server)
+
+    return prepare
+
+
+def _load(context: ssl.SSLContext, settings: Server) -> None:
+    assert settings.tls_cert is not None
+    try:
+        context.load_cert_chain(settings.tls_cert, settings.tls_key, password=_no_password)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "they are not a pair of PEM files"
+        raise ConfigurationError(
+            f"server.tls_cert, server.tls_key: the certificate cannot be used ({why}).",
+            suggestion="Name a PEM file with the certificate and its chain, and one with its key without a password.",
+        ) from None
+
+
+def _no_password() -> str:
+    # Else OpenSSL would ask at the terminal.
+    raise ValueError

@@ -1,0 +1,97 @@
+"""The server with a certificate of its own, as docs/tls-and-proxy.md says: clients verify it, and it is renewed."""
+
+import json
+import signal
+import sqlite3
+import ssl
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trustme
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+PAGE = (Path(__file__).parents[2] / "docs" / "tls-and-proxy.md").read_text(encoding="utf-8")
+
+
+def certify(folder: Path, authority: trustme.CA) -> int:
+    """Write a new certificate and its key; return its number."""
+    certificate = authority.issue_cert("localhost", "127.0.0.1")
+    (folder / "tls").mkdir(exist_ok=True)
+    (folder / "tls" / "key.pem").write_bytes(certificate.private_key_pem.bytes())
+    chain = b"".join(blob.bytes() for blob in certificate.cert_chain_pems)
+    (folder / "tls" / "cert.pem").write_bytes(chain)
+    from cryptography.x509 import load_pem_x509_certificate
+
+    return load_pem_x509_certificate(chain).serial_number
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        connection.executescript("CREATE TABLE orders (id INTEGER); INSERT INTO orders VALUES (1), (2);")
+    section = PAGE.split("## TLS of its own")[1].split("```toml\n")[1].split("```")[0]
+    section = section.replace('host = "0.0.0.0"\n', "").replace("port = 8443", "port = 0")
+    (tmp_path / "dragoman.toml").write_text(f'{section}\n[databases.shop]\nurl = "sqlite:///shop.db"\n')
+    return tmp_path
+
+
+@pytest.fixture
+async def server(folder: Path, authority: trustme.CA, run: Any, monkeypatch: Any) -> AsyncIterator[tuple[Any, str]]:
+    certify(folder, authority)
+    monkeypatch.setenv("DRAGOMAN_TOKEN", "hush")
+    async with run(sys.executable, "-m", "dragoman", "serve", "--config", str(folder / "dragoman.toml")) as peer:
+        yield peer, (await peer.logged(r"serving on (https://[^\s\"]+)/mcp"))[1]
+
+
+def trusting(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context
+
+
+async def test_a_client_that_trusts_the_authority_calls_and_another_does_not(server, authority):
+    _, url = server
+    headers = {"authorization": "Bearer hush"}
+    async with (
+        httpx2.AsyncClient(headers=headers, verify=trusting(authority)) as http,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
+    ):
+        answer = await client.call_tool("execute_query", {"sql": "SELECT count(*) AS n FROM orders"})
+        assert json.loads(answer.content[0].text)["rows"] == [[2]]
+    async with httpx2.AsyncClient(verify=trusting(trustme.CA())) as stranger:
+        with pytest.raises(httpx2.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            await stranger.get(f"{url}/health")
+
+
+async def test_a_renewed_certificate_is_taken_at_a_reload(server, authority, folder):
+    peer, url = server
+    number = certify(folder, authority)
+    peer.process.send_signal(signal.SIGHUP)
+    await peer.logged("configuration was taken")
+    async with httpx2.AsyncClient(verify=trusting(authority)) as http, http.stream("GET", f"{url}/health") as answer:
+        shown = answer.extensions["network_stream"].get_extra_info("ssl_object").getpeercert()
+    assert int(shown["serialNumber"], 16) == number
+    (folder / "tls" / "key.pem").write_text("nothing")
+    peer.process.send_signal(signal.SIGHUP)
+    await peer.logged(r"configuration was not taken: server\.tls_cert, server\.tls_key")
+    async with httpx2.AsyncClient(verify=trusting(authority)) as http:
+        assert (await http.get(f"{url}/health")).status_code == 200
+
+
+async def test_files_that_are_no_pair_stop_the_start(folder, authority, run, monkeypatch):
+    certify(folder, authority)
+    (folder / "tls" / "cert.pem").write_bytes(trustme.CA().cert_pem.bytes())
+    monkeypatch.setenv("DRAGOMAN_TOKEN", "hush")
+    async with run(sys.executable, "-m", "dragoman", "serve", "--config", str(folder / "dragoman.toml")) as peer:
+        await peer.logged(r"server\.tls_cert, server\.tls_key: the certificate cannot be used")
+        assert await peer.process.wait() == 2
