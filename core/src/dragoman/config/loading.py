@@ -259,7 +259,7 @@ class _Merge:
         read = self._table(self._mapping(self.values.get("audit", {}), ("audit",)), AUDIT, ("audit",))
         if "path" in read:
             read["path"] = self._path(("audit", "path"), read["path"])
-        url: Secret | None = read.pop("url", None)
+        url: Secret | None = read.get("url")
         return Audit(database=self._audit_database(url) if url else None, **read)
 
     def _audit_database(self, url: Secret) -> Database | None:

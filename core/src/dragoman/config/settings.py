@@ -129,14 +129,15 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What is recorded of every call, and where. `path`: names the files, a file a day. `database`: has the table.
+    """What is recorded of every call, and where; without `path` and `url` there is no audit.
 
-    Without either there is no audit.
+    `path`: names the files, a file a day. `url`: of the `database` that has the table.
     `text`: what is kept of a statement. `values`: whether its parameters are kept. `required`: whether a call whose
     record cannot be written gets no answer.
     """
 
     path: Path | None = None
+    url: Secret | None = None
     database: Database | None = None
     text: Literal["full", "hash", "off"] = "full"
     values: bool = False
