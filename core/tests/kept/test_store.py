@@ -12,8 +12,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from dragoman import Column, Encoded, Principal, ResultNotFound, RowStream
+from dragoman import Busy, Column, Encoded, Principal, ResultNotFound, RowStream
 from dragoman.kept import Bounds, Store
+from dragoman.kept.store import RESULTS_PER_CALLER, RUNNING_PER_CALLER
 
 BOUNDS = Bounds(max_bytes=10**9, max_bytes_per_caller=10**9, ttl=100)
 ADA = Principal("ada", issuer="i", subject="1")
@@ -144,3 +145,66 @@ async def test_what_a_killed_process_left_is_removed_and_a_living_ones_stays(tmp
     await store.aclose()
     await other.aclose()
     assert list(tmp_path.iterdir()) == []
+
+
+@asynccontextmanager
+async def _endless() -> AsyncIterator[RowStream]:
+    async def batches() -> AsyncIterator[Encoded]:
+        await asyncio.Event().wait()
+        yield Encoded.of([])
+
+    yield RowStream([Column("n", "int")], batches())
+
+
+async def test_queries_that_are_kept_leave_places_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dragoman.kept.store.SOON", 0.01)
+    opened: list[str] = []
+
+    @asynccontextmanager
+    async def counted() -> AsyncIterator[RowStream]:
+        opened.append("shop")
+        async with _endless() as stream:
+            yield stream
+
+    store = Store(tmp_path, BOUNDS)
+    names = ["a", "b", "c", "d"]
+    await asyncio.gather(*(store.keep(ADA, name, "shop", "SELECT 1", counted, 2) for name in names))
+    assert len(opened) == 2
+    assert [kept.running for kept in store.of(ADA)] == [True] * 4
+    await store.drop(ADA, "a")
+    async with asyncio.timeout(10):
+        while len(opened) < 3:
+            await asyncio.sleep(0)
+    kept = await store.keep(Principal("bob"), "x", "other", "SELECT 1", _stream)
+    assert kept.status == "complete", "other databases have places of their own"
+    await store.aclose()
+
+
+async def test_no_more_run_for_a_caller_however_many_begin_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dragoman.kept.store.SOON", 0.01)
+    store = Store(tmp_path, BOUNDS)
+    keeping = (store.keep(ADA, f"r{number}", "shop", "SELECT 1", _endless) for number in range(20))
+    kept = await asyncio.gather(*keeping, return_exceptions=True)
+    assert sum(isinstance(one, Busy) for one in kept) == 20 - RUNNING_PER_CALLER
+    assert len(store.of(ADA)) == RUNNING_PER_CALLER
+    await store.aclose()
+
+
+async def test_kept_results_do_not_use_up_the_files_a_process_may_open(tmp_path: Path):
+    store = Store(tmp_path, BOUNDS)
+    for number in range(RESULTS_PER_CALLER):
+        await store.keep(ADA, f"r{number}", "shop", "SELECT 1", _stream)
+    with pytest.raises(Busy, match="100 results are kept already"):
+        await store.keep(ADA, "more", "shop", "SELECT 1", _stream)
+    await store.keep(ADA, "r0", "shop", "SELECT 1", _stream)
+    await store.drop(ADA, "r1")
+    await store.keep(ADA, "more", "shop", "SELECT 1", _stream)
+    assert len(store.of(ADA)) == RESULTS_PER_CALLER
+    await store.aclose()
+
+
+async def test_two_results_of_one_name_at_once_leave_one(tmp_path: Path):
+    store = Store(tmp_path, BOUNDS)
+    await asyncio.gather(*(store.keep(ADA, "x", "shop", "SELECT 1", _stream) for _ in range(3)))
+    assert len(store.of(ADA)) == len(list(tmp_path.rglob("*.rows"))) == 1
+    await store.aclose()

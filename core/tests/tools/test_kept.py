@@ -125,3 +125,22 @@ async def test_a_callers_share_of_the_disk_is_bounded(database, scripts, tmp_pat
         kept = await ask(toolbox, "execute_query", sql=long, keep="x", limit=1)
         assert kept["truncated"]["reason"] == "bytes"
         assert kept["kept"]["bytes"] <= 600_000
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+
+async def test_long_queries_that_are_kept_leave_the_database_to_others(database, scripts, tmp_path, ask, monkeypatch):
+    monkeypatch.setattr("dragoman.kept.store.SOON", 0.05)
+    databases = {"shop": database("shop", scripts["shop"], pool_size=2)}
+    async with Gateway.open(Configuration(databases=databases, results=Results(dir=tmp_path / "kept"))) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        for name in "abcd":
+            kept = await ask(toolbox, "execute_query", sql=ENDLESS, keep=name)
+            assert kept["status"] == "running"
+        assert (await ask(toolbox, "execute_query", sql="SELECT 1"))["rows"] == [[1]]
+
+
+async def test_a_timeout_of_the_callers_holds_for_a_kept_query_too(keeping, fail):
+    arguments = {"sql": ENDLESS, "keep": "x", "timeout_ms": 100}
+    assert (await fail(keeping, "execute_query", arguments))["code"] == "QUERY_TIMEOUT"

@@ -35,8 +35,11 @@ class Keeper:
         principal: Principal,
         tool: str,
         from_dialect: str | None = None,
+        timeout: float | None = None,
     ) -> Kept:
         """Begin to keep the whole answer of a query; return when it is there, or soon with what has come.
+
+        It runs for `timeout` seconds at most, or as long as results may take; half of a pool's places are for others.
 
         Raises what refuses the query, `ParameterError` for the name, and `Busy`.
         """
@@ -46,6 +49,9 @@ class Keeper:
         read = sql if from_dialect is None else (await opened.translate(sql, params, from_dialect))[0]
         judged = await opened.judge.judge(read, tool, principal)
         settings = self._settings
+        size = opened.config.pool_size
+        # Where there is one place only, a query that is kept may not keep it longer than any other.
+        longest = settings.timeout if size > 1 else min(settings.timeout, opened.config.timeout)
         most = min(settings.max_rows, opened.role_rows or settings.max_rows)
 
         def open_stream() -> AbstractAsyncContextManager[RowStream]:
@@ -53,13 +59,14 @@ class Keeper:
                 opened.config.name,
                 sql,
                 params,
-                ceiling=Limits(most, settings.max_bytes_per_caller, settings.timeout),
+                ceiling=Limits(most, settings.max_bytes_per_caller, min(timeout or longest, longest)),
                 from_dialect=from_dialect,
                 principal=principal,
                 tool=tool,
             )
 
-        return await self._store.keep(principal, name, opened.config.name, judged.text, open_stream)
+        name_of = opened.config.name
+        return await self._store.keep(principal, name, name_of, judged.text, open_stream, max(1, size // 2))
 
     async def find(self, name: str, principal: Principal) -> Kept:
         """Return a caller's result, if the caller may still run its query.

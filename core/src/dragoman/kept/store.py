@@ -7,10 +7,13 @@ import contextvars
 import fcntl
 import os
 import re
+import resource
 import secrets
 import shutil
 import tempfile
+import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
@@ -30,6 +33,9 @@ SOON: Final = 2.0
 FLUSH_SECONDS: Final = 0.5
 """How long a row waits for its page to fill, at most, before it can be read."""
 RUNNING_PER_CALLER: Final = 4
+RESULTS_PER_CALLER: Final = 100
+MOST_RESULTS: Final = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
+"""Results there may be: each has a file open, and connections need files too."""
 _LOCK = "lock"
 
 Status = Literal["running", "complete", "failed"]
@@ -88,13 +94,19 @@ class Store:
         self._clock = clock
         self._folder: Path | None = None
         self._lock: int | None = None
+        self._making = threading.Lock()
         self._kept: dict[tuple[Owner, str], Kept] = {}
+        self._places: dict[tuple[str, int], asyncio.Semaphore] = {}
+        self._entering = Counter[Owner]()
 
-    async def keep(self, principal: Principal, name: str, database: str, sql: str, open_stream: Open) -> Kept:
+    async def keep(
+        self, principal: Principal, name: str, database: str, sql: str, open_stream: Open, places: int = 1
+    ) -> Kept:
         """Begin to keep what a stream gives, under the caller's name for it; a result of that name is replaced.
 
-        Returns when all rows have come, or soon with those that have. Raises `ParameterError` for a name that SQL would
-        have to quote, `Busy` for too many at once, and what the stream raises meanwhile.
+        At most `places` streams of a database are open at once, so that kept queries leave room for others; the rest
+        wait, `running`. Returns when all rows have come, or soon with those that have. Raises `ParameterError` for a
+        name that SQL would have to quote, `Busy` for too many at once, and what the stream raises meanwhile.
         """
         if not NAME.fullmatch(name):
             raise ParameterError(
@@ -102,16 +114,18 @@ class Store:
                 suggestion="Begin with a letter; then letters, digits and _, 63 characters at most.",
             )
         owner = principal.identity
-        self.expire()
-        if sum(kept.running for kept in self._kept.values() if kept.owner == owner) >= RUNNING_PER_CALLER:
-            raise Busy(f"{RUNNING_PER_CALLER} results are still being kept.", suggestion="Wait for one, or drop it.")
-        if (owner, name) in self._kept:
-            await self._drop(self._kept[owner, name])
-        pages = await asyncio.to_thread(self._new_pages)
-        kept = Kept(name=name, owner=owner, database=database, sql=sql, pages=pages, read_at=self._clock())
-        self._kept[owner, name] = kept
+        self._check_room(owner, name)
+        self._entering[owner] += 1
+        try:
+            kept = await self._enter(owner, name, database, sql)
+        finally:
+            self._entering[owner] -= 1
+            self._entering += Counter()  # keeps what is above zero
         # A context of its own: what runs on after the call is no part of the call.
-        kept.task = asyncio.create_task(self._fill(kept, open_stream), context=contextvars.Context())
+        kept.task = asyncio.create_task(
+            self._fill(kept, open_stream, self._places.setdefault((database, places), asyncio.Semaphore(places))),
+            context=contextvars.Context(),
+        )
         try:
             await asyncio.wait({kept.task}, timeout=SOON)
         except asyncio.CancelledError:
@@ -122,9 +136,32 @@ class Store:
             raise kept.error
         return kept
 
-    async def _fill(self, kept: Kept, open_stream: Open) -> None:
+    def _check_room(self, owner: Owner, name: str) -> None:
+        self.expire()
+        entering = self._entering[owner]
+        own = [kept for kept in self._kept.values() if kept.owner == owner]
+        if sum(kept.running for kept in own) + entering >= RUNNING_PER_CALLER:
+            raise Busy(f"{RUNNING_PER_CALLER} results are still being kept.", suggestion="Wait for one, or drop it.")
+        if (owner, name) in self._kept:
+            return
+        if len(own) + entering >= RESULTS_PER_CALLER or len(self._kept) + self._entering.total() >= MOST_RESULTS:
+            raise Busy(f"{len(own)} results are kept already.", suggestion="Drop one that is no longer needed.")
+
+    async def _enter(self, owner: Owner, name: str, database: str, sql: str) -> Kept:
+        pages = await asyncio.to_thread(self._new_pages)
+        kept = Kept(name=name, owner=owner, database=database, sql=sql, pages=pages, read_at=self._clock())
         try:
-            async with open_stream() as stream:
+            while (older := self._kept.get((owner, name))) is not None:
+                await self._drop(older)
+        except asyncio.CancelledError:
+            pages.close()
+            raise
+        self._kept[owner, name] = kept
+        return kept
+
+    async def _fill(self, kept: Kept, open_stream: Open, places: asyncio.Semaphore) -> None:
+        try:
+            async with places, open_stream() as stream:
                 kept.columns = tuple(stream.columns)
                 await self._copy(kept, stream.batches)
                 kept.columns, kept.truncated = tuple(stream.columns), kept.truncated or stream.truncated
@@ -215,8 +252,9 @@ class Store:
             path.unlink(missing_ok=True)
 
     def _new_pages(self) -> Pages:
-        if self._folder is None:
-            self._folder = self._own_folder()
+        with self._making:
+            if self._folder is None:
+                self._folder = self._own_folder()
         return Pages(self._folder / f"{secrets.token_hex(16)}.rows")
 
     def _own_folder(self) -> Path:
@@ -224,10 +262,11 @@ class Store:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         for orphan in base.glob("process-*"):
             _remove_orphan(orphan)
-        folder = Path(tempfile.mkdtemp(prefix="process-", dir=base))
-        self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        made = Path(tempfile.mkdtemp(prefix="new-", dir=base))
+        self._lock = os.open(made / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        return folder
+        # Named like others only when it is locked: another process would take it for an orphan.
+        return made.rename(base / made.name.replace("new-", "process-", 1))
 
     async def aclose(self) -> None:
         """End what runs and remove everything."""

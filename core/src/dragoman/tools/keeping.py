@@ -25,6 +25,7 @@ async def keep_query(call: ToolCall) -> Body:
         from_dialect=call["from_dialect"],
         principal=call.principal,
         tool=call.tool,
+        timeout=None if call["timeout_ms"] is None else call["timeout_ms"] / 1000,
     )
     body = await page(kept, 0, call["limit"], call.database.config)
     body.facts["kept"] = {
