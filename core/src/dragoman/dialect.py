@@ -108,8 +108,10 @@ class Rules:
 
     Where callers see a part of the database only, what would tell of the rest is refused too. `telling`: functions that
     tell of an object by its name or number (`*.name`: in any schema), and casts to types whose values are such names;
-    harmless with arguments that fit one of the forms. `telling_statements`: patterns of whole statements. `aspect`: the
-    mark in a relation's name after which a fact of it is asked for, as in `orders$files`.
+    harmless with arguments that fit one of the forms. `telling_statements`: patterns of whole statements. `types`: the
+    engine's own that anybody may name; where relations are hidden, any other must be a visible column's or relation's,
+    since every relation's rows may have a type of its name. Empty: relations have none. `aspect`: the mark in a
+    relation's name after which a fact of it is asked for, as in `orders$files`.
 
     All patterns are matched without regard to case against comment-free text.
     """
@@ -127,6 +129,7 @@ class Rules:
     system_relations: frozenset[str] = frozenset()
     telling: Mapping[str, tuple[Form, ...]] = field(default_factory=_no_forms, hash=False)
     telling_statements: tuple[re.Pattern[str], ...] = ()
+    types: frozenset[str] = frozenset()
     aspect: str | None = None
 
 

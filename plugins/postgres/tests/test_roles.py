@@ -1,6 +1,7 @@
 """Roles on Postgres: names mean what the server finds under them, also where that is not granted."""
 
 import json
+from unittest.mock import ANY
 
 import asyncpg
 import pytest
@@ -13,7 +14,9 @@ SCHEMA = """
 CREATE SCHEMA sales;
 CREATE SCHEMA hr;
 CREATE TABLE public.orders (id int PRIMARY KEY, secret text);
+CREATE TYPE sales.mood AS ENUM ('ok');
 CREATE TABLE sales.orders (id int PRIMARY KEY, total numeric, note text);
+CREATE TABLE sales.felt (mood sales.mood);
 CREATE TABLE sales.people (id int PRIMARY KEY, name text, ssn text CHECK (ssn > '0'));
 CREATE TABLE hr.salaries (id int PRIMARY KEY, person int REFERENCES sales.people, amount int);
 CREATE VIEW sales.paid AS SELECT id, total FROM sales.orders WHERE total > 0;
@@ -47,7 +50,7 @@ async def ask(toolbox, tool, **arguments):
 
 async def test_lists_show_the_granted_schema_alone(toolbox):
     assert await ask(toolbox, "list_tables") == {
-        "tables": {"sales": ["orders", "people"]},
+        "tables": {"sales": ["felt", "orders", "people"]},
         "views": {"sales": ["paid"]},
     }
     told = str(await ask(toolbox, "describe_table", table_name="sales.people", detail="full"))
@@ -85,6 +88,17 @@ async def test_lists_show_the_granted_schema_alone(toolbox):
         "SELECT count(*) FROM pg_class",
         "SELECT table_name FROM information_schema.tables",
         "SELECT 'hr.salaries'::regclass",
+        "SELECT 'orders'::regclass",
+        "SELECT 'orders'::regtype",
+        "SELECT NULL::orders",
+        "SELECT NULL::_orders",
+        "SELECT NULL::hr.salaries",
+        "SELECT (NULL::orders).secret",
+        "SELECT * FROM json_populate_record(NULL::orders, '{}')",
+        "SELECT * FROM json_populate_record(NULL::sales.people, '{}')",
+        "SELECT (NULL::sales.people).ssn",
+        "SELECT * FROM jsonb_to_record('{}') AS x(a orders)",
+        "SELECT pg_input_is_valid('', 'orders')",
         "SELECT pg_relation_size('hr.salaries')",
     ],
 )
@@ -102,8 +116,35 @@ async def test_what_is_not_granted_is_read_by_no_statement(toolbox, sql):
         ("SELECT name FROM sales.people", [["Ada"]]),
         ("SELECT count(*) FROM sales.paid", [[2]]),
         ("WITH orders AS (SELECT 1 AS a) SELECT a FROM orders", [[1]]),
+        ("SELECT 'ok'::sales.mood, NULL::sales.orders, '{ok}'::sales.mood[]", [["ok", None, ["ok"]]]),
+        ("SELECT '1'::int, '{1}'::_int4, '(1,2)'::point, 'a'::name, 'english'::regconfig", ANY),
         ("SELECT p.name FROM sales.people p JOIN sales.orders o ON o.id = p.id", [["Ada"]]),
     ],
 )
 async def test_what_is_granted_is_read(toolbox, sql, rows):
     assert (await ask(toolbox, "execute_query", sql=sql))["rows"] == rows
+
+
+async def test_a_type_is_refused_alike_whether_a_hidden_relation_has_it_or_nothing(toolbox):
+    errors = [
+        str(await ask(toolbox, "execute_query", sql=f"SELECT NULL::{name}")).replace(name, "x")
+        for name in ("salaries", "nothings")
+    ]
+    assert errors[0] == errors[1]
+
+
+async def test_a_plan_names_no_column_that_is_not_granted(toolbox):
+    arguments = {"sql": "SELECT count(*) FROM sales.people", "verbose": True, "format": "json"}
+    told = await ask(toolbox, "explain_query", **arguments)
+    assert "estimated_cost" in told
+    assert "ssn" not in str(told)
+
+
+async def test_every_type_of_the_servers_own_may_be_named(toolbox, server, database_name):
+    connection = await asyncpg.connect(server.address(database_name))
+    query = """SELECT typname FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace AND typrelid = 0
+        AND typtype IN ('b', 'r', 'm') AND typelem = 0 AND typname !~ '^(reg|pg_|gtsv)'"""
+    names = [row["typname"] for row in await connection.fetch(query)]
+    await connection.close()
+    answers = [await ask(toolbox, "execute_query", sql=f'SELECT NULL::pg_catalog."{name}"') for name in names]
+    assert [answer["error"]["message"] for answer in answers if "error" in answer] == []

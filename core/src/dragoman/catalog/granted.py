@@ -10,7 +10,7 @@ from dragoman.catalog.catalog import Catalog
 from dragoman.catalog.places import Places
 from dragoman.catalog.snapshot import Snapshot
 from dragoman.dialect import Dialect, Inspector
-from dragoman.model import Constraint, Database, ForeignKey, Index, Relation, Scope, Table, TableColumn
+from dragoman.model import Constraint, Database, ForeignKey, Index, Plan, Relation, Scope, Table, TableColumn
 
 VIEWS = frozenset({"view", "materialized view"})
 Permissions = Mapping[Relation, Permission]
@@ -54,6 +54,7 @@ class GrantedCatalog(Catalog):
         self._check = check
         self._seen: Snapshot | None = None
         self._permissions: Permissions = {}
+        self._names: frozenset[str] = frozenset()
 
     async def snapshot(self) -> Snapshot:
         """Return what is granted of what the whole catalog knows."""
@@ -63,6 +64,19 @@ class GrantedCatalog(Catalog):
         """Return what may be read of each relation that exists for the callers."""
         await self.snapshot()
         return self._permissions
+
+    async def all_names(self) -> frozenset[str]:
+        """Return the names of all relations, granted or not."""
+        await self.snapshot()
+        return self._names
+
+    async def reaches_outside(self, plan: Plan, relations: Iterable[Relation]) -> bool:
+        """Whether a plan may name what is not granted: it names columns and indexes that the statement does not."""
+        permissions = await self.permissions()
+        relations = tuple(relations)
+        if any(each in permissions and not permissions[each].whole for each in (*plan.reads, *relations)):
+            return True
+        return await super().reaches_outside(plan, relations)
 
     async def look(self, scope: Scope) -> Snapshot:
         """Have the whole catalog look at the database again."""
@@ -97,6 +111,7 @@ class GrantedCatalog(Catalog):
             known_schemas=tuple(each for each in seen.known_schemas if (each.name, each.catalog) in holding),
         )
         self._seen, self._permissions = seen, permissions
+        self._names = frozenset(table.relation.name for table in seen.tables)
         return self._snapshot
 
     async def _decided(self, seen: Snapshot) -> Permissions:

@@ -7,13 +7,14 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dragoman.access import DatabaseAccess, Misfit, ReadGrant, misfits
+from dragoman.access import DatabaseAccess, Misfit, Permission, ReadGrant, misfits
 from dragoman.catalog import GrantedCatalog, Snapshot, quote_name
 from dragoman.config import Configuration
 from dragoman.dialect import Dialect
 from dragoman.errors import ColumnNotFound, ConfigurationError, PermissionDenied, TableNotFound
 from dragoman.gateway.failures import explained
 from dragoman.gateway.resolving import Resolver
+from dragoman.gateway.visible import unknown_type
 from dragoman.model import Database, Relation, Table
 from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
@@ -92,6 +93,7 @@ class Granting:
         """Raise `TableNotFound` for a relation that is not granted, `ColumnNotFound` for columns that are not."""
         permissions = await self._catalog.permissions()
         partly = False
+        await self._check_types(parsed)
         for written, table in (await self._whole.named(parsed.names)).items():
             permission = permissions.get(await self._meant(written, table))
             if permission is None:
@@ -100,6 +102,18 @@ class Granting:
             partly = partly or not permission.whole
         if partly:
             await self._check_columns(statement, parsed)
+
+    async def _check_types(self, parsed: ParsedStatement) -> None:
+        """A relation's name is the type of its rows, which has all of its columns."""
+        names = await self._catalog.all_names()
+        typed = {Relation(each.name, each.schema): each for each in parsed.types if each.name in names}
+        permissions = await self._catalog.permissions()
+        for written, table in (await self._whole.named(typed)).items() if typed else ():
+            permission = permissions.get(table.relation if table else written)
+            if permission is None:
+                raise unknown_type(typed[written])
+            if not permission.whole:
+                raise _not_all(written, permission)
 
     async def _meant(self, written: Relation, table: Table | None) -> Relation:
         """The relation that a name means; of an aspect, such as `orders$files`, the relation it is a fact of."""
@@ -118,11 +132,15 @@ class Granting:
         for relation, column in resolution.columns:
             permission = permissions.get(relation)
             if permission and not permission.whole and column not in permission.columns:
-                named = ", ".join(map(quote_name, permission.columns[:FEW]))
-                raise ColumnNotFound(
-                    f"The statement reads columns that {quote_name(relation.name)} does not have, or all of them.",
-                    suggestion=f"Name them one by one; its columns are: {named}.",
-                )
+                raise _not_all(relation, permission)
+
+
+def _not_all(relation: Relation, permission: Permission) -> ColumnNotFound:
+    named = ", ".join(map(quote_name, permission.columns[:FEW]))
+    return ColumnNotFound(
+        f"The statement reads columns that {quote_name(relation.name)} does not have, or all of them.",
+        suggestion=f"Name them one by one; its columns are: {named}.",
+    )
 
 
 async def _nothing() -> tuple[Relation, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-from dragoman.catalog import Catalog
+from dragoman.catalog import Catalog, Snapshot
+from dragoman.catalog.names import parse_name
 from dragoman.dialect import Dialect
 from dragoman.errors import TableNotFound, UnsafeSql
 from dragoman.gateway.failures import explained
@@ -15,6 +17,7 @@ from dragoman.sql import Statement
 from dragoman.validators import fits_form
 
 QUERIES = frozenset({"select", "values", "with", "from", "table"})
+_MODIFIER = re.compile(r"\([^()]*\)|\[\]")
 _ASK = "Use list_tables, describe_table and search_catalog."
 
 
@@ -28,13 +31,15 @@ class Visible:
         self._resolver = resolver
         self._functions = frozenset(name.lower() for name in database.allow_functions)
         self._relations = frozenset(name.lower() for name in database.allow_relations)
+        self._told: tuple[Snapshot | None, frozenset[str]] = (None, frozenset())
 
     async def check(self, statement: Statement, parsed: ParsedStatement) -> None:
         """Raise `TableNotFound` for a relation that is not visible, `UnsafeSql` for what would tell of one."""
         self._check_kind(statement)
         self._check_calls(parsed.calls)
-        await self._catalog.snapshot()  # which schemas are the engine's own
+        snapshot = await self._catalog.snapshot()  # also tells which schemas are the engine's own
         self._check_names((*parsed.types, *parsed.others))
+        self._check_types(parsed.types, snapshot)
         for written, table in (await self._resolver.named(parsed.names)).items():
             if not self._is_open(written, table) and not await self._is_aspect(written):
                 error = TableNotFound(f"There is no relation {written}.", identifier=written.name)
@@ -70,6 +75,26 @@ class Visible:
                     suggestion="list_schemas tells which there are.",
                 )
 
+    def _check_types(self, types: Iterable[Named], snapshot: Snapshot) -> None:
+        """Refuse types that may be those of a hidden relation's rows, whether there is one or not."""
+        own = self._dialect.loaded_rules.types
+        if not self._places.hides or not own:
+            return
+        for each in types:
+            is_own = each.schema is None or self._places.is_engine(each.schema)
+            if not (is_own and each.name.removeprefix("_") in own) and each.name not in self._types_of(snapshot):
+                raise unknown_type(each)
+
+    def _types_of(self, snapshot: Snapshot) -> frozenset[str]:
+        """The names of the types of visible columns, and of visible relations' rows."""
+        if self._told[0] is not snapshot:
+            lexicon = self._dialect.lexicon
+            texts = {column.type for table in snapshot.tables for column in table.columns}
+            parsed = (parse_name(_MODIFIER.sub("", text), lexicon) for text in texts)
+            named = {parts[-1].text for parts in parsed if parts}
+            self._told = (snapshot, frozenset(named | {table.relation.name for table in snapshot.tables}))
+        return self._told[1]
+
     def _is_open(self, written: Relation, table: Table | None) -> bool:
         names = {str(relation).lower() for relation in (written, table and table.relation) if relation}
         if written.schema is None or self._places.is_engine(written.schema):
@@ -83,3 +108,12 @@ class Visible:
         name, mark, _ = written.name.partition(self._dialect.loaded_rules.aspect or "\0")
         whole = Relation(name, written.schema, written.catalog)
         return bool(mark) and self._is_open(whole, (await self._resolver.named((whole,)))[whole])
+
+
+def unknown_type(named: Named) -> UnsafeSql:
+    """Return the error of a type that a statement may not name, whether there is one or not."""
+    return UnsafeSql(
+        f"No column that is shown here has the type {named.name}.",
+        suggestion="Leave the cast out, or cast to a type of the database's own.",
+        offset=named.offset,
+    )

@@ -36,6 +36,7 @@ class Allowed:
     """
 
     functions: frozenset[str]
+    types: frozenset[str]
     qualified: frozenset[str]
     extension_functions: frozenset[str]
     operators: frozenset[str]
@@ -67,12 +68,14 @@ def load_allowed() -> Allowed:
     policy = read_policy()
     servers = [_read(f"{major}.toml") for major in MAJORS]
     extensions = _read("extensions.toml")
-    functions = _join(server["functions"] for server in servers) | _join(server["types"] for server in servers)
+    types = _join(server["types"] for server in servers)
+    functions = _join(server["functions"] for server in servers) | types
     postgis = policy["postgis"]
     extension_functions = extensions["functions"] | set(postgis["names"].split())
     refused = _join([*(server["refused"] for server in servers), extensions["refused"]])
     return Allowed(
         functions=functions,
+        types=types,
         qualified=frozenset(policy["qualified"]["names"].split()),
         extension_functions=frozenset(extension_functions),
         operators=_join(server["operators"] for server in servers),
@@ -120,9 +123,12 @@ def rules() -> Rules:
         system_schemas=frozenset({"pg_catalog", "information_schema"}),
         system_relations=lists.relations,
         telling=_telling(lists),
+        types=(lists.types | _OTHER_TYPES) - {"regclass", "regtype"},
     )
 
 
+# Those that are no functions of one argument, or whose functions are listed as such.
+_OTHER_TYPES = frozenset("box int2vector line lseg name oidvector point".split())
 # A name without a schema is looked for in the visible ones and the system's only.
 _OBJECT = re.compile(r"(?:pg_catalog\.)?[a-z_][a-z0-9_$]*")
 _CONFIGURATION = re.compile(rf"\*|{_OBJECT.pattern}")
