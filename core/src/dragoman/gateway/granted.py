@@ -108,7 +108,7 @@ class Granting:
         names = await self._catalog.all_names()
         typed = {Relation(each.name, each.schema): each for each in parsed.types if each.name in names}
         permissions = await self._catalog.permissions()
-        for written, table in (await self._whole.named(typed)).items() if typed else ():
+        for written, table in (await self._whole.named(tuple(typed))).items() if typed else ():
             permission = permissions.get(table.relation if table else written)
             if permission is None:
                 raise unknown_type(typed[written])
