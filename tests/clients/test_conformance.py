@@ -12,7 +12,11 @@ import yaml
 BASELINE = yaml.safe_load(Path(__file__).with_name("conformance.yaml").read_text())
 
 STANDIN = Path(__file__).parents[1] / "mcp" / "standin.py"
-TOOL_CALLS = ["tools-call-simple-text", "tools-call-error", "tools-call-with-progress"]
+STANDIN_SCENARIOS = [
+    *("tools-call-simple-text", "tools-call-error", "tools-call-with-progress"),
+    *("resources-read-text", "resources-read-binary", "resources-templates-read"),
+    *("prompts-get-simple", "prompts-get-with-args"),
+]
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 
@@ -37,7 +41,7 @@ def test_the_server_conforms_except_where_the_baseline_says_why(
 
 @pytest.fixture(scope="module")
 def standin_url() -> Iterator[str]:
-    """A stand-in that has the tools the suite calls; our own server has only its own."""
+    """A stand-in that has what the suite calls, reads and gets; our own server has only its own."""
     with subprocess.Popen([sys.executable, str(STANDIN), ""], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         found = re.search(r"serving on (\S+)", process.stderr.readline())
@@ -47,8 +51,8 @@ def standin_url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("era", BASELINE)
-@pytest.mark.parametrize("scenario", TOOL_CALLS)
-def test_the_adapter_passes_what_needs_tools_of_the_suites_own(
+@pytest.mark.parametrize("scenario", STANDIN_SCENARIOS)
+def test_the_adapter_passes_what_needs_items_of_the_suites_own(
     era: str, scenario: str, standin_url: str, node: str, packages: Path
 ) -> None:
     done = conformance(node, packages, standin_url, "--scenario", scenario, "--spec-version", era)
