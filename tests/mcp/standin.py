@@ -8,12 +8,14 @@ import asyncio
 import json
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.errors import Busy
 from dragoman.model import Principal
-from dragoman.tools.surfaces import Content, Prompt, Resource, Template, UnknownPrompt, UnknownResource
+from dragoman.tools.surfaces import Change, Content, Prompt, Resource, Template, UnknownPrompt, UnknownResource
 from dragoman.tools.surfaces.items import PromptArgument
 
 ANY = {"type": "object"}
@@ -41,6 +43,41 @@ class Answer:
         return None if self.structured is None else json.dumps(self.structured).encode()
 
 
+class Silence:
+    """Tells of changes only what a test does."""
+
+    def __init__(self) -> None:
+        self.listeners: list[Any] = []
+        self.watched: list[str] = []
+
+    @contextmanager
+    def listening(self, listener: Any) -> Iterator[None]:
+        self.listeners.append(listener)
+        try:
+            yield
+        finally:
+            self.listeners.remove(listener)
+
+    @contextmanager
+    def watching(self, addresses: Any) -> Iterator[None]:
+        self.watched += addresses
+        try:
+            yield
+        finally:
+            for uri in addresses:
+                self.watched.remove(uri)
+
+    def watch(self, uri: str) -> None:
+        self.watched.append(uri)
+
+    def leave(self, uri: str) -> None:
+        self.watched.remove(uri)
+
+    def tell(self, change: Any) -> None:
+        for listener in tuple(self.listeners):
+            listener(change)
+
+
 class Surfaces:
     """What the official conformance suite reads: resources of its own, and prompts."""
 
@@ -62,6 +99,12 @@ class Surfaces:
             tags=("test",),
         ),
     )
+
+    def __init__(self) -> None:
+        self.changes = Silence()
+
+    def may_read(self, uri: str, principal: Principal) -> bool:
+        return uri.startswith("test://")
 
     async def resources(self, principal: Principal) -> list[Resource]:
         return list(self.listed)
@@ -108,14 +151,14 @@ class Nothing:
 class StandIn:
     tools = (
         Tool("echo", output_schema=ANY),
-        *(Tool(name) for name in ("wait", "fail", "crash", "count", "big")),
+        *(Tool(name) for name in ("wait", "fail", "crash", "count", "big", "touch")),
         *(Tool(name) for name in ("test_simple_text", "test_error_handling", "test_tool_with_progress")),
     )
     instructions = "A stand-in."
     gateway = Nothing()
-    surfaces = Surfaces()
 
     def __init__(self) -> None:
+        self.surfaces = Surfaces()
         self.log: list[str] = []
 
     def note(self, event: str) -> None:
@@ -158,6 +201,10 @@ class StandIn:
 
     async def big(self, arguments: dict, progress: Any, principal: Principal) -> Answer:
         return Answer("x" * arguments["bytes"], None)
+
+    async def touch(self, arguments: dict, progress: Any, principal: Principal) -> Answer:
+        self.surfaces.changes.tell(Change(arguments["kind"], arguments.get("uri", "")))
+        return Answer("{}", {})
 
     # What the official conformance suite calls.
 

@@ -21,7 +21,7 @@ from dragoman.mcp.early import Early, answer_early
 from dragoman.mcp.gate import Gate
 from dragoman.mcp.handshake import HANDSHAKE_VERSIONS, MODERN_VERSION
 from dragoman.mcp.http import http_app
-from dragoman.mcp.server import accepts, build, handshake
+from dragoman.mcp.server import accepts, build, handshake, options
 from dragoman.mcp.stdio import serve_stdio
 from mcp.server import Server as SdkServer
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -301,7 +301,7 @@ async def sdk_says(toolbox: Any, frames: list[bytes]) -> dict[str, Any]:
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](9)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](9)
     async with to_server, from_server, anyio.create_task_group() as group:
-        group.start_soon(server.run, incoming, outgoing, server.create_initialization_options())
+        group.start_soon(server.run, incoming, outgoing, options(server))
         for each in frames:
             await to_server.send(SessionMessage(jsonrpc_message_adapter.validate_json(each)))
             answer = await from_server.receive()
@@ -515,7 +515,7 @@ async def test_a_long_silence_becomes_a_stream_with_comments(
 
 SEAMS: dict[Callable[..., Any], tuple[str, ...]] = {
     SdkServer.run: ("read_stream", "write_stream", "initialization_options"),
-    SdkServer.create_initialization_options: (),
+    SdkServer.create_initialization_options: ("notification_options",),
     SdkServer.streamable_http_app: (
         "streamable_http_path",
         "stateless_http",

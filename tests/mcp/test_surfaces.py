@@ -4,10 +4,14 @@ from collections.abc import AsyncIterator
 from types import ModuleType
 from typing import Any
 
+import anyio
 import mcp_types as types
 import pytest
+from dragoman.mcp.calls import Calls
 from dragoman.mcp.server import build
+from dragoman.tools.surfaces import Change
 from mcp import Client, MCPError
+from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated
 
 
 @pytest.fixture
@@ -80,3 +84,56 @@ async def test_the_lists_may_be_kept_by_this_client_for_a_moment(toolbox: Any) -
     async with Client(build(toolbox)) as client:
         for listed in (await client.list_resources(), await client.list_prompts()):
             assert (listed.ttl_ms, listed.cache_scope) == (5_000, "private")
+
+
+async def test_a_client_of_2026_hears_what_it_listens_to_and_nothing_else(toolbox: Any) -> None:
+    changes = toolbox.surfaces.changes
+    async with Client(build(toolbox)) as client:
+        asked = ["test://a", "secret://b"]
+        async with client.listen(resource_subscriptions=asked, resources_list_changed=True) as heard:
+            assert heard.honored.resource_subscriptions == changes.watched == ["test://a"]
+            for change in (
+                Change("resource", "secret://b"),
+                Change("tools"),
+                Change("resources"),
+                Change("resource", "test://a"),
+            ):
+                changes.tell(change)
+            with anyio.fail_after(5):
+                first, second = await anext(heard), await anext(heard)
+        assert isinstance(first, ResourcesListChanged)
+        assert isinstance(second, ResourceUpdated)
+        assert second.uri == "test://a"
+        with anyio.fail_after(5):
+            while changes.watched or changes.listeners:
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_a_client_of_2025_hears_over_stdio_what_it_subscribed_to(peer: Any) -> None:
+    said = await peer.handshake()
+    assert said["result"]["capabilities"]["resources"] == {"subscribe": True, "listChanged": True}
+    assert "error" not in await peer.request(1, "resources/subscribe", uri="test://a")
+    assert (await peer.request(2, "resources/subscribe", uri="secret://b"))["error"]["code"] == -32602
+    for kind, uri in (("resource", "test://b"), ("prompts", ""), ("resource", "test://a")):
+        await peer.send(
+            {
+                "jsonrpc": "2.0",
+                "id": f"{kind} {uri}",
+                "method": "tools/call",
+                "params": {"name": "touch", "arguments": {"kind": kind, "uri": uri}},
+            }
+        )
+    heard = [message for message in [await peer.receive() for _ in range(5)] if "method" in message]
+    assert [(message["method"], message.get("params", {}).get("uri")) for message in heard] == [
+        ("notifications/prompts/list_changed", None),
+        ("notifications/resources/updated", "test://a"),
+    ]
+    assert "error" not in await peer.request(3, "resources/unsubscribe", uri="test://a")
+
+
+async def test_a_stream_ends_when_the_server_does(toolbox: Any) -> None:
+    calls = Calls(toolbox)
+    async with Client(build(toolbox, calls)) as client, client.listen(tools_list_changed=True) as heard:
+        calls.stop()
+        with anyio.fail_after(5):
+            assert [event async for event in heard] == []

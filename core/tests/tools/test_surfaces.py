@@ -1,6 +1,8 @@
 """Resources, prompts and completions over real SQLite files."""
 
+import asyncio
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from dragoman.config.roles import Grant, Role
 from dragoman.errors import ParameterError
 from dragoman.model import LOCAL, Principal
 from dragoman.tools import Toolbox
-from dragoman.tools.surfaces import UnknownPrompt, UnknownResource, complete
+from dragoman.tools.surfaces import Change, Changes, UnknownPrompt, UnknownResource, complete
 from dragoman.tools.surfaces.prompts import parse
 
 
@@ -221,3 +223,29 @@ async def test_prompts_of_a_folder_stand_beside_the_shipped_ones_and_wrong_ones_
     assert caplog.text.count("bad.md is left out") == 1
     with pytest.raises(UnknownPrompt):
         surfaces.prompt("nothing")
+
+
+# Changes
+
+
+async def test_a_changed_schema_is_told_to_those_who_watch_it_and_is_read_anew(
+    database, scripts, tmp_path, open_toolbox
+):
+    async with open_toolbox(database("shop", scripts["shop"])) as toolbox:
+        assert "late" not in await _read(toolbox, "schema://shop")
+        changes = Changes(toolbox.gateway, period=0.005)
+        heard: asyncio.Queue[Change] = asyncio.Queue()
+        with changes.listening(heard.put_nowait), changes.watching(["schema://shop", "schema://nowhere"]):
+            with sqlite3.connect(tmp_path / "shop.db") as connection:
+                # The first look may come before or behind the first change.
+                for number in range(100):
+                    connection.execute(f"CREATE TABLE late{number} (id INTEGER)")
+                    connection.commit()
+                    try:
+                        told = await asyncio.wait_for(heard.get(), 0.1)
+                        break
+                    except TimeoutError:
+                        continue
+            connection.close()
+        assert told == Change("resource", "schema://shop")
+        assert "late0" in await _read(toolbox, "schema://shop")

@@ -96,6 +96,10 @@ class Catalog:
             return self._snapshot
         return await self.look(self._scope())
 
+    async def refresh(self) -> Snapshot:
+        """Read everything again and return it."""
+        return await self.look(self._scope())
+
     async def schemas(self) -> tuple[Schema, ...]:
         """Return the visible schemas, system ones included and marked."""
         return (await self.snapshot()).known_schemas

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ class Calls:
         self._toolbox = toolbox
         self._scopes: set[anyio.CancelScope] = set()
         self._stopped = False
+        self._streams: list[Callable[[], None]] = []
 
     def offers(self, name: str, principal: Principal) -> bool:
         """Whether a principal may use a tool."""
@@ -67,8 +68,18 @@ class Calls:
             finally:
                 self._scopes.discard(scope)
 
+    def add_stream(self, end: Callable[[], None]) -> None:
+        """Note what ends answers that last until the client leaves."""
+        self._streams.append(end)
+
+    def end_streams(self) -> None:
+        """End every answer that would last until the client leaves."""
+        for end in self._streams:
+            end()
+
     def stop(self) -> None:
         """End every call that runs and answer it; from now on none is begun."""
         self._stopped = True
+        self.end_streams()
         for scope in self._scopes:
             scope.cancel()

@@ -27,9 +27,9 @@ BRIEF_MS = 5_000
 CACHE_SCOPE: Final = "private"
 
 _CAPABILITIES = {
-    "tools": {"listChanged": False},
-    "resources": {"subscribe": False, "listChanged": False},
-    "prompts": {"listChanged": False},
+    "tools": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {"listChanged": True},
     "completions": {},
 }
 _READING = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.errors import DragomanError
 from dragoman.mcp.signals import reloading
+from dragoman.tools.surfaces import Change
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,4 +79,6 @@ async def _reload(toolbox: Toolbox, reread: Reread) -> None:
     except DragomanError as error:
         LOGGER.error("the configuration was not taken: %s %s", error.message, error.suggestion)
         return
+    for kind in ("tools", "resources", "prompts"):
+        toolbox.surfaces.changes.tell(Change(kind))
     LOGGER.info("the configuration was taken; changed databases: %s", ", ".join(changed) or "none")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.lowlevel import NotificationOptions
+from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 from mcp_types.methods import validate_client_request
 from pydantic import ValidationError
@@ -17,6 +19,7 @@ from dragoman.mcp.calls import Calls
 from dragoman.mcp.gate import origin_of, trace_of
 from dragoman.mcp.handshake import BRIEF_MS, CACHE_MS, CACHE_SCOPE, NAME, Handshake, described
 from dragoman.mcp.identity import PRINCIPAL
+from dragoman.mcp.subscriptions import Subscriptions
 from dragoman.mcp.surfaces import SurfaceHandlers
 from dragoman.model import LOCAL, Principal
 
@@ -55,6 +58,8 @@ def build(toolbox: Toolbox, calls: Calls | None = None, local: Principal | None 
         )
 
     surfaces = SurfaceHandlers(toolbox.surfaces, lambda context: _principal(context, local))
+    subscriptions = Subscriptions(toolbox.surfaces, lambda context: _principal(context, local))
+    running.add_stream(subscriptions.close)
     server: Server[Any] = Server(
         NAME,
         version=said.identity["version"],
@@ -70,10 +75,18 @@ def build(toolbox: Toolbox, calls: Calls | None = None, local: Principal | None 
         on_list_prompts=surfaces.list_prompts,
         on_get_prompt=surfaces.get_prompt,
         on_completion=surfaces.complete,
+        on_subscriptions_listen=subscriptions.listen,
     )
     # Its spans would be a quarter of a small call, and the gateway makes its own, which tell of the database too.
     server.middleware.clear()
+    if local is not None:
+        subscriptions.serve_connection(server)
     return server
+
+
+def options(server: Server[Any]) -> InitializationOptions:
+    """Return what the server of one connection says of itself before 2026-07-28."""
+    return server.create_initialization_options(NotificationOptions(True, True, True))
 
 
 class _Listing:

@@ -147,6 +147,7 @@ class _Connection:
         return line
 
     async def _left(self) -> None:
+        self._calls.end_streams()
         await self._wire.settle(GRACE)
         self._wire.mute()
 
@@ -206,7 +207,7 @@ class _Connection:
         if not await self._sdk_is_wanted():
             await self._left()
             return
-        from dragoman.mcp.server import accepts, build
+        from dragoman.mcp.server import accepts, build, options
         from dragoman.mcp.streams import Incoming, Outgoing, Replay
 
         server = build(self._toolbox, self._calls, self._principal)
@@ -215,7 +216,7 @@ class _Connection:
         replay = Replay(self._early.exchanges)
         incoming = Incoming(self._wire, self, replay)
         outgoing = Outgoing(self._wire, incoming, replay, self)
-        await server.run(incoming, outgoing, server.create_initialization_options())
+        await server.run(incoming, outgoing, options(server))
 
     async def _sdk_is_wanted(self) -> bool:
         """Wait until the SDK is loaded; tells no when input ended before and nothing in it needs the SDK."""

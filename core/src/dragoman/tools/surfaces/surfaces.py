@@ -9,6 +9,7 @@ from dragoman.model import Principal
 from dragoman.tools import saving
 from dragoman.tools.registry import allows
 from dragoman.tools.surfaces import uris
+from dragoman.tools.surfaces.changes import Changes
 from dragoman.tools.surfaces.items import Content, Prompt, Resource, Template, UnknownPrompt, UnknownResource
 from dragoman.tools.surfaces.prompts import Prompts
 from dragoman.tools.surfaces.reading import read, reports_of
@@ -25,10 +26,11 @@ STANDS_FOR: Mapping[str, str] = {
 
 
 class Surfaces:
-    """The resources and prompts of a gateway."""
+    """The resources and prompts of a gateway. `changes`: what tells of those that change."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
+        self.changes = Changes(gateway)
         self._prompts = Prompts(gateway.configuration.server.prompts_dir)
 
     @property
@@ -78,6 +80,14 @@ class Surfaces:
             text = await read(gateway, principal, kind, values)
             record.bytes = len(text.encode())
         return Content(uri, kind.mime, text)
+
+    def may_read(self, uri: str, principal: Principal) -> bool:
+        """Whether a caller may read what an address could lead to; asks no database."""
+        found = uris.match(uri)
+        gateway = self._gateway.seen_by(principal)
+        if found is None or not self._offers(gateway, found[0].name):
+            return False
+        return "database" not in found[1] or found[1]["database"] in gateway.names
 
     def _offers(self, gateway: Gateway, kind: str) -> bool:
         return allows(gateway.access, gateway.configuration, STANDS_FOR[kind]) and _is_there(gateway, kind)
