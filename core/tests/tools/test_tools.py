@@ -185,6 +185,34 @@ async def test_an_empty_search_lists_every_relation(toolbox, ask):
     }
 
 
+async def test_an_empty_search_of_a_small_database_describes_it(toolbox, ask):
+    described = await ask(toolbox, "search_catalog", database="shop")
+    names = ['"Order Details"', "big_orders", "branches", "lonely", "orders", "users"]
+    assert described["tables"] == (await ask(toolbox, "describe_table", database="shop", table_name=names))["tables"]
+    assert set(await ask(toolbox, "search_catalog", database="shop", kinds=["table"])) == {"relations"}
+
+
+async def test_an_empty_search_of_a_large_database_lists_names(database, open_toolbox, ask):
+    script = ";".join(f"CREATE TABLE t{number} (a INTEGER, b TEXT, c TEXT)" for number in range(300))
+    async with open_toolbox(database("large", script)) as toolbox:
+        assert set(await ask(toolbox, "search_catalog")) == {"relations"}
+
+
+async def test_a_value_is_found_with_what_holds_it(database, open_toolbox, ask):
+    rows = ", ".join(f"({number}, '{('open', 'Closed out')[number % 2]}', 'p{number}@x.org')" for number in range(100))
+    script = (
+        f"CREATE TABLE tickets (id INTEGER PRIMARY KEY, status TEXT, email TEXT); INSERT INTO tickets VALUES {rows}"
+    )
+    async with open_toolbox(database("desk", script)) as toolbox:
+        assert await ask(toolbox, "search_catalog", query="closed out") == {"results": []}  # nothing is learned for it
+        (found,) = (await ask(toolbox, "search_catalog", query="closed out", kinds="value"))["results"]
+        assert (found["table"], found["column"], found["kind"], found["value"]) == (
+            *("tickets", "status", "value", "Closed out"),
+        )
+        assert (await ask(toolbox, "search_catalog", query="Closed"))["results"] == [found]
+        assert await ask(toolbox, "search_catalog", query="p1@x.org", kinds="value") == {"results": []}
+
+
 async def test_a_database_that_cannot_be_searched_is_named(database, open_toolbox, scripts, tmp_path, ask):
     gone = Database(name="gone", dialect="sqlite", database="gone.db", folder=tmp_path)
     async with open_toolbox(database("crm", scripts["crm"]), gone) as toolbox:

@@ -12,7 +12,7 @@ from typing import Literal
 from dragoman.model import Table, TableColumn
 from dragoman.words import nearest
 
-MatchKind = Literal["table", "view", "column"]
+MatchKind = Literal["table", "view", "column", "value"]
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 _NAME, _COMMENT, _OWNER = 1.0, 0.5, 0.3
@@ -23,12 +23,16 @@ Rank = tuple[float, bool, int, str, bool, str]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A relation or, with `column`, one of its columns. `rank`: smaller is better, comparable between databases."""
+    """A relation or, with `column`, one of its columns or, with `value`, a value of that.
+
+    `rank`: smaller is better, comparable between databases.
+    """
 
     table: Table
     kind: MatchKind
     column: TableColumn | None = None
     rank: Rank = (0.0, False, 0, "", False, "")
+    value: str | None = None
 
     @property
     def comment(self) -> str | None:

@@ -14,6 +14,7 @@ from dragoman.model import Database
 from dragoman.tools.answer import Body
 from dragoman.tools.context import ENVELOPE, Budget, ToolCall
 from dragoman.tools.describing import by_schema
+from dragoman.tools.overview import describe_small, find_values
 
 PROBE = 1.0
 """Seconds a database has to say that it is there."""
@@ -21,7 +22,7 @@ PATIENCE = 5.0
 """Seconds the catalog of one database among several has to load before a search goes on without it."""
 SHOWN_SCHEMAS = 20
 INFERRED = "No declared keys join them: steps marked inferred are told by names and a look at values."
-KINDS: tuple[MatchKind, ...] = ("table", "view", "column")
+KINDS: tuple[MatchKind, ...] = ("table", "view", "column", "value")
 
 
 async def list_databases(call: ToolCall) -> Body:
@@ -69,6 +70,10 @@ async def search_catalog(call: ToolCall) -> Body:
     told = {"notices": notices} if notices else {}
     if call["query"].strip():
         return Body({"results": budget.fitting(await _rank(call, loaded)), **told})
+    if len(loaded) == 1 and not call["kinds"]:
+        name, snapshot = loaded[0]
+        if (described := await describe_small(call.gateway.database(name), snapshot)) is not None:
+            return Body({"tables": described, **told})
     return Body({**_everything(loaded, _kinds(call), budget), **told})
 
 
@@ -113,8 +118,12 @@ def _kinds(call: ToolCall) -> tuple[MatchKind, ...]:
 async def _rank(call: ToolCall, loaded: Sequence[tuple[str, Snapshot]]) -> list[dict[str, Any]]:
     found: list[tuple[Match, str, Snapshot]] = []
     for name, snapshot in loaded:
-        matches, _ = await call.gateway.database(name).catalog.search(call["query"], _kinds(call), call["limit"])
+        opened = call.gateway.database(name)
+        matches, _ = await opened.catalog.search(call["query"], _kinds(call), call["limit"])
         found += [(match, name, snapshot) for match in matches]
+        if "value" in _kinds(call):
+            values = await find_values(opened, snapshot, call["query"], learn=bool(call["kinds"]))
+            found += [(match, name, snapshot) for match in values]
     found.sort(key=lambda one: one[0].rank)
     return [_result(*one) for one in found[: call["limit"]]]
 
@@ -128,6 +137,7 @@ def _result(match: Match, database: str, snapshot: Snapshot) -> dict[str, Any]:
             "table": quote(match.table.relation.name),
             "column": None if match.column is None else quote(match.column.name),
             "kind": match.kind,
+            "value": match.value,
             "description": match.comment,
         }
     )

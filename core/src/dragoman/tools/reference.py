@@ -40,9 +40,11 @@ _ABOUT = {
 `unreachable` with `error`), `placeholder` (`$1` or `?`) and `schemas`. Databases not known to be ready are asked, each
 for a second at most.""",
     "search_catalog": """Ranks relations and columns by name and comment, over one database or all of them: words in any
-case and number, parts of words, and near spellings. `results` have `database`, `schema_name`, `table`, `column`, `kind`
-and `description`. An empty query answers `relations`, the names of all relations by database and schema. Databases
-that could not be searched are named in `notices`.""",
+case and number, parts of words, and near spellings. `results` have `database`, `schema_name`, `table`, `column`,
+`kind`, `value` and `description`. Values are found that descriptions would show, as far as they are known already; with
+`kinds` `value` they are learned first. An empty query answers `tables`, the compact descriptions, for one small
+database, and else `relations`, the names of all relations by database and schema. Databases that could not be searched
+are named in `notices`.""",
     "describe_table": """Takes one name or a list; of a list, names that are not there come back in `not_found`.
 `compact` is a line per column:
 

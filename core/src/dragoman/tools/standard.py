@@ -26,14 +26,14 @@ SPECS = (
     Spec(
         name="search_catalog",
         title="Search catalog",
-        description="Find tables and columns; empty query: all.",
+        description="Find names and values; empty: all.",
         arguments=(
             Argument(name="query", default=""),
-            Argument(name="kinds", type="string or strings", choices=("table", "view", "column")),
+            Argument(name="kinds", type="string or strings", choices=("table", "view", "column", "value")),
             count("limit", 20, maximum=1000),
         ),
         reach="any",
-        answers={"results": "array", "relations": "object", "notices": "array"},
+        answers={"results": "array", "tables": "object", "relations": "object", "notices": "array"},
         always=(),
     ),
     Spec(

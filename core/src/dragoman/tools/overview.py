@@ -1,0 +1,44 @@
+"""What a search tells beyond names: the descriptions of a small database, and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dragoman.catalog import Insight, Match, Snapshot, compact
+from dragoman.gateway.opened import OpenDatabase
+from dragoman.knowledge.search import search_values
+from dragoman.model import Relation
+from dragoman.tools.answer import size
+
+SMALL = 8
+"""A database is small when its descriptions take this part of an answer at most."""
+SHORTEST = 8
+"""Bytes of a column's line, at least."""
+UNKNOWN = Insight()
+
+
+async def describe_small(opened: OpenDatabase, snapshot: Snapshot) -> dict[str, list[str]] | None:
+    """Return the compact descriptions of a whole database; None for one that is not small."""
+    room = opened.config.max_bytes // SMALL
+    columns = sum(len(table.columns) for table in snapshot.listed)
+    if not columns or columns * SHORTEST > room or size(_described(snapshot, {})) > room:
+        return None
+    tables = _described(snapshot, await opened.insights(snapshot.listed))
+    return tables if size(tables) <= room else None
+
+
+def _described(snapshot: Snapshot, known: Mapping[Relation, Insight]) -> dict[str, list[str]]:
+    namespace = snapshot.namespace
+    return {
+        namespace.name(table.relation): compact(table, namespace, insight=known.get(table.relation, UNKNOWN))
+        for table in snapshot.listed
+    }
+
+
+async def find_values(opened: OpenDatabase, snapshot: Snapshot, query: str, *, learn: bool) -> list[Match]:
+    """Return the values that a query names, of those that are known. `learn`: ask about those that are not."""
+    if learn:
+        known = await opened.insights(snapshot.listed)
+        return list(search_values(((table, known[table.relation]) for table in snapshot.listed), query))
+    whole = [table for table in snapshot.listed if not await opened.is_reduced(table)]
+    return list(search_values(((table, opened.knowledge.known(table)) for table in whole), query))
