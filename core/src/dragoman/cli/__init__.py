@@ -25,6 +25,7 @@ COMMANDS = {
     "check": "ask whether the read-only gate would let a statement pass",
     "databases": "list the configured databases",
     "describe": "show what is in a database, or in a table",
+    "learn": "learn ahead what columns hold, and keep it",
     "may": "say what a caller may, and which role grants it",
     "dialects": "list the installed dialects",
     "doctor": "prove what the databases' roles could do if every guard failed",

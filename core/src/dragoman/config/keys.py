@@ -31,6 +31,7 @@ SERVER: dict[str, Reader] = {
     "grace": readers.seconds(zero=True),
     "queries_dir": readers.text,
     "prompts_dir": readers.text,
+    "state_dir": readers.text,
     "save_queries": readers.boolean,
     "results": readers.boolean,
 }

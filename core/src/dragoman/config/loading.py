@@ -209,7 +209,7 @@ class _Merge:
     def _server(self) -> Server:
         read = self._table(self._mapping(self.values.get("server", {}), ("server",)), SERVER, ("server",))
         read["tokens"] = self._tokens(read.pop("tokens", []), ("server", "tokens"))
-        for name in ("queries_dir", "prompts_dir", "tls_cert", "tls_key"):
+        for name in ("queries_dir", "prompts_dir", "tls_cert", "tls_key", "state_dir"):
             if name in read:
                 read[name] = self._path(("server", name), read[name])
         if "tls_key" in read and "tls_cert" not in read:

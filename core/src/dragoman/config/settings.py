@@ -77,6 +77,7 @@ class Server:
     them the server speaks plain HTTP. `watch`: whether a changed configuration file is taken by itself.
     `trusted_proxies`: addresses and networks whose `X-Forwarded-User` is believed. `queries_dir`: the folder of saved
     queries; callers may add to it where `save_queries` says so. `prompts_dir`: the folder of prompts.
+    `state_dir`: where what was learned of databases outlives the process.
     """
 
     transport: Literal["stdio", "http"] = "stdio"
@@ -102,6 +103,7 @@ class Server:
     grace: float = 0.5
     queries_dir: Path | None = None
     prompts_dir: Path | None = None
+    state_dir: Path | None = None
     save_queries: bool = False
     results: bool = True
 

@@ -251,7 +251,8 @@ class Gateway:
 
     def _made(self, database: Database, roles: Roles) -> OpenDatabase:
         waiting = 2 * self.configuration.server.max_concurrent  # those who ran and those who waited before
-        return OpenDatabase(self.plugins, database, waiting, self._offload, roles.everything(database.name))
+        grants, state = roles.everything(database.name), self.configuration.server.state_dir
+        return OpenDatabase(self.plugins, database, waiting, self._offload, grants, state)
 
     def seen_by(self, principal: Principal) -> Gateway:
         """Return the gateway as a principal sees it: what its roles do not grant is not there."""

@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.access import DatabaseAccess, Grants, ReadGrant
@@ -27,7 +28,7 @@ from dragoman.gateway.limiter import Limiter
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
-from dragoman.knowledge import Knowledge
+from dragoman.knowledge import Knowledge, KnowledgeFile
 from dragoman.model import Database, Finding, Limits, Relation, Request, Table
 from dragoman.plugins import Plugins
 from dragoman.plugins.owned import Parts
@@ -77,6 +78,7 @@ class OpenDatabase:
         waiting: int,
         offload: Offload,
         grants: Sequence[ReadGrant] = (),
+        state: Path | None = None,
     ) -> None:
         self._offload = offload
         self.running = 0
@@ -95,7 +97,13 @@ class OpenDatabase:
         self.places = Places(self.config, self.dialect, hides=parts.hides)
         self.catalog = self._own_catalog = Catalog(self.inspector, self.dialect, self.config, places=self.places)
         self.knowledge = Knowledge(
-            self.inspector, self.dialect, self.config, self.catalog, vetoed=parts.vetoes_values, read=self._read
+            self.inspector,
+            self.dialect,
+            self.config,
+            self.catalog,
+            vetoed=parts.vetoes_values,
+            read=self._read,
+            file=None if state is None else KnowledgeFile(state, self.config),
         )
         self._vetoed = parts.vetoes_values
         self.validators = [ReadOnly(self.dialect, self.config), *self._foreign(parts), *parts.validators]
@@ -256,7 +264,7 @@ class OpenDatabase:
         """End what runs and release everything; a part that fails or hangs does not keep the others open."""
         self.health.close()
         catalogs = dict.fromkeys((self.catalog, self._own_catalog))
-        for part in (self.watch, self.work, *catalogs, self.inspector, self.executor, *self._owned):
+        for part in (self.watch, self.knowledge, self.work, *catalogs, self.inspector, self.executor, *self._owned):
             try:
                 async with asyncio.timeout(CLEANUP):
                     await part.aclose()

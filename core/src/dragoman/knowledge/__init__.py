@@ -2,5 +2,6 @@
 
 from dragoman.knowledge.gate import Gate
 from dragoman.knowledge.knowledge import Knowledge
+from dragoman.knowledge.store import KnowledgeFile
 
-__all__ = ["Gate", "Knowledge"]
+__all__ = ["Gate", "Knowledge", "KnowledgeFile"]

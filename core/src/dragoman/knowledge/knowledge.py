@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -15,12 +16,15 @@ from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError
 from dragoman.knowledge.gate import Gate
 from dragoman.knowledge.joins import comparison_sql, judge, suggest
+from dragoman.knowledge.store import KnowledgeFile, Learned, learned, mark
 from dragoman.model import Database, ForeignKey, ProfileBudget, Relation, Table, TableColumn
 
 PATIENCE = 2.0
 """Seconds that a description waits for what is known of values."""
 PAUSE = 60.0
 """Seconds for which a database that failed to tell is not asked again."""
+BEHIND = 60.0
+"""Seconds that learning again, behind the answers, may take."""
 AT_ONCE = 20
 """Suggested joins that are compared by one statement."""
 ROUNDS = 3
@@ -52,6 +56,7 @@ class Knowledge:
         *,
         vetoed: bool = False,
         read: Read | None = None,
+        file: KnowledgeFile | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._inspector = inspector
@@ -66,16 +71,22 @@ class Knowledge:
         self._kept: dict[Relation, _Kept] = {}
         self._asking = asyncio.Lock()
         self._quiet_until = float("-inf")
+        self._file = file if self._tells else None
+        self._warm: dict[Relation, Learned] | None = None if self._file else {}
+        self._behind: asyncio.Task[None] | None = None
+        self._unwritten = False
 
     async def of(self, tables: Sequence[Table], patience: float = PATIENCE) -> Mapping[Relation, Insight]:
         """Return what is known of these relations, learned now where it is not; at most `patience` seconds."""
-        if self._missing(tables):
+        await self._take_warm(tables)
+        if missing := self._missing(tables):
             try:
                 async with asyncio.timeout(patience):
-                    await self.learn(tables, ProfileBudget(seconds=patience, sample=self._settings.values == "sample"))
+                    await self.learn(missing, self.budget(patience))
             except (TimeoutError, DragomanError) as error:
                 self._quiet_until = self._clock() + PAUSE
                 _log.info("what is known of values was not told: %s", error)
+        self._verify([table for table in tables if self._is_old(table)])
         joins = await self._joins(tables, patience)
         parts = (await self._catalog.snapshot()).parts if tables else {}
         return {
@@ -99,7 +110,7 @@ class Knowledge:
     async def learn(self, tables: Sequence[Table], budget: ProfileBudget) -> None:
         """Ask the database about what is not known or old. Raises what the inspector raises."""
         async with self._asking:
-            wanted = self._missing(tables)
+            wanted = [table for table in tables if self._is_missing(table) or self._is_old(table)]
             if not wanted:
                 return
             incoming = (await self._catalog.snapshot()).graph.incoming
@@ -108,19 +119,68 @@ class Knowledge:
             for table in wanted:
                 profiles = self._gate.passed(table, told.get(table.relation, ()), table.relation in incoming)
                 self._kept[table.relation] = _Kept(table, Insight(MappingProxyType(profiles)), now)
+            self._unwritten = True
+
+    def budget(self, seconds: float) -> ProfileBudget:
+        """Return what learning may take."""
+        return ProfileBudget(seconds=seconds, sample=self._settings.values == "sample")
 
     def _missing(self, tables: Sequence[Table]) -> list[Table]:
-        if not self._tells or self._clock() < self._quiet_until:
-            return []
-        return [table for table in tables if not table.system and not self._is_fresh(table)]
+        quiet = not self._tells or self._clock() < self._quiet_until
+        return [] if quiet else [table for table in tables if self._is_missing(table)]
 
-    def _is_fresh(self, table: Table) -> bool:
+    def _is_missing(self, table: Table) -> bool:
+        """Whether nothing is known of a relation as it is now."""
         kept = self._kept.get(table.relation)
-        return (
-            kept is not None
-            and kept.table.columns == table.columns
-            and self._clock() - kept.born < self._settings.refresh_interval
-        )
+        return self._tells and not table.system and (kept is None or kept.table.columns != table.columns)
+
+    def _is_old(self, table: Table) -> bool:
+        """Whether what is known of a relation should be learned again; meanwhile it is told."""
+        kept = self._kept.get(table.relation)
+        return kept is not None and self._clock() - kept.born >= self._settings.refresh_interval
+
+    def _verify(self, old: Sequence[Table]) -> None:
+        """Learn again behind the answers what is old, one round at a time."""
+        running = self._behind is not None and not self._behind.done()
+        if old and not running and self._clock() >= self._quiet_until:
+            self._behind = asyncio.create_task(self._learn_behind(old), context=contextvars.Context())
+
+    async def _learn_behind(self, old: Sequence[Table]) -> None:
+        try:
+            await self.learn(old, self.budget(BEHIND))
+        except DragomanError as error:
+            self._quiet_until = self._clock() + PAUSE
+            _log.info("what is known of values was not learned again: %s", error)
+
+    # Kept over restarts
+
+    async def _take_warm(self, tables: Sequence[Table]) -> None:
+        """Take what was learned before the start, of relations that are as they were then."""
+        if self._warm is None:
+            assert self._file is not None  # without one there is nothing warm
+            self._warm = await asyncio.to_thread(self._file.read)
+        for table in tables if self._warm else ():
+            found = self._warm.pop(table.relation, None)
+            if found is not None and found.mark == mark(table):
+                age = max(time.time() - found.at, 0.0)
+                profiles = MappingProxyType({profile.name: profile for profile in found.profiles})
+                self._kept[table.relation] = _Kept(table, Insight(profiles), self._clock() - age)
+
+    async def save(self) -> None:
+        """Keep what is known over a restart, where a folder for it is configured."""
+        if self._file is None or not self._unwritten:
+            return
+        now = self._clock()
+        known = [learned(kept.table, kept.insight.profiles, now - kept.born) for kept in self._kept.values()]
+        await asyncio.to_thread(self._file.write, [*known, *(self._warm or {}).values()])
+        self._unwritten = False
+
+    async def aclose(self) -> None:
+        """End what is learned behind the answers, and keep what is known."""
+        if self._behind is not None:
+            self._behind.cancel()
+            await asyncio.wait({self._behind})
+        await self.save()
 
     # Joins that nobody declared
 

@@ -1,0 +1,104 @@
+"""What was learned of a database, kept over restarts: one file a database, which only the gateway's user may read."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from dragoman._version import VERSION
+from dragoman.model import ColumnProfile, Database, Relation, Table
+
+FORMAT = 1
+"""Of the files; what another one wrote is not read."""
+_log = logging.getLogger(__name__)
+
+
+class Learned(msgspec.Struct, array_like=True):
+    """What was learned of one relation. `mark`: its columns then; `at`: when, in seconds since 1970."""
+
+    relation: tuple[str | None, str | None, str]
+    mark: str
+    profiles: tuple[ColumnProfile, ...]
+    at: float
+
+
+class _File(msgspec.Struct):
+    format: int
+    key: str
+    learned: list[Learned]
+
+
+class KnowledgeFile:
+    """The file of one database in a folder. What cannot be read or written is left out, and told in the log."""
+
+    def __init__(self, folder: Path, database: Database) -> None:
+        self._key = _key(database)
+        self._path = folder / f"{self._key[:32]}.knowledge"
+        self._name = database.name
+
+    def read(self) -> dict[Relation, Learned]:
+        """Return what was learned before; nothing where another gateway, role or gate has learned it."""
+        try:
+            file = msgspec.msgpack.decode(self._path.read_bytes(), type=_File)
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.DecodeError) as error:
+            _log.warning("what was learned of %s could not be read: %s", self._name, type(error).__name__)
+            return {}
+        if (file.format, file.key) != (FORMAT, self._key):
+            return {}
+        return {_relation(each.relation): each for each in file.learned}
+
+    def write(self, learned: Iterable[Learned]) -> None:
+        """Put a whole new file in the place of the old one."""
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=".knowledge-")
+        except OSError as error:
+            _log.warning("what was learned of %s could not be kept: %s", self._name, error.strerror)
+            return
+        try:
+            with os.fdopen(handle, "wb") as file:  # mkstemp: nobody else may read it
+                file.write(msgspec.msgpack.encode(_File(FORMAT, self._key, list(learned))))
+            os.replace(name, self._path)
+        except OSError as error:
+            _log.warning("what was learned of %s could not be kept: %s", self._name, error.strerror)
+            with suppress(OSError):
+                os.unlink(name)
+
+
+def learned(table: Table, profiles: Mapping[str, ColumnProfile], age: float) -> Learned:
+    """Return what is written of a relation that was learned `age` seconds ago."""
+    relation = table.relation
+    return Learned(
+        (relation.catalog, relation.schema, relation.name), mark(table), tuple(profiles.values()), time.time() - age
+    )
+
+
+def mark(table: Table) -> str:
+    """Return a text that is another one once the columns, keys or kinds of a relation's values have changed."""
+    facts: Sequence[object] = (table.columns, table.constraints, table.foreign_keys)
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
+
+
+def _relation(name: tuple[str | None, str | None, str]) -> Relation:
+    catalog, schema, relation = name
+    return Relation(relation, schema, catalog)
+
+
+def _key(database: Database) -> str:
+    """A hash over where the database is, who reads it and what may be told: nothing else may use what was learned."""
+    facts = (
+        *(VERSION, database.name, database.dialect, str(database.folder), database.host, database.port),
+        *(database.database, database.schema, database.user, database.schemas, database.knowledge, database.keys),
+        sorted((name, repr(value)) for name, value in database.options.items()),
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
