@@ -12,7 +12,8 @@ from dragoman.catalog.snapshot import Snapshot
 from dragoman.dialect import Dialect, Inspector
 from dragoman.model import Constraint, Database, ForeignKey, Index, Plan, Relation, Scope, Table, TableColumn
 
-VIEWS = frozenset({"view", "materialized view"})
+VIEWS = frozenset({"view", "materialized view", "virtual table"})
+"""What may show rows of others. What a virtual table shows is its module's to say: an index of another's words, too."""
 Permissions = Mapping[Relation, Permission]
 Behind = Callable[[Table], Awaitable[Collection[Relation] | None]]
 """Tells what a view reads, through further views too; None: that cannot be told."""

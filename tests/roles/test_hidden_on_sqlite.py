@@ -1,0 +1,132 @@
+"""What no role grants on SQLite is as if it were not there: a file that has it answers as its twin that does not."""
+
+import itertools
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import apsw
+import pytest
+from dragoman import Gateway
+from dragoman.config import load
+from dragoman.model import Principal
+from dragoman.tools import Toolbox
+
+ANN = Principal("ann", subject="ann")
+BOTH = """
+CREATE TABLE shown (id INTEGER PRIMARY KEY, name TEXT, zyx_id INTEGER {key});
+INSERT INTO shown VALUES (1, 'a', 1), (2, 'b', 2);
+"""
+HIDDEN = """
+CREATE TABLE zyx (id INTEGER PRIMARY KEY, pin TEXT UNIQUE CHECK (pin <> 'x'));
+INSERT INTO zyx VALUES (1, 'mark1'), (2, 'mark2');
+CREATE INDEX zyx_i ON zyx (lower(pin));
+CREATE VIEW zyx_view AS SELECT pin FROM zyx;
+CREATE VIRTUAL TABLE zyx_text USING fts5(body);
+INSERT INTO zyx_text VALUES ('marked words');
+CREATE VIRTUAL TABLE zyx_words USING fts5vocab(zyx_text, row);
+CREATE VIRTUAL TABLE zyx_box USING rtree(id, a, b);
+CREATE TRIGGER zyx_trigger AFTER INSERT ON shown BEGIN INSERT INTO zyx (pin) VALUES ('y'); END;
+"""
+ROLE = """
+[roles.r]
+principals = ["ann"]
+[[roles.r.grants]]
+database = "shop"
+tables = ["main.shown"]
+"""
+NAMES = ("zyx", "zyx_view", "zyx_text", "zyx_words", "zyx_box", "zyx_text_data", "zyx_box_node", "sqlite_schema")
+# `{}` is a hidden name: a relation wherever the grammar takes one, and where a name may be taken for one.
+SHAPES = """
+SELECT * FROM {}|SELECT * FROM main.{}|SELECT * FROM temp.{}|SELECT * FROM "{}"|SELECT * FROM [{}]
+SELECT 1 IN {}|SELECT id IN main.{} FROM shown|SELECT * FROM shown, {}
+SELECT * FROM shown NATURAL JOIN {}|SELECT * FROM (shown JOIN {} USING (id))
+SELECT (SELECT count(*) FROM {})|SELECT EXISTS (SELECT 1 FROM {})|WITH {} AS (SELECT 1) SELECT * FROM {}
+WITH x AS (SELECT * FROM {}) SELECT 1|WITH {} AS (SELECT * FROM main.{}) TABLE {}|SELECT {}.id FROM shown
+SELECT main.{}.id FROM shown|SELECT shown.{} FROM shown|SELECT "{}" FROM shown|SELECT {}(1)
+SELECT * FROM {} AS shown|SELECT {}.name FROM shown AS {}|SELECT * FROM shown UNION SELECT * FROM {}
+VALUES ((SELECT 1 FROM {}))|SELECT name FROM shown ORDER BY (SELECT 1 FROM {})
+SELECT name FROM shown LIMIT (SELECT count(*) FROM {})|SELECT sum(id) FILTER (WHERE 1 IN {}) FROM shown
+SELECT rank() OVER (ORDER BY (SELECT 1 FROM {})) FROM shown|SELECT * FROM {}('marked')
+SELECT * FROM {} WHERE {} MATCH 'marked'|SELECT * FROM pragma_table_info('{}')|PRAGMA table_info({})
+PRAGMA main.table_info({})|PRAGMA table_xinfo({})|PRAGMA index_list({})|PRAGMA foreign_key_list({})
+SELECT * FROM pragma_table_list WHERE name = '{}'|EXPLAIN SELECT * FROM {}
+EXPLAIN QUERY PLAN SELECT * FROM {}|SELECT name COLLATE {} FROM shown|INSERT INTO {} VALUES (1)
+DROP TABLE {}|SELECT * FROM {}, json_each('[1]')|DELETE FROM {}|SELECT * FROM shown INDEXED BY {}
+PRAGMA foreign_key_list(shown)|PRAGMA table_list|PRAGMA integrity_check|PRAGMA page_count
+PRAGMA foreign_key_check|PRAGMA index_info({}_i)|PRAGMA schema_version|SELECT * FROM sqlite_stat1
+SELECT * FROM dbstat"""
+STATEMENTS = [shape for line in SHAPES.split("\n") if line for shape in line.split("|")]
+TOOLS = (
+    ("describe_table", "table_name"),
+    ("get_sample_rows", "table_name"),
+    ("get_foreign_keys", "table_name"),
+    ("get_row", "table_name"),
+    ("search_catalog", "query"),
+    ("list_tables", "name_pattern"),
+    ("list_tables", "schema_name"),
+)
+WHOLE = ("list_tables", "list_schemas", "search_catalog", "read_schema", "server_info", "list_databases")
+
+
+@pytest.fixture(scope="module")
+async def twins(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[list[Toolbox]]:
+    folders = [tmp_path_factory.mktemp(name) for name in ("with", "without")]
+    _make(folders[0], BOTH.format(key="REFERENCES zyx (id)") + HIDDEN)
+    _make(folders[1], BOTH.format(key=""))
+    configurations = [load(folder / "dragoman.toml", environ={}, folder=folder) for folder in folders]
+    async with Gateway.open(configurations[0]) as one, Gateway.open(configurations[1]) as other:
+        yield [Toolbox(gateway, profile="full") for gateway in (one, other)]
+
+
+def _make(folder: Path, script: str) -> None:
+    connection = apsw.Connection(str(folder / "shop.db"))
+    connection.execute(script)
+    connection.close()
+    (folder / "dragoman.toml").write_text(f'[databases.shop]\nurl = "sqlite:///shop.db"\n{ROLE}')
+
+
+async def _told(twins: list[Toolbox], tool: str, **arguments: object) -> list[str]:
+    return [(await toolbox.call(tool, arguments, principal=ANN)).text for toolbox in twins]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_no_statement_tells_what_is_hidden_or_whether_it_is_there(twins: list[Toolbox], name: str):
+    for shape in STATEMENTS:
+        sql = shape.replace("{}", name)
+        for tool in ("execute_query", "explain_query"):
+            one, other = await _told(twins, tool, sql=sql)
+            assert one == other, sql
+            assert "mark" not in one.replace(sql, "").replace("'marked'", ""), sql
+
+
+async def test_no_tool_tells_what_is_hidden_or_whether_it_is_there(twins: list[Toolbox]):
+    for (tool, argument), name in itertools.product(TOOLS, NAMES):
+        more = {"key": 1} if tool == "get_row" else {}
+        one, other = await _told(twins, tool, **{argument: name}, **more)
+        assert one == other, (tool, name)
+    for name in NAMES:
+        for ends in ({"from_table": name, "to_table": "shown"}, {"from_table": "shown", "to_table": name}):
+            one, other = await _told(twins, "find_join_path", **ends)
+            assert one == other, ends
+    for tool in WHOLE:
+        one, other = await _told(twins, tool)
+        assert one == other, tool
+    for detail in ("compact", "full"):
+        one, other = await _told(twins, "describe_table", table_name="shown", detail=detail)
+        assert one == other
+
+
+async def test_what_is_granted_is_answered_beside_it(twins: list[Toolbox]):
+    one, other = await _told(twins, "execute_query", sql="SELECT name FROM shown ORDER BY id")
+    assert one == other
+    assert '"rows":[["a"],["b"]]' in one
+
+
+@pytest.mark.parametrize(("granted", "answered"), [('"main.*"', False), ('"main.*", "main.zyx_words"', True)])
+async def test_an_index_over_another_table_needs_its_own_name(tmp_path: Path, granted: str, answered: bool):
+    _make(tmp_path, BOTH.format(key="") + HIDDEN)
+    role = ROLE.replace('["main.shown"]', f'[{granted}]\ndeny = ["main.zyx_text"]')
+    (tmp_path / "dragoman.toml").write_text(f'[databases.shop]\nurl = "sqlite:///shop.db"\n{role}')
+    async with Gateway.open(load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)) as gateway:
+        told = (await Toolbox(gateway).call("execute_query", {"sql": "SELECT term FROM zyx_words"}, principal=ANN)).text
+    assert ("marked" in told) is answered
