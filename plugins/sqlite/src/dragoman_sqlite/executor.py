@@ -107,7 +107,10 @@ def check_file(path: Path, name: str) -> None:
     except ValueError:
         raise _unreachable(name, "its path holds what no path of SQLite's can", "Check `url`.") from None
     if not stat.S_ISREG(mode):
-        raise _unreachable(name, "its path is not a file", "Check `url`.")
+        remedy = (
+            "Check `url`: the path stands behind three slashes, as in sqlite:///shop.db, an absolute one behind four."
+        )
+        raise _unreachable(name, "its path is not a file", remedy)
 
 
 def _unreachable(name: str, why: str, remedy: str) -> ConnectionFailed:

@@ -102,7 +102,7 @@ def is_quoted_by_view(error: apsw.SQLError, sql: str) -> bool:
 
 def _bindings_error(error: apsw.BindingsError) -> Failed:
     counted = _BINDINGS.match(str(error))
-    message = f"The statement uses {counted[1]} values; {counted[2]} came." if counted else f"{error}."
+    message = f"Values needed by the statement: {counted[1]}; given: {counted[2]}." if counted else f"{error}."
     return Failed("ParameterError", message, "Give one value for each ? of the statement.")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -16,9 +18,15 @@ def trino_server() -> Iterator[Server]:
     if os.environ.get(ENVIRONMENT):
         yield Server.at(os.environ[ENVIRONMENT])
         return
+    yield shared_server()
+
+
+@cache
+def shared_server() -> Server:
+    """Start the server of this process, once for every `conftest.py` that imports `trino_server`; both end together."""
     running = start_server()
-    yield running
-    running.stop()
+    atexit.register(running.stop)
+    return running
 
 
 def start_server(**given: object) -> Server:
