@@ -111,7 +111,7 @@ def tagged(items: Sequence[T], context: Context) -> Sequence[T]:
     wanted: Any = cast("Mapping[str, Any]", context.meta or {}).get("tags")
     if not isinstance(wanted, list) or not wanted:
         return items
-    given: list[Any] = wanted
+    given: list[Any] = wanted  # pyright: ignore[reportUnknownVariableType]
     tags = {tag for tag in given[:MAX_TAGS] if isinstance(tag, str)}
     return [item for item in items if not tags.isdisjoint(item.tags)]
 

@@ -83,21 +83,23 @@ def _front(text: str) -> dict[str, Any]:
         raise ValueError("its front matter is no YAML") from None
     if front is not None and not isinstance(front, dict):
         raise ValueError("its front matter is no mapping")
-    given: dict[Any, Any] = front or {}
+    given: dict[Any, Any] = front or {}  # pyright: ignore[reportUnknownVariableType]
     return {str(key): value for key, value in given.items()}
 
 
 def _listed(value: Any) -> list[Any]:
     if value is not None and not isinstance(value, list):
         raise ValueError("arguments and tags are lists")
-    given: list[Any] = value or []
+    given: list[Any] = value or []  # pyright: ignore[reportUnknownVariableType]
     return given
 
 
 def _argument(written: Any) -> PromptArgument:
     """An argument: its name alone, or name, description and whether it is required."""
-    given = cast("Mapping[str, Any]", written if isinstance(written, dict) else {"name": written})
+    if not isinstance(written, str | dict):
+        raise ValueError("an argument is a name, or a mapping with one")
+    given = cast("Mapping[str, Any]", {"name": written} if isinstance(written, str) else written)
     name = str(given.get("name", ""))
     if not _ARGUMENT.fullmatch(name) or given.keys() - {"name", "description", "required"}:
-        raise ValueError(f"this is no argument: {str(written)[:100]!r}")
+        raise ValueError(f"this is no argument: {name[:100]!r}")
     return PromptArgument(name, " ".join(str(given.get("description", "")).split()), bool(given.get("required")))
