@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         WrappedInspector,
     )
     from dragoman.errors import (
+        AmbiguousQuery,
         Busy,
         ColumnNotFound,
         ConfigurationError,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         DragomanError,
         InternalError,
         InvalidSql,
+        ModelError,
         NotFound,
         ParameterError,
         PathNotFound,
@@ -110,10 +112,11 @@ _HOMES = {
     "dragoman.cleanup": "finish",
     "dragoman.dialect": "AUDIT_COLUMNS AuditStore CONTRACT Call Capability Dialect Executor Form Inspector Report"
     " Resolution Rules Sealing Validator WrappedExecutor WrappedInspector",
-    "dragoman.errors": "Busy ColumnNotFound ConfigurationError ConnectionFailed CostExceeded DialectError"
-    " DragomanError InternalError InvalidSql NotFound ParameterError PathNotFound PermissionDenied QueryCancelled"
-    " QueryError QueryTimeout QuotaExceeded Refused ResultNotFound ResultTooLarge SchemaNotFound TableNotFound"
-    " UnknownDatabase UnsafeSql Unsupported WriteDenied",
+    "dragoman.errors": "AmbiguousQuery Busy ColumnNotFound ConfigurationError ConnectionFailed CostExceeded"
+    " DialectError DragomanError InternalError InvalidSql ModelError NotFound ParameterError"
+    " PathNotFound PermissionDenied QueryCancelled QueryError QueryTimeout QuotaExceeded Refused"
+    " ResultNotFound ResultTooLarge SchemaNotFound TableNotFound UnknownDatabase UnsafeSql"
+    " Unsupported WriteDenied",
     "dragoman.gateway": "Gateway",
     "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
     "dragoman.model": "Batch Claims Column ColumnProfile Constraint Database DeclaredKey Encoded EnvironmentDatabase"
@@ -132,6 +135,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 __all__ = [
     "AUDIT_COLUMNS",
     "CONTRACT",
+    "AmbiguousQuery",
     "AuditStore",
     "Batch",
     "Busy",
@@ -170,6 +174,7 @@ __all__ = [
     "KnowledgeSettings",
     "Lexicon",
     "Limits",
+    "ModelError",
     "Named",
     "NamedRelation",
     "NamedSchema",

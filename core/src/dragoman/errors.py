@@ -25,6 +25,8 @@ DragomanError
  ├── DialectError            DIALECT_ERROR
  ├── PermissionDenied        PERMISSION_DENIED
  ├── ConnectionFailed        CONNECTION_ERROR
+ ├── AmbiguousQuery          AMBIGUOUS_QUERY
+ ├── ModelError              MODEL_ERROR
  └── InternalError           INTERNAL_ERROR
 
 An executor raises these at one boundary, in the database's own words; `identifier` and `offset` let the gateway add
@@ -243,6 +245,20 @@ class ConnectionFailed(DragomanError):
 
     code = "CONNECTION_ERROR"
     remedy = "Try again; if it stays so, tell the administrator."
+
+
+class AmbiguousQuery(DragomanError):
+    """A question may mean several things; `context["ask"]` is what to ask back."""
+
+    code = "AMBIGUOUS_QUERY"
+    remedy = "Ask again, and answer that in the question."
+
+
+class ModelError(DragomanError):
+    """The language model cannot be reached, failed, or did not give what was asked for."""
+
+    code = "MODEL_ERROR"
+    remedy = "Try again in a moment, or write the SQL and use execute_query."
 
 
 class InternalError(DragomanError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dragoman.config import Audit, Auth, Server, load
+from dragoman.config import Audit, Auth, ModelSettings, Server, load
 from dragoman.config.keys import (
     AUDIT,
     AUTH,
@@ -16,6 +16,7 @@ from dragoman.config.keys import (
     DECLARED_KEY,
     GRANT,
     KNOWLEDGE,
+    MODEL,
     ROLE,
     ROLE_LIMITS,
     SERVER,
@@ -32,6 +33,7 @@ SECTIONS = {
     "[databases.NAME]": DATABASE,
     "[databases.NAME.knowledge]": KNOWLEDGE,
     "[[databases.NAME.keys]]": DECLARED_KEY,
+    "[model]": MODEL,
     "[roles.NAME]": ROLE,
     "[[roles.NAME.grants]]": GRANT,
     "[roles.NAME.limits]": ROLE_LIMITS,
@@ -57,6 +59,7 @@ def test_every_key_is_documented_and_no_other(section: str) -> None:
         ("[server]", Server),
         ("[server.auth]", Auth),
         ("[audit]", Audit),
+        ("[model]", ModelSettings),
         ("[databases.NAME]", Database),
         ("[databases.NAME.knowledge]", KnowledgeSettings),
     ],

@@ -17,6 +17,7 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     the configuration keeps them. `relations` and `columns`: as the judge read them; columns are `relation.column`.
     `verdict`: allowed or refused. `filters`, `masks`: those in force, as they stand in the roles. `bytes`: of the
     answer. `ms`: from the call's arrival to its record. `outcome`: ok, or an error's code. `trace`: the trace id.
+    `model`: what a call used of a language model, and the statements that it wrote, with their outcomes.
     """
 
     ts: str
@@ -45,6 +46,7 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     outcome: str = ""
     trace: str = ""
     detail: str = ""
+    model: dict[str, Any] | None = None
 
 
 def _text(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dragoman._version import VERSION
 from dragoman.errors import ConfigurationError, DialectError, DragomanError, InternalError, UnknownDatabase
@@ -21,6 +21,7 @@ COMMANDS = {
     "reload": "have a server that runs take its configuration anew",
     "query": "run one query, as an agent would",
     "queries": "list, check or run saved queries",
+    "ask": "answer a question in plain words by a language model",
     "export": "write the whole answer of a query to a file",
     "check": "ask whether the read-only gate would let a statement pass",
     "databases": "list the configured databases",
@@ -37,6 +38,9 @@ COMMANDS = {
     "new-dialect": "write a third-party dialect plugin to begin with",
     "completion": "print the tab completion of a shell",
 }
+
+EXTENSIONS = {"ask": "ask"}
+"""Commands of other distributions, and the extra that brings each."""
 
 USAGE = 2
 INTERRUPTED = 130
@@ -139,7 +143,17 @@ def _parser(chosen: str | None) -> Parser:
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary)
         if name == chosen:
-            module = importlib.import_module(f"dragoman.cli.{name.replace('-', '_')}")
+            module = _module(name)
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     return parser
+
+
+def _module(command: str) -> Any:
+    """Return a command's module. Raises `ConfigurationError` where its distribution is not installed."""
+    if command not in EXTENSIONS:
+        return importlib.import_module(f"dragoman.cli.{command.replace('-', '_')}")
+    from dragoman.plugins.extensions import COMMANDS as GROUP
+    from dragoman.plugins.extensions import load_extension
+
+    return load_extension(GROUP, command, EXTENSIONS[command])

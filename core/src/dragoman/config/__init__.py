@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config.loading import load
-from dragoman.config.settings import Audit, Auth, Configuration, Results, Server, StaticToken
+from dragoman.config.settings import Audit, Auth, Configuration, ModelSettings, Results, Server, StaticToken
 from dragoman.config.urls import is_path, parse_named, parse_url, split_name
 from dragoman.config.variables import wants_hot_path, wants_telemetry
 
@@ -18,6 +18,7 @@ __all__ = [
     "Audit",
     "Auth",
     "Configuration",
+    "ModelSettings",
     "Results",
     "Server",
     "StaticToken",

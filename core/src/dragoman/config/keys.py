@@ -106,6 +106,26 @@ RESULTS: dict[str, Reader] = {
     "timeout": readers.seconds(),
 }
 
+MODEL: dict[str, Reader] = {
+    "name": readers.text,
+    "base_url": readers.http_url,
+    "api_key": readers.secret,
+    "max_tokens": readers.whole(1),
+    "max_attempts": readers.whole(1, 5),
+    "send": readers.choice("schema", "values", "rows"),
+    "check": readers.choice("empty", "always"),
+    "candidates": readers.whole(1, 9),
+    "timeout": readers.seconds(),
+    "max_concurrent": readers.whole(1),
+    "max_plan_cost": readers.number,
+    "max_tokens_per_call": readers.whole(1),
+    "max_tokens_per_day": readers.whole(1),
+    "input_price": readers.number,
+    "output_price": readers.number,
+    "max_cost_per_call": readers.number,
+    "max_cost_per_day": readers.number,
+}
+
 DECLARED_KEY: dict[str, Reader] = {
     "table": readers.text,
     "columns": readers.texts,
@@ -157,4 +177,4 @@ ROLE_LIMITS: dict[str, Reader] = {
     "bytes_per_day": readers.whole(1),
 }
 
-TOP = ("default_database", "server", "audit", "results", "defaults", "databases", "policies", "roles")
+TOP = ("default_database", "server", "audit", "results", "model", "defaults", "databases", "policies", "roles")

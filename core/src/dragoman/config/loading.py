@@ -22,6 +22,7 @@ from dragoman.config.keys import (
     GRANT,
     HOLDERS,
     KNOWLEDGE,
+    MODEL,
     RESULTS,
     ROLE,
     ROLE_LIMITS,
@@ -32,7 +33,16 @@ from dragoman.config.keys import (
 from dragoman.config.readers import Reader, Wrong, is_mapping, suggest, table, text
 from dragoman.config.roles import Grant, Role
 from dragoman.config.secrets import PREFIX as SECRET_PREFIX
-from dragoman.config.settings import Audit, Auth, Configuration, Results, Server, StaticToken, is_loopback
+from dragoman.config.settings import (
+    Audit,
+    Auth,
+    Configuration,
+    ModelSettings,
+    Results,
+    Server,
+    StaticToken,
+    is_loopback,
+)
 from dragoman.config.sources import (
     URL_VARIABLE,
     KeyPath,
@@ -52,6 +62,8 @@ from dragoman.errors import ConfigurationError
 from dragoman.model import Database, DeclaredKey, KnowledgeSettings, Secret
 
 _LITERAL_PASSWORD = re.compile(r"[^/]*://[^:/@]*:[^/@]+@")
+
+MODEL_NAME = re.compile(r"[\w-]+:\S+")
 
 COMMAND_LINE = "command line"
 
@@ -178,11 +190,12 @@ class _Merge:
 
         `shown`: what the file `source` is called in messages.
         """
-        sections = {"server": SERVER, "defaults": DATABASE, "audit": AUDIT, "results": RESULTS}
+        sections = {"server": SERVER, "defaults": DATABASE, "audit": AUDIT, "results": RESULTS, "model": MODEL}
         self._unknown(self.values, TOP, (), sections)
         server = self._server()
         audit = self._audit()
         results = self._results()
+        model = self._model()
         databases = self._databases()
         if audit.database is not None:
             self._show_audit(audit.database, databases)
@@ -198,6 +211,7 @@ class _Merge:
             default_database=default,
             server=server,
             audit=audit,
+            model=model,
             results=results,
             source=source,
             sources=MappingProxyType({".".join(path): self.origins[path].file for path in _leaves(self.values)}),
@@ -254,6 +268,20 @@ class _Merge:
         if "dir" in read:
             read["dir"] = self._path(("results", "dir"), read["dir"])
         return Results(**read)
+
+    def _model(self) -> ModelSettings | None:
+        path = ("model",)
+        if path[0] not in self.values:
+            return None
+        given = self._mapping(self.values[path[0]], path)
+        read = self._table(given, MODEL, path)
+        if not MODEL_NAME.fullmatch(read.get("name", "")):
+            if "name" in read or "name" not in given:
+                self._problem((*path, "name"), "expected provider:model", 'For example "openai:gpt-4o-mini".')
+            return None
+        if "base_url" in read and _is_exposed(read["base_url"]):
+            self.warnings.append("model.base_url: plain http; what is sent to the model can be read on the way.")
+        return ModelSettings(**read)
 
     def _audit(self) -> Audit:
         read = self._table(self._mapping(self.values.get("audit", {}), ("audit",)), AUDIT, ("audit",))
@@ -469,7 +497,9 @@ def _literal_secrets(values: Mapping[str, Any], path: KeyPath = ()) -> Iterator[
         if is_mapping(value):
             yield from _literal_secrets(value, (*path, name))
         elif isinstance(value, str) and "${" not in value and not value.startswith(SECRET_PREFIX):
-            if name in ("password", "token", "client_secret") or (name == "url" and _LITERAL_PASSWORD.match(value)):
+            if name in ("password", "token", "client_secret", "api_key") or (
+                name == "url" and _LITERAL_PASSWORD.match(value)
+            ):
                 yield ".".join((*path, name))
 
 

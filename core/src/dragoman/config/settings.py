@@ -76,7 +76,8 @@ class Server:
     `tools`: profiles, toolsets and tools' names. `tls_cert`, `tls_key`: files of the certificate and its key; without
     them the server speaks plain HTTP. `watch`: whether a changed configuration file is taken by itself.
     `trusted_proxies`: addresses and networks whose `X-Forwarded-User` is believed. `queries_dir`: the folder of saved
-    queries; callers may add to it where `save_queries` says so. `prompts_dir`: the folder of prompts.
+    queries; callers may add to it where `save_queries` says so. `prompts_dir`: the folder of prompts;
+    those under `ask` stand in for the shipped ones of `ask`.
     `state_dir`: where what was learned of databases outlives the process.
     """
 
@@ -162,6 +163,36 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """The language model of `ask`. `name`: `provider:model`. `timeout`: seconds for one reply, retries included.
+
+    `send`: what may reach it. `check`: when it is asked whether an answer fits the question. `candidates`: how many
+    queries it writes, of which the one whose result most agree with is answered. `max_tokens`: of one reply;
+    `max_attempts`: queries tried for one question. `max_plan_cost`: queries that the database estimates above it are
+    not run. `input_price`, `output_price`: of a million tokens, in the currency of `max_cost_per_call` and
+    `max_cost_per_day`, which hold for each caller as the limits of tokens do; None: no limit.
+    """
+
+    name: str
+    base_url: str = ""
+    api_key: Secret | None = None
+    max_tokens: int = 4000
+    max_attempts: int = 3
+    send: Literal["schema", "values", "rows"] = "schema"
+    check: Literal["empty", "always"] = "empty"
+    candidates: int = 1
+    timeout: float = 60.0
+    max_concurrent: int = 16
+    max_plan_cost: float | None = None
+    max_tokens_per_call: int = 50_000
+    max_tokens_per_day: int | None = None
+    input_price: float = 0.0
+    output_price: float = 0.0
+    max_cost_per_call: float | None = None
+    max_cost_per_day: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """Everything that was configured, merged.
 
@@ -169,6 +200,7 @@ class Configuration:
     `warnings`: what is allowed and probably not meant. `variables`: the environment variables that were read.
     `roles`: who may what, by the role's name; without any, everybody may what is configured.
     `policies`: the options of policy plugins as written, by the policy's name; each plugin declares and checks its own.
+    `model`: what answers questions in plain words; None: nothing does.
     `secrets`: the dotted keys whose values came out of a file, a store or an encrypted text.
     """
 
@@ -179,6 +211,7 @@ class Configuration:
     server: Server = Server()
     results: Results = Results()
     audit: Audit = Audit()
+    model: ModelSettings | None = None
     source: Path | None = None
     sources: Mapping[str, str] = field(default_factory=_no_sources, hash=False)
     warnings: tuple[str, ...] = ()

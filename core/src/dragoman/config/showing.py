@@ -54,6 +54,7 @@ def show(configuration: Configuration) -> dict[str, Any]:
         "default_database": configuration.default_database,
         "server": _plain(configuration.server),
         "audit": _plain(configuration.audit) if configuration.audit.path else None,
+        "model": _plain(configuration.model) if configuration.model else None,
         "results": _plain(configuration.results) if "results" in _sections(configuration) else None,
         "databases": {name: _database(database) for name, database in configuration.databases.items()},
         "policies": {name: _plain(options) for name, options in configuration.policies.items()},

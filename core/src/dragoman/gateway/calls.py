@@ -25,7 +25,7 @@ from dragoman.gateway.limiter import Admission, Limiter
 from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import Principal
 from dragoman.sql import Statement
-from dragoman.telemetry import Run
+from dragoman.telemetry import ModelUse, Run
 
 if TYPE_CHECKING:
     from dragoman.gateway.opened import OpenDatabase
@@ -45,6 +45,7 @@ class CallRecord:
 
     `admission`: the slots it holds. `sql`, `params` and `arguments` are as they came, for the audit alone, as
     `relations` and `columns` are; the log never shows them. `audit`: the place of its record in the audit's chain.
+    `model_use`: what it used of a language model.
     """
 
     admission: Admission
@@ -64,6 +65,7 @@ class CallRecord:
     relations: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     runs: list[Run] = field(default_factory=list[Run])
+    model_use: ModelUse | None = None
 
     @property
     def who(self) -> str:

@@ -25,6 +25,7 @@ from dragoman.errors import (
     UnknownDatabase,
     Unsupported,
 )
+from dragoman.gateway.asking import AskAnswer, Asker, Asking, Question
 from dragoman.gateway.calls import CallRecord, Calls
 from dragoman.gateway.emptiness import NOTHING, why_empty
 from dragoman.gateway.granted import misfitting
@@ -104,6 +105,7 @@ class Gateway:
         self._calls = Calls(configuration.server.max_concurrent, self._watchdog, self._recorder)
         self._calls.quotas = self._quotas()
         self.kept = Keeper(self, configuration.results)
+        self._asking = Asking(configuration.model, configuration.server.prompts_dir)
 
     @classmethod
     @asynccontextmanager
@@ -218,6 +220,7 @@ class Gateway:
 
     async def _close(self) -> None:
         await self.kept.aclose()
+        await self._asking.aclose()
         replaced = [opened for each in self._replaced.values() for opened in each]
         for task in tuple(self._replaced):
             task.cancel()
@@ -412,6 +415,22 @@ class Gateway:
         # More rows than a sample has is no news.
         by_rows = result.truncated is not None and result.truncated.reason == "rows"
         return replace(result, truncated=None) if by_rows else result
+
+    async def ask(self, question: Question | str, database: str | None = None) -> AskAnswer:
+        """Answer a question in plain words by the configured model; `database`: None to have one picked.
+
+        Raises `AmbiguousQuery`, `ModelError`, `QuotaExceeded`, and `ConfigurationError` without a model.
+        """
+        asked = Question(text=question, database=database) if isinstance(question, str) else question
+        if asked.database is not None:
+            self.seen_by(asked.principal).resolve_name(asked.database)
+        async with self.call("ask", asked.principal, asked.database) as record:
+            record.database = asked.database  # which one is picked is not known yet
+            return await self.asker().ask(self.seen_by(asked.principal), record, asked)
+
+    def asker(self) -> Asker:
+        """Return what answers questions. Raises `ConfigurationError` without a model."""
+        return self._asking.load()
 
 
 def _default(configuration: Configuration) -> str | None:

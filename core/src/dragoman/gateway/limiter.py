@@ -51,6 +51,19 @@ class Admission:
     held: bool = False
 
     @asynccontextmanager
+    async def lend(self) -> AsyncGenerator[None]:
+        """Lend the call's slot to others, while the call waits for something else than a database."""
+        lends, self.held = self.held, False
+        if lends:
+            self.calls.slots.release()
+        try:
+            yield
+        finally:
+            if lends:
+                await self.calls.slots.acquire()  # whoever waits: who was let in once is not refused later
+                self.held = True
+
+    @asynccontextmanager
     async def statement(self, database: Limiter, seconds: float) -> AsyncGenerator[None]:
         """Hold a slot of a database too. Who waits for it lends the call's slot to others meanwhile. Raises `Busy`.
 

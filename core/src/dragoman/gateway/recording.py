@@ -16,7 +16,7 @@ from dragoman.cleanup import finish
 from dragoman.config import wants_telemetry
 from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway.sinks import Sinks
-from dragoman.telemetry import Gauge, Metrics, origin
+from dragoman.telemetry import Gauge, Metrics, ModelUse, origin
 
 if TYPE_CHECKING:
     from dragoman.gateway.calls import CallRecord
@@ -170,7 +170,18 @@ class Recorder:
             ms=call.ms,
             outcome=call.outcome,
             trace=call.trace,
+            model=None if call.model_use is None else self._model(call.model_use),
         )
+
+    def _model(self, use: ModelUse) -> dict[str, Any]:
+        """What a call used of a language model; its statements as far as the configuration keeps them."""
+        facts = {name: getattr(use, name) for name in ("name", "calls", "input_tokens", "output_tokens", "cost")}
+        attempts: list[dict[str, str]] = []
+        for sql, outcome in use.attempts:
+            kept = {"sql": sql[:_LONGEST]} if self._sinks.audit.text == "full" else {}
+            hashed = {"hash": _hash(sql)} if self._sinks.audit.text != "off" else {}
+            attempts.append({**hashed, **kept, "outcome": outcome})
+        return {**facts, "attempts": attempts}
 
     def _arguments(self, call: CallRecord) -> dict[str, Any] | None:
         hidden = _SQL if self._sinks.audit.values else (*_SQL, *_VALUES)

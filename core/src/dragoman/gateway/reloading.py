@@ -30,7 +30,7 @@ def _differences(before: Configuration, after: Configuration) -> Iterator[str]:
         old, new = getattr(before, field.name), getattr(after, field.name)
         if field.name in _TAKEN or old == new:
             continue
-        if dataclasses.is_dataclass(old):
+        if dataclasses.is_dataclass(old) and type(old) is type(new):
             taken = _TAKEN_OF_SERVER if field.name == "server" else frozenset[str]()
             names = [each.name for each in dataclasses.fields(old) if each.name not in taken]
             yield from (f"{field.name}.{name}" for name in names if getattr(old, name) != getattr(new, name))

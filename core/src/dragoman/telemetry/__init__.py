@@ -2,13 +2,14 @@
 
 from dragoman.telemetry.context import TRACE_KEYS, Origin, coming_from, origin, trace_id
 from dragoman.telemetry.metrics import CONTENT_TYPE, Gauge, Metrics
-from dragoman.telemetry.observed import Observed, Run
+from dragoman.telemetry.observed import ModelUse, Observed, Run
 
 __all__ = [
     "CONTENT_TYPE",
     "TRACE_KEYS",
     "Gauge",
     "Metrics",
+    "ModelUse",
     "Observed",
     "Origin",
     "Run",

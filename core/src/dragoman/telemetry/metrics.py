@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from dragoman.telemetry.observed import Observed
+from dragoman.telemetry.observed import ModelUse, Observed
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -44,6 +44,7 @@ class Metrics:
     def __init__(self) -> None:
         self._series: dict[tuple[str, str], _Series] = {}
         self._refused: dict[str, int] = {}
+        self._models: dict[str, ModelUse] = {}
 
     def observe(self, call: Observed) -> None:
         """Count a call that is over."""
@@ -55,8 +56,17 @@ class Metrics:
         series.seconds += seconds
         series.rows += call.rows
         series.bytes += call.bytes
+        if call.model_use is not None:
+            self._add(call.model_use)
         if call.refused:
             self.refuse(call.outcome)
+
+    def _add(self, use: ModelUse) -> None:
+        total = self._models.setdefault(use.name, ModelUse(use.name))
+        total.calls += use.calls
+        total.input_tokens += use.input_tokens
+        total.output_tokens += use.output_tokens
+        total.cost += use.cost
 
     def refuse(self, reason: str) -> None:
         """Count something that was refused, a call or a request that never became one."""
@@ -88,6 +98,21 @@ class Metrics:
         yield from _head("refused_total", "counter", "Calls and requests that were refused before anything ran.")
         for reason, number in self._refused.items():
             yield _line("refused_total", {"reason": reason}, number)
+        yield from self._model_lines()
+
+    def _model_lines(self) -> Iterator[str]:
+        if not self._models:
+            return
+        yield from _head("model_calls_total", "counter", "Calls of a language model.")
+        for name, use in self._models.items():
+            yield _line("model_calls_total", {"model": name}, use.calls)
+        yield from _head("model_tokens_total", "counter", "Tokens that went to a language model and came from it.")
+        for name, use in self._models.items():
+            yield _line("model_tokens_total", {"model": name, "kind": "input"}, use.input_tokens)
+            yield _line("model_tokens_total", {"model": name, "kind": "output"}, use.output_tokens)
+        yield from _head("model_cost_total", "counter", "What these tokens cost at the configured prices.")
+        for name, use in self._models.items():
+            yield _line("model_cost_total", {"model": name}, use.cost)
 
 
 def _histogram(labels: Labels, series: _Series) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 
@@ -19,6 +20,26 @@ class Run(NamedTuple):
     relations: tuple[str, ...] = ()
     outcome: str = "ok"
     status: str = ""
+
+
+@dataclass(slots=True)
+class ModelUse:
+    """What a call used of a language model. `cost`: in the currency that the configuration's prices are in.
+
+    `attempts`: the statements that the model wrote, each with its outcome: ok, or an error's code.
+    """
+
+    name: str
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    attempts: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    @property
+    def tokens(self) -> int:
+        """All tokens."""
+        return self.input_tokens + self.output_tokens
 
 
 class Observed(Protocol):
@@ -57,4 +78,9 @@ class Observed(Protocol):
     @property
     def ms(self) -> float:
         """Milliseconds it took."""
+        ...
+
+    @property
+    def model_use(self) -> ModelUse | None:
+        """What it used of a language model, if it used one."""
         ...

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.access import Access, Roles
 from dragoman.errors import ConfigurationError
-from dragoman.tools import knowledge, results, saved
+from dragoman.tools import ask, knowledge, results, saved
 from dragoman.tools.spec import MAX_NAMED, Spec, Tool
 from dragoman.tools.standard import SPECS as STANDARD
 from dragoman.words import nearest
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 Offer = Callable[["Configuration"], Sequence[Spec]]
 """Returns the tools of a toolset under a configuration: none when it is not configured."""
 
-TOOLSETS: dict[str, Offer] = {"knowledge": knowledge.offer, "results": results.offer, "saved": saved.offer}
+TOOLSETS: dict[str, Offer] = {
+    "knowledge": knowledge.offer,
+    "results": results.offer,
+    "saved": saved.offer,
+    "ask": ask.offer,
+}
 """What stands beside `standard`, by name. A toolset that is not configured offers nothing and is not listed."""
 
 EXCLUDED_FROM_FULL = ("admin",)

@@ -11,7 +11,7 @@ from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway import Gateway
 from dragoman.gateway.gateway import SETS_OF_ROLES
 from dragoman.model import LOCAL, Principal
-from dragoman.tools import describing, finding, keeping, knowing, offering, querying, saving
+from dragoman.tools import asking, describing, finding, keeping, knowing, offering, querying, saving
 from dragoman.tools.answer import Answer, Body, encode, failure
 from dragoman.tools.arguments import check
 from dragoman.tools.context import Handler, Progress, ToolCall
@@ -48,6 +48,7 @@ HANDLERS: dict[str, Handler] = {
     "run_query": saving.run_query,
     "save_query": saving.save_query,
     "run_tool": saving.run_tool,
+    "ask": asking.ask,
 }
 
 Part = Callable[["Configuration"], Callable[[], None]]

@@ -1,0 +1,33 @@
+"""Parts of dragoman that are distributions of their own: found by entry point, imported when they are first used."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final
+
+from dragoman.errors import ConfigurationError
+
+ASKERS: Final = "dragoman.askers"
+"""What answers questions in plain words: `ask` is a class as `dragoman.gateway.asking.Asker` says."""
+COMMANDS: Final = "dragoman.commands"
+"""Commands of the command line: modules with `add_arguments` and `run`."""
+
+
+def has_extension(group: str, name: str) -> bool:
+    """Whether a distribution brings it."""
+    return _find(group, name) is not None
+
+
+def load_extension(group: str, name: str, extra: str) -> Any:
+    """Import it and return it. Raises `ConfigurationError`, naming the extra that brings it."""
+    found = _find(group, name)
+    if found is None:
+        raise ConfigurationError(
+            f"{name} is not installed: it is a distribution of its own.",
+            suggestion=f"pip install 'dragoman[{extra}]'",
+        )
+    return found.load()
+
+
+def _find(group: str, name: str) -> EntryPoint | None:
+    return next(iter(entry_points(group=group, name=name)), None)

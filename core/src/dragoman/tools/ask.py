@@ -1,0 +1,37 @@
+"""The toolset `ask`, as data: there when a model is configured and `dragoman[ask]` is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dragoman.tools.arguments import Argument
+from dragoman.tools.spec import Spec, count
+from dragoman.tools.standard import RESULT
+
+if TYPE_CHECKING:
+    from dragoman.config import Configuration
+
+LONGEST = 4000
+ASK = Spec(
+    name="ask",
+    title="Ask in plain words",
+    description="A question answered by a checked query.",
+    arguments=(
+        Argument(name="question", required=True, longest=LONGEST),
+        Argument(name="return_type", default="result", choices=("sql", "result", "both")),
+        count("limit", None),
+    ),
+    reach="any",
+    answers={**RESULT, "sql": "string", "explanation": "string", "confidence": "string", "attempts": "integer"},
+    always=("explanation", "confidence", "attempts"),
+)
+
+
+def offer(configuration: Configuration) -> Sequence[Spec]:
+    """Return the tools, if a model is configured and what asks it is installed."""
+    if configuration.model is None:
+        return ()
+    from dragoman.plugins.extensions import ASKERS, has_extension
+
+    return (ASK,) if has_extension(ASKERS, "ask") else ()

@@ -1,0 +1,47 @@
+"""The tools of the toolset `ask`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.catalog import drop_empty
+from dragoman.gateway.asking import AskAnswer, Question
+from dragoman.telemetry import ModelUse
+from dragoman.tools.answer import Body
+from dragoman.tools.context import ToolCall
+from dragoman.tools.querying import rows_body
+
+
+async def ask(call: ToolCall) -> Body:
+    """Answer a question in plain words."""
+    question = Question(
+        text=call["question"],
+        database=call["database"],
+        return_type=call["return_type"],
+        limit=call["limit"],
+        principal=call.principal,
+        report=call.progress,
+    )
+    async with call.gateway.call("ask", call.principal, question.database) as record:
+        answer = await call.gateway.ask(question)
+        return answer_body(answer, question, record.model_use, several=len(call.gateway.names) > 1)
+
+
+def answer_body(answer: AskAnswer, question: Question, use: ModelUse | None, *, several: bool) -> Body:
+    """Return an answer as agents get it: a result, and how it came about."""
+    body = rows_body(answer.result) if answer.result else Body({})
+    body.facts.pop("sql", None)
+    told: dict[str, Any] = {"explanation": answer.explanation, "confidence": answer.confidence}
+    told |= drop_empty({"assumptions": list(answer.assumptions), "reason": answer.reason})
+    told |= {"attempts": answer.attempts}
+    told |= {"sql": answer.sql} if question.return_type != "result" else {}
+    told |= {"database": answer.database} if several and question.database is None else {}
+    return Body({**body.facts, **told}, {**body.meta, "dragoman/sql": answer.sql, **_use(use)})
+
+
+def _use(use: ModelUse | None) -> dict[str, Any]:
+    if use is None:
+        return {}
+    facts = {"model": use.name, "calls": use.calls, "input_tokens": use.input_tokens}
+    facts |= {"output_tokens": use.output_tokens, **({"cost": round(use.cost, 6)} if use.cost else {})}
+    return {"dragoman/model_use": facts}
