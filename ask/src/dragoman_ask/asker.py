@@ -1,0 +1,179 @@
+"""From a question to its answer: the database, its schema, a query, what it finds, and a better query if need be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman.config import ModelSettings
+from dragoman.errors import AmbiguousQuery, Unsupported
+from dragoman.gateway import Gateway
+from dragoman.gateway.asking import AskAnswer, Confidence, Question
+from dragoman.gateway.calls import CallRecord
+from dragoman.gateway.limiter import Limiter
+from dragoman.gateway.opened import OpenDatabase
+from dragoman.words import display
+
+from dragoman_ask.budgets import Budgets
+from dragoman_ask.choosing import choose
+from dragoman_ask.models import Message, Model, make_model
+from dragoman_ask.prompts import Prompts
+from dragoman_ask.replies import Verdict, Written
+from dragoman_ask.session import Session
+from dragoman_ask.trying import Tried, found_by, problem_of, try_query
+from dragoman_ask.writing import Conversation, begin, write
+
+WAIT = 30.0
+"""Seconds a question waits for others before it."""
+LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
+LONGEST = 1_000
+"""Characters of what the model says to people."""
+
+
+class ModelAsker:
+    """Answers questions by the configured model; see `dragoman.gateway.asking.Asker`.
+
+    `model`: another model than the configured one. Raises `ConfigurationError` for a provider that cannot be used.
+    """
+
+    def __init__(self, settings: ModelSettings, prompts_dir: Path | None = None, model: Model | None = None) -> None:
+        self._settings = settings
+        self._model = model or make_model(settings)
+        self._prompts = Prompts(prompts_dir)
+        self._budgets = Budgets(settings)
+        self._limiter = Limiter("Questions are answered", settings.max_concurrent, 2 * settings.max_concurrent)
+
+    async def ask(self, gateway: Gateway, record: CallRecord, question: Question) -> AskAnswer:
+        """Answer a question with the gateway as its principal sees it."""
+        spending = self._budgets.begin(question.principal)
+        record.model_use = spending.use
+        session = Session(gateway, record, question, self._model, self._prompts, spending)
+        async with record.admission.lend():
+            await self._limiter.acquire(WAIT)
+        try:
+            return await self._answer(session)
+        finally:
+            self._limiter.slots.release()
+
+    async def _answer(self, session: Session) -> AskAnswer:
+        name, reason = await choose(session)
+        session.record.database = name
+        return await _Loop(session, session.gateway.database(name), self._settings, reason).run()
+
+    async def aclose(self) -> None:
+        """Close the connections to the model."""
+        await self._model.aclose()
+
+
+@dataclass(slots=True)
+class _Loop:
+    """Queries for one question on one database, until one answers it. `agreed`: the share of candidates that agree."""
+
+    session: Session
+    opened: OpenDatabase
+    settings: ModelSettings
+    reason: str
+    agreed: float = 1.0
+
+    async def run(self) -> AskAnswer:
+        """Return the answer. Raises what the last query raised, or why there is none."""
+        await self.session.report(1, "reading the schema")
+        conversation = await begin(self.session, self.opened, self.settings.send)
+        attempt = 0
+        while True:
+            attempt += 1
+            tried = await self._next(conversation, attempt)
+            problem = await self._problem(tried)
+            if not problem or attempt == self.settings.max_attempts:
+                return self._answered(tried, attempt, problem)
+            sent = self.session.fence.around(problem, "problem")
+            conversation.add_reply(tried.written)
+            conversation.messages.append(Message("user", self.session.fill("repair", problem=sent)))
+
+    async def _next(self, conversation: Conversation, attempt: int) -> Tried:
+        await self.session.report(2, "writing a query" if attempt == 1 else "writing a better query")
+        if attempt > 1 or self.settings.candidates == 1:
+            return await self._try(await write(self.session, conversation))
+        return await self._elect(conversation)
+
+    async def _try(self, written: Written) -> Tried:
+        await self.session.report(3, "running the query")
+        _check_kind(written, self.opened.config.name)
+        return await try_query(self.session, self.opened, written, self.settings)
+
+    async def _elect(self, conversation: Conversation) -> Tried:
+        """Return, of several queries, one of those whose results most agree with."""
+        number = self.settings.candidates
+        written = await asyncio.gather(*(write(self.session, conversation.copy()) for _ in range(number)))
+        queries = [each for each in written if each.kind == "query"]
+        if len(queries) * 2 < number:
+            _check_kind(next(each for each in written if each.kind != "query"), self.opened.config.name)
+        tried = [await self._try(each) for each in queries]
+        votes = Counter(_ballot(each) for each in tried if each.error is None)
+        if not votes:
+            return tried[0]
+        winner, count = votes.most_common(1)[0]
+        self.agreed = count / number
+        return next(each for each in tried if each.error is None and _ballot(each) == winner)
+
+    async def _problem(self, tried: Tried) -> str:
+        """Return what is wrong with a query's answer, for the model; empty when it answers the question."""
+        if tried.error is not None:
+            return problem_of(tried, self.settings.send)
+        if tried.result is None or not (tried.is_empty or self.settings.check == "always"):
+            return ""
+        await self.session.report(4, "checking the answer")
+        fence = self.session.fence
+        prompt = self.session.fill(
+            "check",
+            sql=fence.around(tried.written.sql, "query"),
+            found=fence.around(found_by(tried.result, self.settings.send), "result"),
+        )
+        verdict = await self.session.ask([Message("user", prompt)], Verdict)
+        return "" if verdict.valid else verdict.reason or "It does not fit the question."
+
+    def _answered(self, tried: Tried, attempts: int, doubt: str) -> AskAnswer:
+        if tried.error is not None:
+            raise tried.error.replace(context={**tried.error.context, "sql": tried.written.sql, "attempts": attempts})
+        assumptions = [display(each, LONGEST) for each in tried.written.assumptions[:10]]
+        return AskAnswer(
+            database=self.opened.config.name,
+            sql=tried.written.sql,
+            result=tried.result,
+            explanation=display(tried.written.text, LONGEST),
+            assumptions=(
+                *assumptions,
+                *([f"The model doubts this answer: {display(doubt, LONGEST)}"] if doubt else []),
+            ),
+            confidence=self._confidence(tried, attempts, doubt),
+            attempts=attempts,
+            reason=self.reason,
+            plan=tried.plan,
+        )
+
+    def _confidence(self, tried: Tried, attempts: int, doubt: str) -> Confidence:
+        """The model's own word, lowered by what speaks against it."""
+        level = LEVELS.index(tried.written.confidence)
+        level -= (attempts > 1) + tried.is_empty + (self.agreed <= 0.5)
+        return LEVELS[0 if doubt else max(level, 0)]
+
+
+def _check_kind(written: Written, database: str) -> None:
+    """Raise `AmbiguousQuery` or `Unsupported` where the model wrote no query."""
+    text = display(written.text, LONGEST)
+    if written.kind == "refuse":
+        raise Unsupported(text, suggestion="Ask for what the database holds: describe_table tells.")
+    if written.kind == "clarify":
+        raise AmbiguousQuery(text, context={"ask": text, "database": database})
+    if written.kind == "look":
+        raise Unsupported("The model found no tables that answer this.", suggestion="Ask in other words.")
+
+
+def _ballot(tried: Tried) -> str:
+    """What two queries have in common that give the same rows; where none ran, their text."""
+    if tried.result is None:
+        return tried.written.sql
+    return "\n".join(sorted(json.dumps(row) for row in tried.result.rows))

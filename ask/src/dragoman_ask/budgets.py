@@ -1,0 +1,100 @@
+"""What questions may use: tokens and money, for one question and for a caller's day (UTC)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dragoman.config import ModelSettings
+from dragoman.errors import QuotaExceeded
+from dragoman.model import Principal
+from dragoman.telemetry import ModelUse
+
+from dragoman_ask.models import Usage
+
+SECONDS_PER_DAY = 86_400
+LEAST_REPLY = 200
+"""Tokens of a reply; a question that has fewer left is not sent."""
+MILLION = 1_000_000
+
+
+@dataclass(slots=True)
+class Day:
+    """What a caller has used today, and what replies under way may still take."""
+
+    tokens: int = 0
+    cost: float = 0.0
+
+
+class Budgets:
+    """Counts what every caller uses, in this process and since it began."""
+
+    def __init__(self, settings: ModelSettings, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._today = 0
+        self._days: dict[tuple[str, str, str], Day] = {}
+
+    def begin(self, principal: Principal) -> Spending:
+        """Return the account of one question."""
+        today = int(self._clock() // SECONDS_PER_DAY)
+        if today != self._today:
+            self._today, self._days = today, {}
+        day = self._days.setdefault(principal.identity, Day())
+        left = SECONDS_PER_DAY - int(self._clock() % SECONDS_PER_DAY)
+        return Spending(self._settings, day, left, ModelUse(self._settings.name))
+
+
+@dataclass(slots=True)
+class Spending:
+    """What one question uses. `seconds_left`: until the caller's day is over."""
+
+    settings: ModelSettings
+    day: Day
+    seconds_left: int
+    use: ModelUse
+    reserved: int = field(default=0, init=False)
+
+    def reserve(self, prompt: int) -> int:
+        """Return how many tokens the reply to a prompt of about so many tokens may have. Raises `QuotaExceeded`."""
+        settings = self.settings
+        reply = min(settings.max_tokens, settings.max_tokens_per_call - self.use.tokens - self.reserved - prompt)
+        if reply < LEAST_REPLY or self._is_dear(prompt, reply, self.use.cost, settings.max_cost_per_call):
+            raise QuotaExceeded(
+                "This question needs more of the model than one question may use.",
+                suggestion="Ask for less at once; the administrator can raise model.max_tokens_per_call.",
+            )
+        if settings.max_tokens_per_day is not None:
+            reply = min(reply, settings.max_tokens_per_day - self.day.tokens - prompt)
+        if reply < LEAST_REPLY or self._is_dear(prompt, reply, self.day.cost, settings.max_cost_per_day):
+            raise QuotaExceeded(
+                "What you may use of the model today is used up.",
+                suggestion=f"Ask again in {self.seconds_left} seconds.",
+                context={"retry_after": self.seconds_left},
+            )
+        self.day.tokens += prompt + reply
+        self.day.cost += self._cost(prompt, reply)
+        self.reserved += prompt + reply
+        return reply
+
+    def settle(self, prompt: int, reply: int, used: Usage | None) -> None:
+        """Put what was used in place of what was reserved; None: the call failed, and nothing is known of it."""
+        self.reserved -= prompt + reply
+        self.use.calls += 1
+        self.day.tokens -= prompt + reply
+        self.day.cost -= self._cost(prompt, reply)
+        if used is None:
+            return
+        cost = self._cost(used.input_tokens, used.output_tokens)
+        self.use.input_tokens += used.input_tokens
+        self.use.output_tokens += used.output_tokens
+        self.use.cost += cost
+        self.day.tokens += used.input_tokens + used.output_tokens
+        self.day.cost += cost
+
+    def _cost(self, prompt: int, reply: int) -> float:
+        return (prompt * self.settings.input_price + reply * self.settings.output_price) / MILLION
+
+    def _is_dear(self, prompt: int, reply: int, spent: float, limit: float | None) -> bool:
+        return limit is not None and spent + self._cost(prompt, reply) > limit

@@ -1,0 +1,95 @@
+"""What of a database's schema a model is told: all of a small one, of a large one what fits the question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dragoman.catalog import Insight
+from dragoman.catalog.as_text import as_sql
+from dragoman.gateway.opened import OpenDatabase
+from dragoman.model import Table
+
+Send = Literal["schema", "values", "rows"]
+ROOM = 12_000
+"""Characters of the tables that are told with their columns: some sixty of them."""
+LISTED = 4_000
+"""Characters of the names of the other tables."""
+MATCHES = 200
+BEST = 10
+"""Of the tables that fit best, those they are joined to are told too."""
+_COMMON = frozenset(
+    "a about after all also an and any are as at be before between by can did do does each for from give had has have"
+    " how i in is it its last list many me more most much no not of on or our over per please show than that the their"
+    " them there these they this to top total up was we were what when where which who whose why will with you".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What is told of a schema: tables as annotated SQL, and the names of others."""
+
+    text: str
+    others: Mapping[str, Table]
+
+    @property
+    def names(self) -> str:
+        """The names of the other tables, as many as there is room for."""
+        shown, room = list[str](), LISTED
+        for name in self.others:
+            room -= len(name) + 2
+            if room < 0:
+                break
+            shown.append(name)
+        left = len(self.others) - len(shown)
+        return ", ".join(shown) + (f" and {left} more" if left else "")
+
+
+async def link(opened: OpenDatabase, question: str, send: Send) -> Schema:
+    """Return what a model is told of a database for a question. Raises what the catalog raises."""
+    snapshot = await opened.catalog.snapshot()
+    tables: Sequence[Table] = snapshot.listed
+    namespace = opened.catalog.namespace
+    if sum(_size(table) for table in tables) > ROOM:
+        tables = await _rank(opened, question)
+    shown: list[Table] = []
+    room = ROOM
+    for table in tables:
+        room -= len(as_sql(table, namespace))
+        if room < 0 and shown:
+            break
+        shown.append(table)
+    known = set(shown)
+    others = {namespace.name(table.relation): table for table in snapshot.listed if table not in known}
+    return Schema(await tell(opened, shown, send), others)
+
+
+def _size(table: Table) -> int:
+    """About how many characters a table takes, without writing it."""
+    return 40 + sum(20 + len(column.name) + len(column.comment or "") for column in table.columns)
+
+
+async def _rank(opened: OpenDatabase, question: str) -> Sequence[Table]:
+    """Return the tables that fit a question, best first, with those they are joined to."""
+    words = " ".join(word for word in question.replace("_", " ").split() if word.lower().strip("?,.!") not in _COMMON)
+    matches, _ = await opened.catalog.search(words, limit=MATCHES)
+    snapshot = await opened.catalog.snapshot()
+    found = dict.fromkeys(match.table for match in matches)
+    best = list(found)[:BEST]
+    joined = [relation for table in best for relation in snapshot.graph.neighbours(table.relation)]
+    neighbours = [table for relation in joined if (table := snapshot.by_relation.get(relation))]
+    return list(dict.fromkeys([*best, *neighbours, *found])) or list(snapshot.listed)
+
+
+async def tell(opened: OpenDatabase, tables: Sequence[Table], send: Send) -> str:
+    """Return tables as annotated SQL: with what they hold only where that may be sent."""
+    insights = await opened.insights(tables)
+    told = {relation: _allowed(insight, send) for relation, insight in insights.items()}
+    namespace = opened.catalog.namespace
+    return "\n".join(as_sql(table, namespace, told[table.relation]) for table in tables)
+
+
+def _allowed(insight: Insight, send: Send) -> Insight:
+    """Without profiles, which tell of rows, unless values may be sent."""
+    return insight if send != "schema" else replace(insight, profiles={})

@@ -1,0 +1,98 @@
+"""What a language model is here: messages in, one JSON object of a given shape out, with the tokens it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+import msgspec
+from dragoman.config import ModelSettings
+from dragoman.errors import ConfigurationError
+
+Role = Literal["system", "user", "assistant"]
+ReplyT = TypeVar("ReplyT", bound=msgspec.Struct)
+CHARACTERS_PER_TOKEN = 4
+"""About, for what no server has counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that went in and came out."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A reply, as text that should be JSON, and what it took."""
+
+    text: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a reply must be: a name and a JSON Schema of an object."""
+
+    name: str
+    schema: dict[str, Any]
+
+
+class Model(Protocol):
+    """A language model. Makes no connection before its first use."""
+
+    async def complete(self, messages: Sequence[Message], shape: Shape, max_tokens: int) -> Completion:
+        """Return the model's reply. Cancelling ends the request. Raises `ModelError`, in words without secrets."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release its connections."""
+        ...
+
+
+def estimate(messages: Sequence[Message]) -> int:
+    """Return about how many tokens messages take."""
+    return sum(len(message.text) for message in messages) // CHARACTERS_PER_TOKEN + 8 * len(messages)
+
+
+def shape_of(kind: type[msgspec.Struct]) -> Shape:
+    """Return the shape of a reply that is read as `kind`, whose fields are all plain and required."""
+    schema = msgspec.json.schema(kind)["$defs"][kind.__name__]
+    plain = {key: value for key, value in schema.items() if key in ("type", "properties", "required")}
+    return Shape(kind.__name__.lower(), {**plain, "additionalProperties": False})
+
+
+def read_reply(text: str, kind: type[ReplyT]) -> ReplyT:
+    """Return a reply as `kind`. Raises `ValueError`, saying what is wrong with it."""
+    body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
+        raise ValueError(str(error)[:200]) from None
+
+
+def make_model(settings: ModelSettings) -> Model:
+    """Return the configured model. Raises `ConfigurationError` for a provider that needs more than is given."""
+    provider, _, name = settings.name.partition(":")
+    from dragoman_ask.openai_model import OpenAIModel
+
+    if provider != "openai" and not settings.base_url:
+        raise ConfigurationError(
+            f"model.base_url is missing: where {provider} is reached is not known.",
+            suggestion="Set model.base_url to the provider's address that speaks OpenAI's protocol.",
+        )
+    if provider == "openai" and not settings.base_url and settings.api_key is None:
+        raise ConfigurationError(
+            "model.api_key is missing.", suggestion='Set model.api_key = "${OPENAI_API_KEY}", or a base_url.'
+        )
+    return OpenAIModel(settings, name)

@@ -1,0 +1,133 @@
+"""A model behind OpenAI's protocol, at its own address or any other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dragoman.config import ModelSettings
+from dragoman.errors import ModelError
+
+from dragoman_ask.models import CHARACTERS_PER_TOKEN, Completion, Message, Shape, Usage, estimate
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from openai.types.chat import ChatCompletion
+
+OPENAI = "https://api.openai.com/v1"
+RETRIES = 3
+"""Of one reply: after 408, 409, 429, 5xx and broken connections, as `retry-after` says, else longer each time."""
+FORMATS = ("json_schema", "json_object", "text")
+"""Ways to ask for an object, the strictest first; a server that refuses one is asked the next way from then on."""
+
+
+class OpenAIModel:
+    """Speaks OpenAI's chat completions. The library is imported with the first question."""
+
+    def __init__(self, settings: ModelSettings, name: str) -> None:
+        self._settings = settings
+        self._name = name
+        self._format = 0
+        self._client: AsyncOpenAI | None = None
+        self._connecting = asyncio.Lock()
+
+    async def complete(self, messages: Sequence[Message], shape: Shape, max_tokens: int) -> Completion:
+        """Return the model's reply. Raises `ModelError`."""
+        client = await self._connect()
+        import openai
+
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                return _completion(await self._create(client, messages, shape, max_tokens), messages)
+        except TimeoutError:
+            raise ModelError(
+                f"The model did not reply within {self._settings.timeout:g} seconds.",
+                suggestion="Try again in a moment; the administrator can raise model.timeout.",
+            ) from None
+        except openai.APIStatusError as error:
+            raise _refusal(error.status_code) from None
+        except openai.APIConnectionError:
+            raise ModelError("The model cannot be reached, or broke off its reply.") from None
+        except (openai.OpenAIError, ValueError, TypeError, AttributeError):
+            raise ModelError("What the model's server sent is no completion.") from None
+
+    async def _create(
+        self, client: AsyncOpenAI, messages: Sequence[Message], shape: Shape, max_tokens: int
+    ) -> ChatCompletion:
+        import openai
+
+        sent: Any = [{"role": message.role, "content": message.text} for message in messages]
+        # Newer models of OpenAI's know only the one name of the limit, other servers often only the other.
+        limit = "max_tokens" if self._settings.base_url else "max_completion_tokens"
+        while True:
+            further: dict[str, Any] = {limit: max_tokens, **_response_format(FORMATS[self._format], shape)}
+            try:
+                # Keywords that depend on the server leave no overload to choose.
+                answer: ChatCompletion = await client.chat.completions.create(  # pyright: ignore[reportUnknownVariableType]
+                    model=self._name, messages=sent, **further
+                )
+                return answer  # pyright: ignore[reportUnknownVariableType]
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                if "response_format" not in str(error) or FORMATS[self._format] == FORMATS[-1]:
+                    raise
+                self._format += 1
+
+    async def _connect(self) -> AsyncOpenAI:
+        async with self._connecting:
+            if self._client is None:
+                # A second of work, in a thread: other calls go on.
+                self._client = await asyncio.to_thread(_client, self._settings)
+            return self._client
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.close()
+
+
+def _client(settings: ModelSettings) -> AsyncOpenAI:
+    from openai import AsyncOpenAI
+
+    key = settings.api_key.reveal() if settings.api_key else "none"
+    return AsyncOpenAI(
+        # Everything is given, so that no variable of the environment decides where questions go.
+        api_key=key,
+        base_url=settings.base_url or OPENAI,
+        organization="" if settings.base_url else None,
+        project="" if settings.base_url else None,
+        timeout=settings.timeout,
+        max_retries=RETRIES,
+    )
+
+
+def _response_format(kind: str, shape: Shape) -> dict[str, Any]:
+    if kind == "json_schema":
+        schema = {"name": shape.name, "schema": shape.schema, "strict": True}
+        return {"response_format": {"type": kind, "json_schema": schema}}
+    return {"response_format": {"type": kind}} if kind == "json_object" else {}
+
+
+def _completion(answer: ChatCompletion, messages: Sequence[Message]) -> Completion:
+    """Return what a server sent as a reply. Raises `ModelError` for one without text."""
+    choices: Any = getattr(answer, "choices", None)
+    text = choices[0].message.content if choices else None
+    if not isinstance(text, str) or not text:
+        raise ModelError("The model gave no reply to this question.", suggestion="Ask it in other words.")
+    used = answer.usage
+    if used is None:
+        return Completion(text, Usage(estimate(messages), len(text) // CHARACTERS_PER_TOKEN + 1))
+    return Completion(text, Usage(used.prompt_tokens, used.completion_tokens))
+
+
+def _refusal(status: int) -> ModelError:
+    if status in (401, 403):
+        return ModelError("The model's server refused the key.", suggestion="Tell the administrator: model.api_key.")
+    if status == 404:
+        return ModelError(
+            "The model's server does not know the model.",
+            suggestion="Tell the administrator: model.name, model.base_url.",
+        )
+    if status == 429:
+        return ModelError("The model's server takes no more requests now.", suggestion="Try again in a minute.")
+    return ModelError(f"The model's server failed with status {status}.")

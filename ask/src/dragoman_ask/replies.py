@@ -1,0 +1,33 @@
+"""What the model replies, as it is read: a query, a database, a verdict."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Written(msgspec.Struct, forbid_unknown_fields=True):
+    """What the model makes of a question: a query, tables it must see first, a question back, or a refusal."""
+
+    kind: Literal["query", "look", "clarify", "refuse"]
+    sql: str
+    text: str
+    assumptions: list[str]
+    tables: list[str]
+    confidence: Literal["high", "medium", "low"]
+
+
+class Chosen(msgspec.Struct, forbid_unknown_fields=True):
+    """The database that a question is about; empty where none or several are, and then what to ask back."""
+
+    database: str
+    reason: str
+    clarify: str
+
+
+class Verdict(msgspec.Struct, forbid_unknown_fields=True):
+    """Whether an answer fits its question."""
+
+    valid: bool
+    reason: str

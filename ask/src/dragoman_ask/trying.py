@@ -1,0 +1,114 @@
+"""A query that the model wrote, through the gateway: judged, explained, run. And what the model is told of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from dragoman.config import ModelSettings
+from dragoman.dialect import Capability
+from dragoman.errors import (
+    CostExceeded,
+    DragomanError,
+    InvalidSql,
+    NotFound,
+    ParameterError,
+    QueryError,
+    QueryTimeout,
+    Refused,
+    ResultTooLarge,
+    UnknownDatabase,
+    Unsupported,
+)
+from dragoman.gateway.emptiness import NOTHING
+from dragoman.gateway.opened import OpenDatabase
+from dragoman.model import Plan, Result
+
+from dragoman_ask.linking import Send
+from dragoman_ask.replies import Written
+from dragoman_ask.session import Session
+
+REPAIRABLE = (
+    NotFound, InvalidSql, Refused, QueryError, QueryTimeout, ResultTooLarge, ParameterError, Unsupported, CostExceeded,
+)  # fmt: skip
+"""What another query may do better; everything else is the caller's to know at once."""
+SHOWN_ROWS = 5
+SHOWN_CHARACTERS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A query that was tried: what came of it. `ran`: it was found good and began to run."""
+
+    written: Written
+    plan: Plan | None = None
+    result: Result | None = None
+    error: DragomanError | None = None
+    ran: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it found nothing, or only a zero or NULL that says so."""
+        return self.result is not None and (self.result.row_count == 0 or self.result.rows_json in NOTHING)
+
+
+async def try_query(session: Session, opened: OpenDatabase, written: Written, settings: ModelSettings) -> Tried:
+    """Judge, explain and run a query. Raises what no other query could do better."""
+    plan: Plan | None = None
+    result: Result | None = None
+    ran, outcome = False, "ok"
+    try:
+        plan = await _explain(session, opened, written.sql)
+        check_cost(plan, settings.max_plan_cost)
+        if session.question.return_type != "sql":
+            ran = True
+            result = await session.gateway.query(
+                opened.config.name,
+                written.sql,
+                limit=session.question.limit,
+                principal=session.question.principal,
+                tool="ask",
+            )
+        return Tried(written, plan, result, ran=ran)
+    except DragomanError as error:
+        outcome = error.code
+        if not isinstance(error, REPAIRABLE) or isinstance(error, UnknownDatabase):
+            raise
+        return Tried(written, plan, None, error, ran)
+    finally:
+        session.spending.use.attempts.append((written.sql, outcome))
+
+
+async def _explain(session: Session, opened: OpenDatabase, sql: str) -> Plan | None:
+    if Capability.EXPLAIN not in opened.dialect.capabilities:
+        await opened.judge.judge(sql, "ask", session.question.principal)
+        return None
+    return await session.gateway.explain(opened.config.name, sql, principal=session.question.principal, tool="ask")
+
+
+def check_cost(plan: Plan | None, most: float | None) -> None:
+    """Raise `CostExceeded` for a plan above a limit; one without a cost passes."""
+    if plan is not None and most is not None and (plan.estimated_cost or 0) > most:
+        raise CostExceeded("The database expects this query to cost more than the configuration allows for questions.")
+
+
+def problem_of(tried: Tried, send: Send) -> str:
+    """Return what a model is told of a query that failed: of what happened among rows only what may be sent."""
+    error = tried.error
+    assert error is not None
+    if send != "rows" and (isinstance(error, QueryError) or (tried.ran and not isinstance(error, QueryTimeout))):
+        return f"{error.code}: the database failed it while it ran."
+    lines = [f"{error.code}: {error.message}", str(error.context.get("position", "")), error.suggestion]
+    return "\n".join(line for line in lines if line)[:SHOWN_CHARACTERS]
+
+
+def found_by(result: Result, send: Send) -> str:
+    """Return what a model is told of what a query found: rows and values only where they may be sent."""
+    names = ", ".join(column.name for column in result.columns)
+    if send == "rows":
+        rows = [json.dumps(row, ensure_ascii=False)[:1_000] for row in result.rows[:SHOWN_ROWS]]
+        lines = [f"Columns: {names}", f"{result.row_count} rows, of which the first are:", *rows, *result.notices]
+        return "\n".join(lines)[:SHOWN_CHARACTERS]
+    is_empty = result.row_count == 0 or result.rows_json in NOTHING
+    told = "It found nothing." if is_empty else f"It found rows. Columns: {names}"
+    return "\n".join([told, *(result.notices if send == "values" else ())])[:SHOWN_CHARACTERS]

@@ -1,0 +1,81 @@
+"""The conversation in which the model writes queries for one database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+from dragoman.gateway.opened import OpenDatabase
+from dragoman.model import Table
+
+from dragoman_ask.linking import Schema, Send, link, tell
+from dragoman_ask.models import Message
+from dragoman_ask.replies import Written
+from dragoman_ask.session import Session
+
+LOOKS = 12
+"""Tables that a model may ask to see, once for a question."""
+
+
+@dataclass(slots=True)
+class Conversation:
+    """What was said so far. `others`: tables that the model knows by name only; it may ask to see some of them once."""
+
+    opened: OpenDatabase
+    send: Send
+    messages: list[Message]
+    others: dict[str, Table]
+
+    def copy(self) -> Conversation:
+        """Return another that goes on from here."""
+        return Conversation(self.opened, self.send, [*self.messages], self.others)
+
+    def add_reply(self, written: Written) -> None:
+        """Add what the model wrote."""
+        self.messages.append(Message("assistant", msgspec.json.encode(written).decode()))
+
+
+async def begin(session: Session, opened: OpenDatabase, send: Send) -> Conversation:
+    """Return the conversation up to where the model writes."""
+    schema = await link(opened, session.question.text, send)
+    fence, database = session.fence, opened.config
+    about = [f"-- {' '.join(database.description.split())}"] if database.description else []
+    system = session.fill(
+        "system", dialect=opened.dialect.name, database=database.name, instructions=opened.dialect.instructions
+    )
+    text = session.fill(
+        "write",
+        schema=fence.around("\n".join([*about, schema.text]), "schema"),
+        more=_more(session, schema),
+        history=_history(session),
+        examples="",
+    )
+    return Conversation(opened, send, [Message("system", system), Message("user", text)], dict(schema.others))
+
+
+def _more(session: Session, schema: Schema) -> str:
+    if not schema.others:
+        return ""
+    return f"Other tables, of which you know the names only:\n\n{session.fence.around(schema.names, 'names')}"
+
+
+def _history(session: Session) -> str:
+    turns = [f"Question: {turn.question}\nQuery: {turn.sql}" for turn in session.question.history]
+    if not turns:
+        return ""
+    told = session.fence.around("\n\n".join(turns), "conversation")
+    return f"Earlier in this conversation; the question below may go on from it:\n\n{told}"
+
+
+async def write(session: Session, conversation: Conversation) -> Written:
+    """Return what the model writes next, after it has seen the tables that it asks for, if it does."""
+    written = await session.ask(conversation.messages, Written)
+    wanted = [table for name in written.tables if (table := conversation.others.get(name))][:LOOKS]
+    if written.kind != "look" or not wanted:
+        return written
+    conversation.others = {}
+    conversation.add_reply(written)
+    schema = await tell(conversation.opened, wanted, conversation.send)
+    told = session.fill("look", schema=session.fence.around(schema, "schema"))
+    conversation.messages.append(Message("user", told))
+    return await session.ask(conversation.messages, Written)

@@ -1,0 +1,113 @@
+"""Whatever the model's server does, a question ends in bounded time with an answer or an error that says so."""
+
+import asyncio
+import json
+
+import pytest
+from dragoman import ModelError
+from dragoman.tools import Toolbox
+from scripted import KEY, Failure, Never, Text, query
+
+COUNT = "SELECT count(*) AS orders FROM orders"
+BUSY = Failure(429, {"retry-after-ms": "1"})
+
+
+async def test_a_busy_server_is_asked_again_when_it_says(asking):
+    async with asking([BUSY, BUSY, query(COUNT)]) as (gateway, model):
+        answer = await gateway.ask("How many?")
+    assert answer.result.rows == [[200]]
+    assert len(model.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (Failure(401), "refused the key"),
+        (Failure(404), "does not know the model"),
+        (Failure(500, {"retry-after-ms": "1"}), "failed with status 500"),
+        (BUSY, "no more requests"),
+        (Failure(200, body=b'{"choices": [{"mess'), "no completion"),
+        (Failure(200, body=b'{"choices": []}'), "no reply"),
+        (Failure(200, body=b'{"choices": 7}'), "no completion"),
+        (Failure(200, body=b"[]"), "no reply"),
+        (Text(""), "no reply"),
+        (Text("I would rather not."), "not reply in the form"),
+        (Text('{"sql": "SELECT 1"}'), "not reply in the form"),
+        (Text(json.dumps({**query(COUNT), "tools": [{"name": "run"}]})), "not reply in the form"),
+        (Text("[" * 100_000), "not reply in the form"),
+    ],
+)
+async def test_a_failure_is_a_model_error_in_words(asking, failure, words):
+    async with asking(lambda request: failure) as (gateway, model):
+        with pytest.raises(ModelError, match=words) as caught:
+            await gateway.ask("How many?")
+        told = json.dumps(caught.value.as_dict())
+        assert model.url not in told
+        assert KEY not in told
+        assert (await gateway.query("shop", COUNT)).rows == [[200]]
+
+
+async def test_a_reply_that_breaks_off_is_asked_for_again(asking):
+    cut = Failure(200, {}, b'{"choices": [{"message": ' + b" " * 1000, cut=True)
+    async with asking([cut, query(COUNT)]) as (gateway, _):
+        assert (await gateway.ask("How many?")).result.rows == [[200]]
+
+
+async def test_one_reply_in_a_wrong_form_is_asked_for_again(asking):
+    async with asking([Text("SELECT 1"), Text(f"```json\n{json.dumps(query(COUNT))}\n```")]) as (gateway, model):
+        assert (await gateway.ask("How many?")).result.rows == [[200]]
+    assert "not the JSON object" in model.last()
+
+
+async def test_a_server_without_structured_replies_is_asked_plainly(asking):
+    def script(request):
+        if request.get("response_format", {}).get("type") in ("json_schema", "json_object"):
+            return Failure(400, {}, b'{"error": {"message": "response_format is not supported"}}')
+        return query(COUNT)
+
+    async with asking(script) as (gateway, model):
+        await gateway.ask("How many?")
+        await gateway.ask("How many?")
+    assert len(model.requests) == 4  # the second question knows
+
+
+async def test_a_silent_server_is_given_up_in_time(asking):
+    async with asking([Never()], timeout=0.05) as (gateway, _):
+        with pytest.raises(ModelError, match="did not reply within"):
+            await gateway.ask("How many?")
+
+
+async def test_cancelling_ends_the_request_to_the_model(asking):
+    async with asking([Never()]) as (gateway, model):
+        asked = asyncio.create_task(gateway.ask("How many?"))
+        await model.waiting.wait()
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        async with asyncio.timeout(10):
+            await model.left.wait()
+
+
+async def test_queries_go_on_while_questions_wait_for_the_model(asking):
+    from dragoman.config import Server
+
+    async with asking([Never()], server=Server(max_concurrent=1)) as (gateway, model):
+        asked = asyncio.create_task(gateway.ask("How many?"))
+        await model.waiting.wait()
+        answer = await Toolbox(gateway).call("execute_query", {"sql": COUNT})
+        assert not answer.is_error
+        asked.cancel()
+        await asyncio.wait([asked])
+
+
+async def test_a_server_that_is_not_there_is_a_model_error(asking):
+    async with asking([], base_url="http://127.0.0.1:9/v1", timeout=5.0) as (gateway, _):
+        with pytest.raises(ModelError):
+            await gateway.ask("How many?")
+
+
+async def test_tokens_are_estimated_where_the_server_counts_none(asking):
+    async with asking([Text(json.dumps(query(COUNT)), usage=None)]) as (gateway, _), gateway.call("ask") as record:
+        await gateway.ask("How many?")
+    assert record.model_use.input_tokens > 100
+    assert record.model_use.output_tokens > 10
