@@ -15,14 +15,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dragoman"))
 
 ROOT = Path(__file__).parent
 FAST = (
-    *(
-        "core/tests",
-        "ask/tests",
-        "plugins/duckdb/tests",
-        "plugins/postgres/tests",
-        "plugins/sqlite/tests",
-        "plugins/trino/tests",
-    ),
+    "core/tests",
+    "ask/tests",
+    "plugins/duckdb/tests",
+    "plugins/postgres/tests",
+    "plugins/sqlite/tests",
+    "plugins/trino/tests",
     "tests/docs",
 )
 """Where fast tests may be; elsewhere programs are started and packages are built."""
