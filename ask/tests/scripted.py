@@ -69,6 +69,12 @@ class ScriptedServer:
         """Everything that ever came, as one text."""
         return "\n".join(message["content"] for request in self.requests for message in request["messages"])
 
+    @property
+    def told(self) -> str:
+        """The same without the model's own replies."""
+        messages = (message for request in self.requests for message in request["messages"])
+        return "\n".join(message["content"] for message in messages if message["role"] != "assistant")
+
     def last(self, number: int = -1) -> str:
         """The last message of a request."""
         return self.requests[number]["messages"][-1]["content"]

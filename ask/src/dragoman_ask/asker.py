@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.config import ModelSettings
-from dragoman.errors import AmbiguousQuery, Unsupported
+from dragoman.errors import AmbiguousQuery, ConfigurationError, ParameterError, Unsupported
 from dragoman.gateway import Gateway
 from dragoman.gateway.asking import AskAnswer, Confidence, Question
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.limiter import Limiter
 from dragoman.gateway.opened import OpenDatabase
+from dragoman.model import Principal
 from dragoman.words import display
 
 from dragoman_ask.budgets import Budgets
 from dragoman_ask.choosing import choose
+from dragoman_ask.examples import add
 from dragoman_ask.models import Message, Model, make_model
 from dragoman_ask.prompts import Prompts
 from dragoman_ask.replies import Verdict, Written
@@ -29,6 +31,8 @@ from dragoman_ask.writing import Conversation, begin, write
 WAIT = 30.0
 """Seconds a question waits for others before it."""
 LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
+REMEMBERED = 1_000
+"""Answers that can be marked right or wrong, the oldest forgotten first."""
 LONGEST = 1_000
 """Characters of what the model says to people."""
 
@@ -44,6 +48,7 @@ class ModelAsker:
         self._model = model or make_model(settings)
         self._prompts = Prompts(prompts_dir)
         self._budgets = Budgets(settings)
+        self._answers: OrderedDict[tuple[tuple[str, str, str], str], AskAnswer] = OrderedDict()
         self._limiter = Limiter("Questions are answered", settings.max_concurrent, 2 * settings.max_concurrent)
 
     async def ask(self, gateway: Gateway, record: CallRecord, question: Question) -> AskAnswer:
@@ -54,7 +59,9 @@ class ModelAsker:
         async with record.admission.lend():
             await self._limiter.acquire(WAIT)
         try:
-            return await self._answer(session)
+            answer = await self._answer(session)
+            self._remember(question, answer)
+            return answer
         finally:
             self._limiter.slots.release()
 
@@ -62,6 +69,24 @@ class ModelAsker:
         name, reason = await choose(session)
         session.record.database = name
         return await _Loop(session, session.gateway.database(name), self._settings, reason).run()
+
+    def _remember(self, question: Question, answer: AskAnswer) -> None:
+        self._answers[question.principal.identity, question.text] = answer
+        if len(self._answers) > REMEMBERED:
+            self._answers.popitem(last=False)
+
+    async def rate(self, principal: Principal, question: str, *, right: bool) -> str:
+        """Mark the answer that a caller got to a question; return the name of the file it was added to.
+
+        Raises `ParameterError` where there was none lately, `ConfigurationError` without a folder of examples.
+        """
+        answer = self._answers.get((principal.identity, question))
+        if self._settings.examples_dir is None:
+            raise ConfigurationError("No folder keeps marked answers.", suggestion="Set model.examples_dir.")
+        if answer is None:
+            raise ParameterError("You had no answer to that question lately.", suggestion="Send the question as asked.")
+        folder = self._settings.examples_dir
+        return await asyncio.to_thread(add, folder, answer.database, question, answer.sql, right=right)
 
     async def aclose(self) -> None:
         """Close the connections to the model."""
@@ -81,7 +106,7 @@ class _Loop:
     async def run(self) -> AskAnswer:
         """Return the answer. Raises what the last query raised, or why there is none."""
         await self.session.report(1, "reading the schema")
-        conversation = await begin(self.session, self.opened, self.settings.send)
+        conversation = await begin(self.session, self.opened, self.settings)
         attempt = 0
         while True:
             attempt += 1

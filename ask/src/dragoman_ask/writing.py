@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import msgspec
+from dragoman.config import ModelSettings
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Table
 
+from dragoman_ask import examples
 from dragoman_ask.linking import Schema, Send, link, tell
 from dragoman_ask.models import Message
 from dragoman_ask.replies import Written
@@ -35,9 +37,9 @@ class Conversation:
         self.messages.append(Message("assistant", msgspec.json.encode(written).decode()))
 
 
-async def begin(session: Session, opened: OpenDatabase, send: Send) -> Conversation:
+async def begin(session: Session, opened: OpenDatabase, settings: ModelSettings) -> Conversation:
     """Return the conversation up to where the model writes."""
-    schema = await link(opened, session.question.text, send)
+    schema = await link(opened, session.question.text, settings.send)
     fence, database = session.fence, opened.config
     about = [f"-- {' '.join(database.description.split())}"] if database.description else []
     system = session.fill(
@@ -48,9 +50,9 @@ async def begin(session: Session, opened: OpenDatabase, send: Send) -> Conversat
         schema=fence.around("\n".join([*about, schema.text]), "schema"),
         more=_more(session, schema),
         history=_history(session),
-        examples="",
+        examples=await examples.tell(session, opened, settings.examples_dir),
     )
-    return Conversation(opened, send, [Message("system", system), Message("user", text)], dict(schema.others))
+    return Conversation(opened, settings.send, [Message("system", system), Message("user", text)], dict(schema.others))
 
 
 def _more(session: Session, schema: Schema) -> str:

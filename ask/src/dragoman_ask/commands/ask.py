@@ -21,6 +21,8 @@ from dragoman.cli.query import as_json, print_result
 from dragoman.config import Configuration
 from dragoman.errors import ConfigurationError
 
+from dragoman_ask.commands.charts import bars
+
 if TYPE_CHECKING:
     from dragoman.gateway import Gateway
     from dragoman.gateway.asking import AskAnswer, Question
@@ -30,6 +32,7 @@ examples:
   dragoman ask 'Which five customers bought most last year?'
   dragoman ask shop 'How many orders are open?' --explain
   dragoman ask shop 'Revenue by month' --sql
+  dragoman ask shop --chat
 """
 
 
@@ -39,11 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "words",
         metavar="[DATABASE] QUESTION",
-        nargs="+",
+        nargs="*",
         help="the question, and before it the database that it is about; else one is picked",
     )
     add_source_arguments(parser)
     add_caller_argument(parser)
+    parser.add_argument("--chat", action="store_true", help="go on with the questions that stdin gives, line by line")
+    parser.add_argument("--chart", action="store_true", help="draw bars too, as in a terminal")
     parser.add_argument("--limit", metavar="N", type=int, help="at most this many rows")
     parser.add_argument("--sql", action="store_true", help="print the query and do not run it")
     parser.add_argument("--explain", action="store_true", help="show the plan too, and what the model used")
@@ -53,15 +58,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Answer the question: data goes to stdout, the query and what it does to stderr."""
-    *named, text = arguments.words
-    if len(named) > 1:
-        raise ConfigurationError("There are more words than a database and a question.", suggestion="Quote it.")
-    arguments.database = named[0] if named else None
+    named, text = _split(arguments)
+    arguments.database = named
     database = resolve_database(arguments) if named else None
     configuration = load_configuration(arguments)
     start_logging(configuration)
     run_async(_ask(configuration, database, text, arguments))
     return 0
+
+
+def _split(arguments: argparse.Namespace) -> tuple[str | None, str]:
+    """Return the database, if one is named, and the question, empty where a conversation begins without one."""
+    words: list[str] = arguments.words
+    if len(words) > 2:
+        raise ConfigurationError("There are more words than a database and a question.", suggestion="Quote it.")
+    if len(words) == 2:
+        return words[0], words[1]
+    if not words and not arguments.chat:
+        raise ConfigurationError("There is no question.", suggestion="dragoman ask [DATABASE] QUESTION, or --chat.")
+    # With --chat a single word that has no blank is a database.
+    if arguments.chat and words and " " not in words[0]:
+        return words[0], ""
+    return None, words[0] if words else ""
 
 
 async def _ask(configuration: Configuration, database: str | None, text: str, arguments: argparse.Namespace) -> None:
@@ -77,7 +95,12 @@ async def _ask(configuration: Configuration, database: str | None, text: str, ar
         report=_report if sys.stderr.isatty() else None,
     )
     async with Gateway.open(configuration) as gateway:
-        await answer(gateway, question, arguments)
+        if arguments.chat:
+            from dragoman_ask.commands.chat import chat
+
+            await chat(gateway, question, arguments, answer)
+        else:
+            await answer(gateway, question, arguments)
 
 
 async def answer(gateway: Gateway, question: Question, arguments: argparse.Namespace) -> AskAnswer:
@@ -85,6 +108,9 @@ async def answer(gateway: Gateway, question: Question, arguments: argparse.Names
     async with gateway.call("ask", question.principal, question.database) as record:
         found = await gateway.ask(question)
     print_answer(found, question, arguments.format)
+    if found.result is not None and arguments.format == "table" and (arguments.chart or sys.stdout.isatty()):
+        for line in bars(found.result.rows):
+            output.put(line)
     use = record.model_use
     if arguments.explain:
         if found.plan is not None and found.plan.plan is not None:

@@ -22,6 +22,7 @@ COMMANDS = {
     "query": "run one query, as an agent would",
     "queries": "list, check or run saved queries",
     "ask": "answer a question in plain words by a language model",
+    "eval": "measure how often questions are answered right",
     "export": "write the whole answer of a query to a file",
     "check": "ask whether the read-only gate would let a statement pass",
     "databases": "list the configured databases",
@@ -39,7 +40,7 @@ COMMANDS = {
     "completion": "print the tab completion of a shell",
 }
 
-EXTENSIONS = {"ask": "ask"}
+EXTENSIONS = {"ask": "ask", "eval": "ask"}
 """Commands of other distributions, and the extra that brings each."""
 
 USAGE = 2

@@ -124,6 +124,7 @@ MODEL: dict[str, Reader] = {
     "output_price": readers.number,
     "max_cost_per_call": readers.number,
     "max_cost_per_day": readers.number,
+    "examples_dir": readers.text,
 }
 
 DECLARED_KEY: dict[str, Reader] = {

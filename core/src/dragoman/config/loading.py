@@ -279,6 +279,8 @@ class _Merge:
             if "name" in read or "name" not in given:
                 self._problem((*path, "name"), "expected provider:model", 'For example "openai:gpt-4o-mini".')
             return None
+        if "examples_dir" in read:
+            read["examples_dir"] = self._path((*path, "examples_dir"), read["examples_dir"])
         if "base_url" in read and _is_exposed(read["base_url"]):
             self.warnings.append("model.base_url: plain http; what is sent to the model can be read on the way.")
         return ModelSettings(**read)

@@ -171,6 +171,7 @@ class ModelSettings:
     `max_attempts`: queries tried for one question. `max_plan_cost`: queries that the database estimates above it are
     not run. `input_price`, `output_price`: of a million tokens, in the currency of `max_cost_per_call` and
     `max_cost_per_day`, which hold for each caller as the limits of tokens do; None: no limit.
+    `examples_dir`: the folder of answers that were marked right or wrong.
     """
 
     name: str
@@ -190,6 +191,7 @@ class ModelSettings:
     output_price: float = 0.0
     max_cost_per_call: float | None = None
     max_cost_per_day: float | None = None
+    examples_dir: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

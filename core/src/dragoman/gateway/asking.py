@@ -72,6 +72,13 @@ class Asker(Protocol):
         """
         ...
 
+    async def rate(self, principal: Principal, question: str, *, right: bool) -> str:
+        """Mark the answer that a caller got to a question; return the name of the file it was added to.
+
+        Raises `ParameterError` where there was none lately, `ConfigurationError` where none are kept.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Release the connections to the model."""
         ...

@@ -27,6 +27,20 @@ ASK = Spec(
     always=("explanation", "confidence", "attempts"),
 )
 
+RATE = Spec(
+    name="rate_answer",
+    title="Rate an answer",
+    description="Mark the answer to a question you asked.",
+    arguments=(
+        Argument(name="question", required=True, longest=LONGEST),
+        Argument(name="right", type="boolean", required=True),
+    ),
+    reach="none",
+    read_only=False,
+    answers={"kept": "string"},
+    always=("kept",),
+)
+
 
 def offer(configuration: Configuration) -> Sequence[Spec]:
     """Return the tools, if a model is configured and what asks it is installed."""
@@ -34,4 +48,6 @@ def offer(configuration: Configuration) -> Sequence[Spec]:
         return ()
     from dragoman.plugins.extensions import ASKERS, has_extension
 
-    return (ASK,) if has_extension(ASKERS, "ask") else ()
+    if not has_extension(ASKERS, "ask"):
+        return ()
+    return (ASK,) if configuration.model.examples_dir is None else (ASK, RATE)

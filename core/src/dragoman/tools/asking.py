@@ -27,6 +27,11 @@ async def ask(call: ToolCall) -> Body:
         return answer_body(answer, question, record.model_use, several=len(call.gateway.names) > 1)
 
 
+async def rate_answer(call: ToolCall) -> Body:
+    """Mark an answer that the caller got."""
+    return Body({"kept": await call.gateway.asker().rate(call.principal, call["question"], right=call["right"])})
+
+
 def answer_body(answer: AskAnswer, question: Question, use: ModelUse | None, *, several: bool) -> Body:
     """Return an answer as agents get it: a result, and how it came about."""
     body = rows_body(answer.result) if answer.result else Body({})

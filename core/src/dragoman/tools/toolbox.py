@@ -49,6 +49,7 @@ HANDLERS: dict[str, Handler] = {
     "save_query": saving.save_query,
     "run_tool": saving.run_tool,
     "ask": asking.ask,
+    "rate_answer": asking.rate_answer,
 }
 
 Part = Callable[["Configuration"], Callable[[], None]]

@@ -1,0 +1,77 @@
+"""A right answer is an example for later questions, a wrong one a case for `dragoman eval`."""
+
+import pytest
+from dragoman import ConfigurationError, ParameterError, Principal
+from dragoman.gateway.asking import Question
+from dragoman.tools import Toolbox
+from dragoman_ask.evaluation import Case, evaluate, load_cases
+from dragoman_ask.examples import rank
+from scripted import query
+
+COUNT = "SELECT count(*) AS orders FROM orders"
+
+
+async def test_a_right_answer_is_told_to_the_model_with_the_next_question(asking, tmp_path):
+    async with asking(lambda _: query(COUNT), examples_dir=tmp_path / "examples") as (gateway, model):
+        toolbox = Toolbox(gateway, profile="full")
+        await toolbox.call("ask", {"question": "How many orders are there?"})
+        marked = await toolbox.call("rate_answer", {"question": "How many orders are there?", "right": True})
+        assert marked.structured == {"kept": "shop.yaml"}
+        await gateway.ask("How many orders are open?")
+    assert "answered right before" in model.last()
+    assert "Question: How many orders are there?" in model.last()
+    assert load_cases(str(tmp_path / "examples" / "shop.yaml")) == [
+        Case(question="How many orders are there?", database="shop", sql=COUNT)
+    ]
+
+
+async def test_an_example_that_no_longer_runs_is_not_told(asking, tmp_path):
+    (tmp_path / "shop.yaml").write_text("- question: How many orders?\n  sql: SELECT gone FROM orders\n")
+    async with asking([query(COUNT)], examples_dir=tmp_path) as (gateway, model):
+        await gateway.ask("How many orders?")
+    assert "gone" not in model.seen
+
+
+async def test_a_file_of_examples_that_cannot_be_read_stops_no_question(asking, tmp_path, caplog):
+    (tmp_path / "shop.yaml").write_text("- {")
+    async with asking([query(COUNT)], examples_dir=tmp_path) as (gateway, _):
+        assert (await gateway.ask("How many orders?")).result.rows == [[200]]
+    assert "shop.yaml" in caplog.text
+
+
+async def test_a_wrong_answer_is_a_case_that_must_come_out_otherwise(asking, tmp_path):
+    wrong = "SELECT count(*) FROM customers"
+    replies = [query(wrong), query(wrong), query(COUNT)]
+    async with asking(replies, examples_dir=tmp_path) as (gateway, _):
+        await gateway.ask("How many orders?")
+        assert await gateway.asker().rate(Principal(), "How many orders?", right=False) == "shop.wrong.yaml"
+        (case,) = load_cases(str(tmp_path / "shop.wrong.yaml"))
+        assert not (await evaluate(gateway, case, Principal())).right
+        assert (await evaluate(gateway, case, Principal())).right
+
+
+async def test_only_an_answer_of_ones_own_can_be_marked(asking, tmp_path):
+    async with asking([query(COUNT)], examples_dir=tmp_path) as (gateway, _):
+        await gateway.ask(Question(text="How many?", principal=Principal("ada", subject="ada")))
+        with pytest.raises(ParameterError, match="no answer"):
+            await gateway.asker().rate(Principal("ben", subject="ben"), "How many?", right=True)
+    assert list(tmp_path.glob("*.yaml")) == []
+
+
+async def test_without_a_folder_nothing_is_marked(asking):
+    async with asking([query(COUNT)]) as (gateway, _):
+        assert "rate_answer" not in {tool.name for tool in Toolbox(gateway, profile="full").tools}
+        with pytest.raises(ConfigurationError, match="No folder"):
+            await gateway.asker().rate(Principal(), "How many?", right=True)
+
+
+def test_examples_are_ranked_by_the_words_they_share():
+    cases = [
+        Case(question=text, sql="x") for text in ("Revenue by month", "Open orders by customer", "Orders by month")
+    ]
+    assert [case.question for case in rank("How many orders each month?", cases)] == [
+        "Orders by month",
+        "Revenue by month",
+        "Open orders by customer",
+    ]
+    assert rank("What is the weather?", cases) == []
