@@ -357,6 +357,7 @@ AUDIT_COLUMNS: Mapping[str, AuditKind] = MappingProxyType(
         "outcome": "text",
         "trace": "text",
         "detail": "text",
+        "model": "json",
     }
 )
 """The columns of an audit's table beside `seq` and `line`, and what they hold: each the key of its name in `line`."""
