@@ -160,6 +160,7 @@ class StandIn:
     def __init__(self) -> None:
         self.surfaces = Surfaces()
         self.log: list[str] = []
+        self.parts: list[Any] = []
 
     def note(self, event: str) -> None:
         self.log.append(event)
