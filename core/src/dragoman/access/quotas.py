@@ -54,13 +54,13 @@ class Window:
         """Return the seconds until less than `most` counts; 0 when that is so now."""
         while self._slots and self._leaves(self._slots[0][0]) <= now:
             self._total -= self._slots.popleft()[1]
-        left = self._total
+        left, until = self._total, now
         for slot, amount in self._slots:
             if left < most:
                 break
             left -= amount
-            leaving = self._leaves(slot)
-        return 0.0 if self._total < most else leaving - now
+            until = self._leaves(slot)
+        return until - now
 
     def _leaves(self, slot: int) -> float:
         return (slot + _SLOTS + 1) * self._width

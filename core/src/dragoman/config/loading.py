@@ -30,7 +30,7 @@ from dragoman.config.keys import (
     STATIC_TOKEN,
     TOP,
 )
-from dragoman.config.readers import Reader, Wrong, is_mapping, suggest, table, text
+from dragoman.config.readers import Reader, Wrong, is_list, is_mapping, suggest, table, text
 from dragoman.config.roles import Grant, Role
 from dragoman.config.secrets import PREFIX as SECRET_PREFIX
 from dragoman.config.settings import (
@@ -517,5 +517,6 @@ def _same_name(name: str, databases: Mapping[str, Any]) -> str:
 def _grants(roles: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the grants of roles as they are written, whatever is wrong with them."""
     for role in roles.values() if is_mapping(roles) else ():
-        given: Any = role.get("grants") if is_mapping(role) else None
-        yield from (grant for grant in (given if isinstance(given, list) else ()) if is_mapping(grant))
+        given = role.get("grants") if is_mapping(role) else None
+        if is_list(given):
+            yield from filter(is_mapping, given)
