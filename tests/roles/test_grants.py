@@ -107,15 +107,12 @@ async def test_a_table_that_is_not_granted_and_one_that_is_not_there_are_told_al
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT * FROM customers",
-        "SELECT c.* FROM customers c",
         "SELECT ssn FROM customers",
         "SELECT x.ssn FROM (SELECT * FROM customers) x",
         "SELECT id FROM customers WHERE ssn = '111'",
         "SELECT id FROM customers ORDER BY ssn",
         "SELECT count(*) FROM customers GROUP BY ssn",
         "SELECT rowid FROM customers",
-        "SELECT id FROM customers NATURAL JOIN (SELECT '111' AS ssn)",
         "WITH c AS (SELECT ssn AS s FROM customers) SELECT s FROM c",
     ],
 )
@@ -128,6 +125,10 @@ async def test_a_column_that_is_not_granted_is_read_by_no_query(opened, sql):
 
 async def test_granted_columns_are_read(opened):
     async with opened(ROLES) as toolbox:
+        everything = await ask(toolbox, "execute_query", sql="SELECT c.* FROM customers c")
+        assert everything["columns"] == ["id", "name", "email"]
+        joined = await ask(toolbox, "execute_query", sql="SELECT id FROM customers NATURAL JOIN (SELECT '1' AS ssn)")
+        assert joined["row_count"] == 2
         answer = await ask(toolbox, "execute_query", sql="SELECT id, email FROM customers ORDER BY id")
         assert answer["rows"] == [[1, "ada@x.example"], [2, "bob@x.example"]]
         sample = await ask(toolbox, "get_sample_rows", table_name="customers", limit=1)

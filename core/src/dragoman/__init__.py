@@ -17,10 +17,12 @@ if TYPE_CHECKING:
         AuditStore,
         Call,
         Capability,
+        Confined,
         Dialect,
         Executor,
         Form,
         Inspector,
+        NamedPart,
         Report,
         Resolution,
         Rules,
@@ -66,12 +68,16 @@ if TYPE_CHECKING:
         Claims,
         Column,
         ColumnProfile,
+        ConfinedColumn,
+        ConfinedRelation,
+        Confinement,
         Constraint,
         Database,
         DeclaredKey,
         Encoded,
         EnvironmentDatabase,
         ExplainOptions,
+        Expression,
         Finding,
         ForeignKey,
         Index,
@@ -110,8 +116,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "dragoman.cleanup": "finish",
-    "dragoman.dialect": "AUDIT_COLUMNS AuditStore CONTRACT Call Capability Dialect Executor Form Inspector Report"
-    " Resolution Rules Sealing Validator WrappedExecutor WrappedInspector",
+    "dragoman.dialect": "AUDIT_COLUMNS AuditStore CONTRACT Call Capability Confined Dialect Executor Form Inspector"
+    " NamedPart Report Resolution Rules Sealing Validator WrappedExecutor WrappedInspector",
     "dragoman.errors": "AmbiguousQuery Busy ColumnNotFound ConfigurationError ConnectionFailed CostExceeded"
     " DialectError DragomanError InternalError InvalidSql ModelError NotFound ParameterError"
     " PathNotFound PermissionDenied QueryCancelled QueryError QueryTimeout QuotaExceeded Refused"
@@ -119,9 +125,10 @@ _HOMES = {
     " Unsupported WriteDenied",
     "dragoman.gateway": "Gateway",
     "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
-    "dragoman.model": "Batch Claims Column ColumnProfile Constraint Database DeclaredKey Encoded EnvironmentDatabase"
-    " ExplainOptions Finding ForeignKey Index Inspection Kind KnowledgeSettings Limits Plan Principal ProfileBudget"
-    " Relation Request Result RowStream Schema Scope Secret Table TableColumn Truncation",
+    "dragoman.model": "Batch Claims Column ColumnProfile ConfinedColumn ConfinedRelation Confinement Constraint"
+    " Database DeclaredKey Encoded EnvironmentDatabase ExplainOptions Expression Finding ForeignKey Index Inspection"
+    " Kind KnowledgeSettings Limits Plan Principal ProfileBudget Relation Request Result RowStream Schema Scope Secret"
+    " Table TableColumn Truncation",
     "dragoman.parsed": "CallKind FunctionCall Named NamedRelation NamedSchema ParsedStatement Refusal schema_of",
     "dragoman.profiling": "profile_columns",
     "dragoman.results": "encode",
@@ -147,6 +154,10 @@ __all__ = [
     "ColumnNotFound",
     "ColumnProfile",
     "ConfigurationError",
+    "Confined",
+    "ConfinedColumn",
+    "ConfinedRelation",
+    "Confinement",
     "ConnectionFailed",
     "Constraint",
     "CostExceeded",
@@ -160,6 +171,7 @@ __all__ = [
     "EnvironmentDatabase",
     "Executor",
     "ExplainOptions",
+    "Expression",
     "Finding",
     "ForeignKey",
     "Form",
@@ -176,6 +188,7 @@ __all__ = [
     "Limits",
     "ModelError",
     "Named",
+    "NamedPart",
     "NamedRelation",
     "NamedSchema",
     "NotFound",

@@ -20,6 +20,7 @@ from dragoman.errors import Unsupported
 from dragoman.model import (
     Column,
     ColumnProfile,
+    ConfinedRelation,
     Database,
     ExplainOptions,
     Finding,
@@ -32,7 +33,7 @@ from dragoman.model import (
     Scope,
     Table,
 )
-from dragoman.parsed import ParsedStatement
+from dragoman.parsed import NamedRelation, ParsedStatement
 from dragoman.sql.lexicon import Lexicon
 from dragoman.sql.statement import Statement
 
@@ -135,6 +136,7 @@ class Rules:
 
 _STANDARD = Lexicon()
 _NOTHING_ALLOWED = Rules()
+_NO_MASKS: Mapping[str, str] = MappingProxyType({})
 Folding = Literal["lower", "upper", "insensitive", "exact"]
 _PLAIN_NAME = {
     "lower": re.compile(r"[a-z_][a-z0-9_]*"),
@@ -147,6 +149,43 @@ _PLAIN_NAME = {
 @functools.cache
 def _load(load: Callable[[], Rules]) -> Rules:
     return load()
+
+
+@dataclass(frozen=True, slots=True)
+class Confined:
+    """A statement as it is sent for callers who have only a part of some relations.
+
+    `parameters`: what is bound, in this order: the place of one of the caller's own, from 0, or the name of a value of
+    the confinement; None: the caller's own as they are. `replaced`: what of the caller's text was replaced, in order:
+    where it began and ended, and how many characters stand there now. A text in which something was is judged again,
+    and names a confined relation there alone.
+    """
+
+    text: str
+    parameters: tuple[int | str, ...] | None = None
+    replaced: tuple[tuple[int, int, int], ...] = ()
+
+    def original(self, offset: int) -> int:
+        """Return where a place in `text` is in what the caller wrote."""
+        return self._find(offset)[0]
+
+    def is_replaced(self, offset: int) -> bool:
+        """Whether something that was put in stands at a place in `text`."""
+        return self._find(offset)[1]
+
+    def _find(self, offset: int) -> tuple[int, bool]:
+        shift = 0
+        for start, end, length in self.replaced:
+            if offset < start + shift:
+                break
+            if offset < start + shift + length:
+                return start, True
+            shift += length - (end - start)
+        return offset - shift, False
+
+
+NamedPart = tuple[NamedRelation, ConfinedRelation | None]
+"""A relation that a statement names, and what callers have of it; None: everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +208,12 @@ class Dialect:
     module, since another process may run it. Without it sqlglot reads. `instructions`: what a model that writes this
     SQL should know of it, in a few lines of markdown. `probes`: small queries are cheap and quick, so that the core may
     ask one of its own to find out why an answer is empty. `reports`: what the server tells of itself, by name.
+
+    `confine`: called with a judged statement and the relations it names; returns the statement to send, in which
+    callers reach nothing of a relation beside the columns and rows they have of it. No condition of theirs may be
+    evaluated on another row: an error would tell of it. What the text alone cannot do, the executor does by
+    `Request.confinement`. Raises `Unsupported` for what would not hold. Without it roles can neither filter rows nor
+    mask columns. `masks`: SQL for the masks `null`, `hash`, `partial` and `year`, over `{column}`, which has `{type}`.
     """
 
     name: str
@@ -193,6 +238,8 @@ class Dialect:
     instructions: str = ""
     probes: bool = True
     reports: Mapping[str, Report] = field(default_factory=_no_reports, hash=False)
+    confine: Callable[[Statement, Sequence[NamedPart]], Confined] | None = None
+    masks: Mapping[str, str] = field(default_factory=lambda: _NO_MASKS, hash=False)
 
     @property
     def loaded_rules(self) -> Rules:

@@ -76,11 +76,16 @@ class DragomanError(Exception):
         self.context = context or {}
 
     def replace(
-        self, *, message: str | None = None, suggestion: str | None = None, context: dict[str, Any] | None = None
+        self,
+        *,
+        message: str | None = None,
+        suggestion: str | None = None,
+        context: dict[str, Any] | None = None,
+        offset: int | None = None,
     ) -> Self:
         """Return another error of this kind, which differs in what is given."""
         other = type(self).__new__(type(self), self.message if message is None else message)
-        given = {"message": message, "suggestion": suggestion, "context": context}
+        given = {"message": message, "suggestion": suggestion, "context": context, "offset": offset}
         other.__dict__.update(self.__dict__, **{name: value for name, value in given.items() if value is not None})
         return other.with_traceback(self.__traceback__)
 

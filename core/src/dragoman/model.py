@@ -6,7 +6,7 @@ Words are the field's: catalog > schema > relation > column, as in `information_
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -391,6 +391,66 @@ class ColumnProfile:
     as_of: str | None = None
 
 
+# What callers have of a relation
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """SQL with places where values are bound: `texts[0]`, `values[0]`, `texts[1]`, ... and at last a text.
+
+    `values` are names of what is known of a caller: `user`, `groups`, `claim.NAME`.
+    """
+
+    texts: tuple[str, ...]
+    values: tuple[str, ...] = ()
+
+    def write(self, place: Callable[[str], str]) -> str:
+        """Return the SQL, with what `place` returns for the name of a value where that is bound."""
+        return self.texts[0] + "".join(
+            place(value) + text for value, text in zip(self.values, self.texts[1:], strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfinedColumn:
+    """A column as callers have it: `expression` over the relation's own columns; None: as it is stored."""
+
+    name: str
+    type: str
+    expression: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfinedRelation:
+    """What callers have of a relation: these columns, of the rows where `filter` holds; None: of every row."""
+
+    relation: Relation
+    columns: tuple[ConfinedColumn, ...]
+    filter: Expression | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether its rows and these columns are what is stored."""
+        return self.filter is None and all(column.expression is None for column in self.columns)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The names of the values that its expressions bind, once each."""
+        expressions = (self.filter, *(column.expression for column in self.columns))
+        return tuple(dict.fromkeys(name for each in expressions if each for name in each.values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confinement:
+    """What a caller has of the relations that a statement names and of which it does not have everything.
+
+    `values`: JSON values, by the names that the expressions have for them.
+    """
+
+    relations: tuple[ConfinedRelation, ...]
+    values: Claims = NO_CLAIMS
+
+
 # Calls and answers
 
 
@@ -399,7 +459,8 @@ class Request:
     """One statement on its way to a database. Grows by defaulted fields only.
 
     `statement` is the text that was judged; `parameters` are JSON values, bound, never pasted. `tags` reach the
-    database in its own way (application_name, client tags, a comment the executor adds).
+    database in its own way (application_name, client tags, a comment the executor adds). `confinement`: what the
+    statement may read of relations; None: everything.
     """
 
     statement: str
@@ -408,6 +469,7 @@ class Request:
     principal: Principal = Principal()
     tags: Mapping[str, str] = field(default_factory=_nothing, hash=False)
     call_id: str = ""
+    confinement: Confinement | None = None
 
 
 KindName = Literal["text", "boolean", "integer", "float", "binary", "json", "native", "any", "array", "map", "row"]

@@ -36,7 +36,7 @@ def read(dialect: Dialect, statement: Statement) -> ParsedStatement:
     if any(pattern.fullmatch(statement.text, _start(statement)) for pattern in rules.statements):
         return ParsedStatement()
     query = inner_query(statement, rules)
-    parsed = _read_query(dialect, query)
+    parsed = read_query(dialect, query)
     refusal = parsed.refusal
     if refusal and refusal.kind == "invalid":
         told = no_query(query, dialect.reserved)
@@ -47,7 +47,8 @@ def read(dialect: Dialect, statement: Statement) -> ParsedStatement:
     return replace(parsed, **once, refusal=refusal)
 
 
-def _read_query(dialect: Dialect, query: Statement) -> ParsedStatement:
+def read_query(dialect: Dialect, query: Statement) -> ParsedStatement:
+    """Return everything that a query names, each as often as it does."""
     if dialect.read:
         return dialect.read(query)
     from dragoman.sql.parsed import read as read_by_sqlglot

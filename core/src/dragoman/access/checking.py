@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from dragoman.access.expressions import problem
 from dragoman.access.grants import Grants, ReadGrant
 from dragoman.access.patterns import ANY, ColumnPattern, RelationPattern
 from dragoman.dialect import Dialect
@@ -42,10 +43,28 @@ class _Checker:
                     yield self._no_table(f"{grant.key}.{name}", pattern)
         decider = Grants((grant,), self._dialect, self._database)
         granted = [table for table in self._tables if any(decider.granting(table.relation))]
-        for name in ("columns", "deny_columns"):
-            for pattern in getattr(grant, name):
+        yield from self._check_parts(grant)
+        columns = {
+            "columns": grant.columns,
+            "deny_columns": grant.deny_columns,
+            "masks": [each for each, _ in grant.masks],
+        }
+        for name, patterns in columns.items():
+            for pattern in patterns:
                 if granted and not self._is_any_column(pattern, granted):
                     yield self._no_column(f"{grant.key}.{name}", pattern, granted)
+
+    def _check_parts(self, grant: ReadGrant) -> Iterator[Misfit]:
+        """Yield what of filters and masks this dialect cannot hold, or nobody could read."""
+        if grant.confines and self._dialect.confine is None:
+            message = f"{self._dialect.name} cannot filter rows or mask columns for a role"
+            yield Misfit(grant.key, message, "Grant a view that does, or other tables and columns.")
+        if grant.filter and (wrong := problem(grant.filter, self._dialect)):
+            yield Misfit(f"{grant.key}.filter", wrong.message.removesuffix("."), wrong.suggestion)
+        for pattern, shown in grant.masks:
+            wrong = None if isinstance(shown, str) else problem(shown, self._dialect)
+            if wrong:
+                yield Misfit(f'{grant.key}.masks."{pattern.text}"', wrong.message.removesuffix("."), wrong.suggestion)
 
     def _is_any_table(self, pattern: RelationPattern) -> bool:
         whole = Grants((), self._dialect, self._database)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from dragoman.access.expressions import MASKS, expression
+from dragoman.access.parts import Part, unite
 from dragoman.access.patterns import ColumnPattern, RelationPattern
 from dragoman.config.roles import Grant
 from dragoman.dialect import Capability, Dialect
 from dragoman.errors import ConfigurationError
-from dragoman.model import Database, Relation, Table
+from dragoman.model import ConfinedRelation, Database, Expression, Relation, Table, TableColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,13 @@ class ReadGrant:
     deny: tuple[RelationPattern, ...]
     columns: tuple[ColumnPattern, ...]
     deny_columns: tuple[ColumnPattern, ...]
+    filter: Expression | None = None
+    masks: tuple[tuple[ColumnPattern, str | Expression], ...] = ()
+
+    @property
+    def confines(self) -> bool:
+        """Whether it filters rows or masks columns."""
+        return self.filter is not None or bool(self.masks)
 
     @classmethod
     def read(cls, role: str, grant: Grant) -> ReadGrant:
@@ -33,7 +42,13 @@ class ReadGrant:
             deny=tuple(relation_pattern(text, f"{grant.key}.deny") for text in grant.deny),
             columns=tuple(column_pattern(text, f"{grant.key}.columns") for text in grant.columns),
             deny_columns=tuple(column_pattern(text, f"{grant.key}.deny_columns") for text in grant.deny_columns),
+            filter=None if grant.filter is None else expression(grant.filter, f"{grant.key}.filter"),
+            masks=tuple(_mask(column, shown, f"{grant.key}.masks") for column, shown in grant.masks.items()),
         )
+
+
+def _mask(column: str, shown: str, key: str) -> tuple[ColumnPattern, str | Expression]:
+    return column_pattern(column, key), shown if shown in MASKS else expression(shown, f'{key}."{column}"')
 
 
 def relation_pattern(text: str, key: str) -> RelationPattern:
@@ -60,15 +75,28 @@ def column_pattern(text: str, key: str) -> ColumnPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """What a caller may read of a relation: `columns` in the table's order. `whole`: every column.
+    """What a caller may read of a relation: `columns` in the table's order. `whole`: every column of every row.
 
     `named`: some grant names the relation itself, not by a pattern. `keys`: where the grants are configured.
+    `confined`: what there is of it, where that is not the whole and the dialect can hold callers to it.
     """
 
     columns: tuple[str, ...]
     whole: bool
     named: bool
     keys: tuple[str, ...] = ()
+    confined: ConfinedRelation | None = None
+
+    @property
+    def filtered(self) -> bool:
+        """Whether some of its rows may be missing."""
+        return self.confined is not None and self.confined.filter is not None
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The columns whose values are not the stored ones."""
+        columns = self.confined.columns if self.confined else ()
+        return frozenset(column.name for column in columns if column.expression is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +131,36 @@ class Grants:
         if table.system or self._denied(table.relation):
             return None
         granting = list(self.granting(table.relation))
-        columns = tuple(column.name for column in table.columns if self._has(granting, table.relation, column.name))
+        columns = [column for column in table.columns if self._has(granting, table.relation, column.name)]
         if not granting or (table.columns and not columns):
             return None
+        if any(grant.confines for grant in granting) and (self._dialect.confine is None or not columns):
+            return None  # nothing would hold callers to a part of it
         patterns = (pattern for grant in granting for pattern in grant.tables if pattern.exact)
-        named = any(self.fits(pattern, table.relation) for pattern in patterns)
-        keys = tuple(grant.key for grant in granting)
-        return Permission(columns=columns, whole=len(columns) == len(table.columns), named=named, keys=keys)
+        parts = [self._part(grant, table.relation, columns) for grant in granting]
+        confined = unite(table.relation, columns, parts, self._dialect)
+        whole = len(columns) == len(table.columns) and confined.whole
+        return Permission(
+            columns=tuple(column.name for column in columns),
+            whole=whole,
+            named=any(self.fits(pattern, table.relation) for pattern in patterns),
+            keys=tuple(grant.key for grant in granting),
+            confined=None if whole or self._dialect.confine is None else confined,
+        )
+
+    def _part(self, grant: ReadGrant, relation: Relation, columns: Sequence[TableColumn]) -> Part:
+        """What one grant gives of some columns of a relation."""
+        given = [column for column in columns if self._gives(grant, relation, column.name)]
+        masks = {column.name: shown for column in given if (shown := self._mask(grant, relation, column))}
+        return Part(grant.filter, frozenset(column.name for column in given), masks)
+
+    def _mask(self, grant: ReadGrant, relation: Relation, column: TableColumn) -> Expression | None:
+        fitting = (shown for pattern, shown in grant.masks if pattern.fits(relation, column.name, self._dialect))
+        shown = next(fitting, None)
+        if isinstance(shown, str):
+            written = self._dialect.masks[shown].format(column=self._dialect.quote(column.name), type=column.type)
+            return Expression((written,))
+        return shown
 
     def granting(self, relation: Relation) -> Iterator[ReadGrant]:
         """Yield the grants that name a relation."""
@@ -124,10 +175,10 @@ class Grants:
     def _has(self, granting: Sequence[ReadGrant], relation: Relation, column: str) -> bool:
         if any(pattern.fits(relation, column, self._dialect) for grant in granting for pattern in grant.deny_columns):
             return False
-        return any(
-            not grant.columns or any(pattern.fits(relation, column, self._dialect) for pattern in grant.columns)
-            for grant in granting
-        )
+        return any(self._gives(grant, relation, column) for grant in granting)
+
+    def _gives(self, grant: ReadGrant, relation: Relation, column: str) -> bool:
+        return not grant.columns or any(pattern.fits(relation, column, self._dialect) for pattern in grant.columns)
 
     def fits(self, pattern: RelationPattern, relation: Relation) -> bool:
         """Whether a pattern names a relation of this database."""

@@ -116,19 +116,28 @@ class GrantedCatalog(Catalog):
         return self._snapshot
 
     async def _decided(self, seen: Snapshot) -> Permissions:
-        """What may be read of each relation. A view must be granted by its name, or all that it reads be granted."""
+        """What may be read of each relation.
+
+        A view must be granted by its name, or all that it reads be granted; so must a part of another relation.
+        """
         found = {table.relation: each for table in seen.tables if (each := self._grants.on(table))}
         for table in seen.tables:
             permission = found.get(table.relation)
-            if permission and table.type in VIEWS and not permission.named:
-                behind = await self._behind(table)
+            if permission and not permission.named:
+                behind = await self._sources(table)
                 if behind is None or not all(each in found and found[each].whole for each in behind):
                     del found[table.relation]
         return found
 
+    async def _sources(self, table: Table) -> Collection[Relation] | None:
+        """The relations whose rows are told by another; None: that cannot be told."""
+        if table.type in VIEWS:
+            return await self._behind(table)
+        return () if table.partition_of is None else (table.partition_of,)
+
 
 def _reduced(table: Table, permissions: Permissions) -> Table:
-    """Return a relation without the columns that are not granted, and without what speaks of them."""
+    """Return a relation without the columns that are not granted, and without what tells of hidden rows or values."""
     permission = permissions[table.relation]
     keys = tuple(key for key in table.foreign_keys if _joins(key, permissions))
     if permission.whole:
@@ -136,10 +145,15 @@ def _reduced(table: Table, permissions: Permissions) -> Table:
     columns = frozenset(permission.columns)
     return replace(
         table,
-        columns=tuple(_alone(column) for column in table.columns if column.name in columns),
+        columns=tuple(
+            _masked(column) if column.name in permission.changed else _alone(column)
+            for column in table.columns
+            if column.name in columns
+        ),
         constraints=tuple(_keys(table.constraints, columns)),
         foreign_keys=keys,
         indexes=tuple(_indexes(table.indexes, columns)),
+        row_estimate=None if permission.filtered else table.row_estimate,
         size_bytes=None,
         definition=None,
         partitioned_by=tuple(part for part in table.partitioned_by if part in columns),
@@ -155,6 +169,11 @@ def _joins(key: ForeignKey, permissions: Permissions) -> bool:
 def _alone(column: TableColumn) -> TableColumn:
     """A column without what may be made of others."""
     return replace(column, generated=None) if column.generated else column
+
+
+def _masked(column: TableColumn) -> TableColumn:
+    """A column without what tells of its values."""
+    return replace(_alone(column), default=None, enum=())
 
 
 def _keys(constraints: Iterable[Constraint], columns: frozenset[str]) -> Iterable[Constraint]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from dragoman.config import readers
@@ -155,6 +157,10 @@ def _tools(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) and "," not in value and "[" not in value else readers.texts(value)
 
 
+def _masks(value: Any) -> Mapping[str, str]:
+    return MappingProxyType({name: readers.text(each) for name, each in readers.table(value).items()})
+
+
 HOLDERS: dict[str, Reader] = {
     "groups": readers.text_set,
     "principals": readers.text_set,
@@ -168,6 +174,8 @@ GRANT: dict[str, Reader] = {
     "deny": readers.texts,
     "columns": _names,
     "deny_columns": readers.texts,
+    "filter": readers.text,
+    "masks": _masks,
 }
 ROLE_LIMITS: dict[str, Reader] = {
     "max_rows": readers.whole(1),

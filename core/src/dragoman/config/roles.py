@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 EVERYBODY = "*"
+
+
+def _no_masks() -> Mapping[str, str]:
+    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,7 +18,8 @@ class Grant:
     """What a role may read of one database. `tables` and `deny` are patterns of names, as `sales.*`.
 
     `columns`, unless empty, are the only ones, `deny_columns` those that are not: patterns of a column alone or behind
-    a table's. `key`: where it is configured, as `roles.analyst.grants.0`.
+    a table's. `filter`: a boolean expression, which the rows must meet. `masks`: by patterns of columns what is shown
+    instead of them, the name of a mask or an expression. `key`: where it is configured, as `roles.analyst.grants.0`.
     """
 
     database: str
@@ -20,6 +27,8 @@ class Grant:
     deny: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     deny_columns: tuple[str, ...] = ()
+    filter: str | None = None
+    masks: Mapping[str, str] = field(default_factory=_no_masks, hash=False)
     key: str = ""
 
 

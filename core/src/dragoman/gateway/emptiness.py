@@ -118,11 +118,11 @@ class _Doctor:
             self.found.append(cause)
 
     async def _cause(self) -> str:
-        selection, knowledge = self.selection, self.opened.knowledge
+        selection = self.selection
         found = impossible(selection, self._column_of)
         if found or not selection.sources:
             return found
-        cached = {str(table.relation): knowledge.known(table) for table in self.tables.values()}
+        cached = {str(table.relation): await self.opened.known(table) for table in self.tables.values()}
         found = known_cause(selection.conditions, self._column_of, cached, certain=True)
         if found or not self.opened.dialect.probes:
             return found or known_cause(selection.conditions, self._column_of, cached, certain=False)

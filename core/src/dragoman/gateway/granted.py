@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from dragoman.access import DatabaseAccess, Misfit, Permission, ReadGrant, misfits
@@ -19,6 +19,8 @@ from dragoman.model import Database, Relation, Table
 from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
 
+TryOut = Callable[[str, tuple[ReadGrant, ...]], Awaitable[Sequence[Misfit]]]
+"""Tells of the grants of a role which of their filters and masks the database cannot compile."""
 FEW = 20
 """Columns named where a statement reads others."""
 _log = logging.getLogger(__name__)
@@ -38,17 +40,22 @@ def limited(database: Database, access: DatabaseAccess) -> Database:
 class RolesFit:
     """Whether every role fits the database it speaks of; asked once, when the catalog is first known."""
 
-    def __init__(self, grants: Sequence[ReadGrant], dialect: Dialect, database: Database) -> None:
+    def __init__(self, grants: Sequence[ReadGrant], dialect: Dialect, database: Database, try_out: TryOut) -> None:
         self._grants = grants
         self._dialect = dialect
         self._database = database
+        self._try_out = try_out
         self._fits = False
 
     async def problems(self, snapshot: Snapshot) -> list[Misfit]:
-        """Return the names in the grants that the database does not have."""
-        return await asyncio.to_thread(
+        """Return the names in the grants that the database does not have, else what of them it cannot compile."""
+        found = await asyncio.to_thread(
             lambda: list(misfits(self._grants, snapshot.tables, self._dialect, self._database))
         )
+        roles = dict.fromkeys(grant.role for grant in self._grants if grant.confines)
+        for role in () if found else roles:
+            found += await self._try_out(role, tuple(grant for grant in self._grants if grant.role == role))
+        return found
 
     async def check(self, snapshot: Snapshot) -> None:
         """Raise `PermissionDenied` when a role does not fit: a mistaken `deny` would be open."""
@@ -100,7 +107,7 @@ class Granting:
                 error = TableNotFound(f"There is no relation {written}.", identifier=written.name)
                 raise await explained(error, statement, self._catalog, _nothing)
             partly = partly or not permission.whole
-        if partly:
+        if partly and self._dialect.confine is None:
             await self._check_columns(statement, parsed)
 
     async def _check_types(self, parsed: ParsedStatement) -> None:

@@ -6,17 +6,27 @@ import asyncio
 import copy
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dragoman.access import DatabaseAccess, Grants, ReadGrant
-from dragoman.catalog import Catalog, GrantedCatalog, GrantedPlaces, Insight, Places, Step, place_database
+from dragoman.access import DatabaseAccess, Grants, Misfit, ReadGrant
+from dragoman.catalog import (
+    Catalog,
+    GrantedCatalog,
+    GrantedPlaces,
+    Insight,
+    Places,
+    Snapshot,
+    Step,
+    place_database,
+)
 from dragoman.cleanup import CLEANUP
 from dragoman.dialect import Dialect, Executor, Inspector, Report, Validator
 from dragoman.errors import ParameterError
 from dragoman.gateway.breaker import Breaker
+from dragoman.gateway.confining import Confiner, try_parts
 from dragoman.gateway.doctor import Watch, find_openings, worst_first
 from dragoman.gateway.failures import Source
 from dragoman.gateway.foreign import ForeignTables
@@ -38,6 +48,7 @@ from dragoman.validators import ReadOnly
 if TYPE_CHECKING:
     from dragoman.sql.translate import Translation
 
+CheckCatalog = Callable[[Snapshot], Awaitable[None]]
 TRANSLATING = 4
 """How much longer a text takes to be translated than to be read."""
 _log = logging.getLogger(__name__)
@@ -48,7 +59,8 @@ class OpenDatabase:
 
     `running`: statements, now. `whole`: the database itself, where this is what some roles see of it.
     `role_rows`: the most rows of one answer that those roles have, and `max_cost` the most that the database may expect
-    a query to cost, if they set a limit.
+    a query to cost, if they set a limit. `confiner`: what holds their statements to parts of relations, if there is any
+    and the dialect can.
     """
 
     config: Database
@@ -68,6 +80,7 @@ class OpenDatabase:
     whole: OpenDatabase
     role_rows: int | None
     max_cost: float | None
+    confiner: Confiner | None
     validators: Sequence[Validator]
     fit: RolesFit
 
@@ -84,6 +97,7 @@ class OpenDatabase:
         self.running = 0
         self.whole = self
         self.role_rows = self.max_cost = None
+        self.confiner = None
         self.dialect = plugins.load(database.dialect).dialect
         self.config = place_database(plugins.prepare(database), self.dialect)
         self.limiter = Limiter(f"{database.name} runs statements", self.config.pool_size, waiting)
@@ -148,9 +162,21 @@ class OpenDatabase:
 
     def fitting(self, grants: Sequence[ReadGrant]) -> RolesFit:
         """Return whether grants fit this database."""
-        return RolesFit(grants, self.dialect, self.config)
+        return RolesFit(grants, self.dialect, self.config, self._try_parts)
 
-    def granted(self, access: DatabaseAccess) -> OpenDatabase:
+    async def _try_parts(self, role: str, grants: tuple[ReadGrant, ...]) -> Sequence[Misfit]:
+        """Return what of a role's filters and masks the database cannot compile."""
+        seen = self.granted(DatabaseAccess(roles=(role,), grants=grants), check=_take)
+        if not isinstance(seen.catalog, GrantedCatalog) or seen.confiner is None:
+            return ()
+
+        async def prepare(request: Request) -> None:
+            await self.work.do(self.config.timeout, self.executor.prepare, request)
+
+        with self.source.ours("Executor.prepare"):
+            return await try_parts(seen.catalog, seen.confiner, prepare)
+
+    def granted(self, access: DatabaseAccess, check: CheckCatalog | None = None) -> OpenDatabase:
         """Return the database as those see it who have some roles; what serves it is shared."""
         grants = Grants(access.grants, self.dialect, self.config)
         resolver = Resolver(self.dialect, self.config, self.catalog, self._offload)
@@ -166,7 +192,7 @@ class OpenDatabase:
             seen.config,
             grants=grants,
             behind=resolver.behind,
-            check=self.fit.check,
+            check=check or self.fit.check,
         )
         seen.judge = Judge(
             self.dialect,
@@ -179,6 +205,8 @@ class OpenDatabase:
             Granting(self.dialect, catalog, resolver),
             resolver,
         )
+        if self.dialect.confine is not None:
+            seen.confiner = Confiner(self.dialect, self.config, catalog, resolver, self.source)
         return seen
 
     async def insights(self, tables: Sequence[Table]) -> Mapping[Relation, Insight]:
@@ -191,6 +219,10 @@ class OpenDatabase:
         return {
             table.relation: Insight(told[table.relation].profiles) if table in whole else Insight() for table in tables
         }
+
+    async def known(self, table: Table) -> Insight:
+        """Return what is known of a relation already, as `insights`."""
+        return Insight() if await self.is_reduced(table) else self.knowledge.known(table)
 
     async def suggest_joins(self, source: Table, target: Table, max_depth: int) -> list[tuple[Step, ...]]:
         """Return ways to join two relations that nobody declared: none to those who see a part of the database."""
@@ -277,6 +309,10 @@ class OpenDatabase:
                     why,
                     exc_info=error,
                 )
+
+
+async def _take(snapshot: Snapshot) -> None:
+    """Take a catalog as it is."""
 
 
 def _translator() -> Callable[..., Translation]:

@@ -13,6 +13,7 @@ from dragoman.catalog import withheld
 from dragoman.dialect import Capability
 from dragoman.errors import CostExceeded, DragomanError, InvalidSql, ParameterError, Unsupported
 from dragoman.gateway.calls import CallRecord
+from dragoman.gateway.confining import ConfinedStatement
 from dragoman.gateway.failures import explained
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
@@ -24,6 +25,7 @@ T = TypeVar("T")
 TOOL = "execute_query"
 """By means of what statements are asked for that name no tool."""
 NO_TAGS = Request(statement="").tags
+_NO_PLAN = "The query reads tables of which you see a part: it would run, and its plan is not told."
 Put = Callable[[Encoded], Awaitable[None]]
 
 
@@ -36,6 +38,7 @@ class Query:
     request: Request
     notices: tuple[str, ...]
     sql: str | None = None
+    confined: ConfinedStatement | None = None
 
     @classmethod
     async def prepare(
@@ -69,7 +72,11 @@ class Query:
         request = Request(
             statement=statement.text, parameters=tuple(params), limits=limits, principal=principal, tags=NO_TAGS
         )
-        query = cls(opened, statement, request, notices, translated)
+        confined = None
+        if opened.confiner is not None:
+            confined = await opened.confiner.confine(statement)
+            request = confined.request(request) if confined else request
+        query = cls(opened, statement, request, notices, translated, confined)
         if translated is not None:
             await query._check_translation()
         return query
@@ -103,12 +110,19 @@ class Query:
         if options.analyze and opened.max_cost is not None:
             await self._check_cost(opened.max_cost)
         options = replace(options, reads=opened.places.narrowed)
+        if self.confined is not None:
+            return await self._no_plan(options)
         plan = await self._run("explain", opened.executor.explain, self.request, options)
         opened.source.checked(plan, Plan, "Executor.explain")
         if not opened.places.narrowed:
             return plan
         relations = await opened.judge.relations(self.statement)
         return withheld(plan) if await opened.catalog.reaches_outside(plan, relations) else plan
+
+    async def _no_plan(self, options: ExplainOptions) -> Plan:
+        """Have the database check the query. Its plan would show filters, and by its costs how much is hidden."""
+        await self._run("prepare", self.opened.executor.prepare, self.request)
+        return Plan(plan=None, format=options.format, notices=(_NO_PLAN,))
 
     @asynccontextmanager
     async def stream(self, record: CallRecord) -> AsyncGenerator[RowStream]:
@@ -188,6 +202,7 @@ class Query:
         opened = self.opened
         told = opened.source.told(error, f"Executor.{method}")
         opened.health.saw(told)
+        told = self.confined.error(told) if self.confined else told
         told = opened.places.cleaned(told)
         relations = partial(opened.judge.relations, self.statement)
         return _about(await explained(told, self.statement, opened.catalog, relations), self.sql)

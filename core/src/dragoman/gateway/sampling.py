@@ -6,16 +6,14 @@ from collections.abc import Sequence
 
 from dragoman.catalog import did_you_mean, quote_name
 from dragoman.dialect import Dialect
-from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, UnsafeSql
+from dragoman.errors import ColumnNotFound, DragomanError
 from dragoman.gateway.failures import locate
 from dragoman.model import Table
-from dragoman.sql import Statement
+from dragoman.sql.expressions import read_expression
 from dragoman.words import display, nearest
 
 FEW = 20
 """Columns named when none is near."""
-STATEMENTS = frozenset({"select", "values", "with"})
-EXAMPLE = "Give one boolean expression, such as status = 'paid'; subqueries stand in parentheses."
 
 
 def sample_sql(
@@ -51,21 +49,6 @@ def _some(names: Sequence[str]) -> str:
 def _expression(where: str, dialect: Dialect) -> str:
     """The text of one expression: it must not leave the parentheses it is put into."""
     try:
-        statement = Statement.parse(where, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
-        _check_alone(statement)
+        return read_expression(where, "where_clause", sqlglot=dialect.sqlglot, lexicon=dialect.lexicon).text
     except DragomanError as error:
         raise locate(error, where) from None
-    return statement.text
-
-
-def _check_alone(statement: Statement) -> None:
-    first = statement.tokens[0]
-    if first.text.lower() in STATEMENTS:
-        raise InvalidSql("where_clause is a statement, not an expression.", suggestion=EXAMPLE, offset=first.start)
-    depth = 0
-    for token in statement.tokens:
-        depth += {"open": 1, "close": -1}.get(token.kind, 0)
-        if depth < 0:
-            raise UnsafeSql(
-                "where_clause closes a parenthesis it did not open.", suggestion=EXAMPLE, offset=token.start
-            )

@@ -8,7 +8,10 @@ import msgspec
 
 
 class Run(msgspec.Struct, tag=True, frozen=True):
-    """One statement: read its rows, only name its columns, or tell its plan. `timeout` in seconds."""
+    """One statement: read its rows, only name its columns, or tell its plan. `timeout` in seconds.
+
+    `confine`: what the dialect's worker must know of the parts of relations that it may read, if these are parts.
+    """
 
     sql: str
     parameters: list[Any]
@@ -18,6 +21,7 @@ class Run(msgspec.Struct, tag=True, frozen=True):
     task: Literal["rows", "columns", "plan"] = "rows"
     analyze: bool = False
     verbose: bool = False
+    confine: Any = None
 
 
 class Cancel(msgspec.Struct, tag=True, frozen=True):

@@ -10,8 +10,9 @@ from typing import Any
 from dragoman import Column, ConnectionFailed, Database, ExplainOptions, Finding, Plan, Request
 from dragoman.workers import Columns, Run, Told, WorkerExecutor
 
+from dragoman_sqlite import confining
 from dragoman_sqlite.doctor import examine
-from dragoman_sqlite.frames import Setup
+from dragoman_sqlite.frames import Confine, Setup
 from dragoman_sqlite.options import Options
 from dragoman_sqlite.values import storable
 
@@ -44,6 +45,9 @@ class SQLiteExecutor(WorkerExecutor):
         """As the base class says; what SQLite cannot store is sent as it can."""
         limits = request.limits
         parameters = storable(request.parameters)
+        if request.confinement is not None:
+            bound = confining.values(request.confinement)
+            more["confine"] = Confine(confining.SCHEMA, confining.HIDDEN, confining.views(request.confinement), bound)
         return Run(request.statement, parameters, limits.max_rows, limits.max_bytes, limits.timeout, **more)
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:

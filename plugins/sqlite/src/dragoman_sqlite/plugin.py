@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman import AuditStore, Capability, Database, Dialect, DialectPlugin, Executor, Inspector, hookimpl
 
+from dragoman_sqlite.confining import MASKS, confine
 from dragoman_sqlite.executor import SQLiteExecutor
 from dragoman_sqlite.gate import read
 from dragoman_sqlite.inspector import SQLiteInspector
@@ -59,6 +60,8 @@ class SQLitePlugin(DialectPlugin):
         foreign_tables=False,
         rewrite=_rewrite,
         read=read,
+        confine=confine,
+        masks=MASKS,
     )
 
     @hookimpl

@@ -13,17 +13,19 @@ import apsw
 
 from dragoman_sqlite.allowed import FUNCTIONS, PRAGMAS
 
-OPENINGS = (
-    """SELECT printf('SELECT 1 FROM "%w" LIMIT 0', name) FROM sqlite_schema WHERE type = 'table' AND rootpage = 0"""
-)
+OPENINGS = """
+SELECT printf('SELECT 1 FROM {schema}."%w" LIMIT 0', name) FROM {schema}.sqlite_schema
+WHERE type = 'table' AND rootpage = 0
+"""
 _READING = {apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_RECURSIVE}
 
 
 class Authorizer:
     """Allows reading, listed functions and listed PRAGMAs. `denied` says what the last denial was about."""
 
-    def __init__(self, functions: Iterable[str]) -> None:
+    def __init__(self, functions: Iterable[str], schema: str = "main") -> None:
         self._functions = FUNCTIONS | {name.lower() for name in functions}
+        self._openings = OPENINGS.format(schema=schema)
         self.denied: tuple[str, str] | None = None
 
     def guard(self, connection: apsw.Connection) -> None:
@@ -33,18 +35,22 @@ class Authorizer:
         to be allowed to anyone, until the schema changes and the tables have to be opened again.
         """
         connection.authorizer = None
-        for (opening,) in cast("list[tuple[str]]", connection.execute(OPENINGS).fetchall()):
+        for (opening,) in cast("list[tuple[str]]", connection.execute(self._openings).fetchall()):
             with contextlib.suppress(apsw.Error):  # a table that cannot be opened says so when it is asked for
                 connection.execute(opening)
         connection.authorizer = self
 
     def __call__(self, action: int, first: str | None, second: str | None, schema: str | None, by: str | None) -> int:
-        if self._allows(action, first, second):
+        if self._allows(action, first, second) and not self._hides(action, first, second, schema, by):
             return apsw.SQLITE_OK
         kind = apsw.mapping_authorizer_function[action]
         named = second if action == apsw.SQLITE_FUNCTION else first
         self.denied = (str(kind).removeprefix("SQLITE_"), named or "")
         return apsw.SQLITE_DENY
+
+    def _hides(self, action: int, first: str | None, second: str | None, schema: str | None, by: str | None) -> bool:
+        """Whether an access that is otherwise allowed reaches what is hidden here; nothing is."""
+        return False
 
     def _allows(self, action: int, first: str | None, second: str | None) -> bool:
         if action in _READING:

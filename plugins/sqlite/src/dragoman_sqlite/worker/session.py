@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
 import apsw
+import msgspec
 from dragoman.workers.frames import Failed, Run
 from dragoman.workers.sending import Send
 
-from dragoman_sqlite.frames import Setup
+from dragoman_sqlite.frames import Confine, Setup, View
 from dragoman_sqlite.worker.authorizer import Authorizer
+from dragoman_sqlite.worker.confined import ConfinedConnection
 from dragoman_sqlite.worker.failures import describe_failure, is_quoted_by_view, refuse
 from dragoman_sqlite.worker.plans import tell_plan
 from dragoman_sqlite.worker.statement import Rows, Statement
@@ -23,6 +26,8 @@ from dragoman_sqlite.worker.statement import Rows, Statement
 STEPS = 10_000
 """Virtual machine steps between two looks at the clock: unnoticeable, and within a millisecond of the deadline."""
 
+CONFINED = 8
+"""Connections kept on which some tables are their views, the one opened first closed first."""
 BUSY_SECONDS = 5.0
 """How long a locked database is waited for, when the deadline allows it."""
 
@@ -31,6 +36,12 @@ def open_read_only(path: str, length: int) -> apsw.Connection:
     """Open a file so that SQLite itself writes nothing, attaches nothing and makes no value beyond `length` bytes."""
     # Not a URI: a path such as `x.db?mode=rwc` must stay a path.
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    restrict(connection, length)
+    return connection
+
+
+def restrict(connection: apsw.Connection, length: int) -> None:
+    """Have a connection write nothing, attach nothing more and make no value beyond `length` bytes."""
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)  # a misspelled "column" must not become a text
@@ -38,7 +49,6 @@ def open_read_only(path: str, length: int) -> apsw.Connection:
     connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
     connection.limit(apsw.SQLITE_LIMIT_WORKER_THREADS, 0)
     connection.pragma("query_only", True)
-    return connection
 
 
 class Session:
@@ -47,8 +57,11 @@ class Session:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._connection: apsw.Connection | None = None
-        self._identity: tuple[int, int] | None = None
         self._authorizer = Authorizer(setup.functions)
+        self._identity: tuple[int, int] | None = None
+        self._plain: apsw.Connection | None = None
+        self._own_authorizer = self._authorizer
+        self._confined: OrderedDict[tuple[View, ...], ConfinedConnection] = OrderedDict()
         self._deadline = 0.0
         self._interrupted = False
         apsw.hard_heap_limit(setup.memory)
@@ -68,7 +81,8 @@ class Session:
         """Run one statement and send what it yields; whatever goes wrong is sent as `Failed`."""
         statement = Statement(order)
         try:
-            self._answer(self._connect(), statement, send)
+            confine = None if order.confine is None else msgspec.convert(order.confine, Confine)
+            self._answer(self._connect(confine), statement, send)
         except Exception as error:  # whatever it is, the executor is told and the worker lives on
             send(self._failure(error, statement))
         finally:
@@ -114,26 +128,47 @@ class Session:
         )
 
     def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close(True)
-            self._connection = None
+        """Close every connection to the file."""
+        for connection in (self._plain, *(each.connection for each in self._confined.values())):
+            if connection is not None:
+                connection.close(True)
+        self._plain = self._connection = None
+        self._confined.clear()
 
-    def _connect(self) -> apsw.Connection:
+    def _connect(self, confine: Confine | None) -> apsw.Connection:
         identity = _identity(self._setup.path)
         if identity != self._identity:
             self._close()
-        if self._connection is None:
-            self._connection = self._open()
             self._identity = identity
+        if confine is None:
+            self._plain = self._plain or self._open()
+            self._connection, self._authorizer = self._plain, self._own_authorizer
+        else:
+            confined = self._confined.get(confine.views) or self._open_confined(confine)
+            confined.values = confine.values
+            self._connection, self._authorizer = confined.connection, confined.authorizer
         return self._connection
 
     def _open(self) -> apsw.Connection:
         connection = open_read_only(self._setup.path, self._setup.length)
+        self._watch(connection)
+        connection.pragma("schema_version")  # reads the header: what is not a database says so here
+        self._own_authorizer.guard(connection)
+        return connection
+
+    def _open_confined(self, confine: Confine) -> ConfinedConnection:
+        confined = ConfinedConnection(self._setup.path, self._setup.functions, confine)
+        restrict(confined.connection, self._setup.length)
+        self._watch(confined.connection)
+        confined.authorizer.guard(confined.connection)
+        self._confined[confine.views] = confined
+        if len(self._confined) > CONFINED:
+            self._confined.popitem(last=False)[1].connection.close(True)
+        return confined
+
+    def _watch(self, connection: apsw.Connection) -> None:
         connection.set_busy_handler(self._wait_for_lock)
         connection.set_progress_handler(self._must_stop, STEPS)
-        connection.pragma("schema_version")  # reads the header: what is not a database says so here
-        self._authorizer.guard(connection)
-        return connection
 
     def _must_stop(self) -> bool:
         return self._interrupted or time.monotonic() >= self._deadline

@@ -1,0 +1,71 @@
+"""Filters and masks as roles write them: SQL in which `$user`, `$groups` and `$claim.NAME` stand for values."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.dialect import Dialect
+from dragoman.errors import ConfigurationError, DragomanError, InvalidSql
+from dragoman.model import Expression
+from dragoman.sql.expressions import read_expression
+
+MASKS = ("null", "hash", "partial", "year")
+_QUOTED = r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""
+_VALUE = re.compile(rf"""{_QUOTED}|(?<![\w$])\$(?:(user|groups)\b|claim\.(?:([A-Za-z_]\w*)|"([^"]+)")|())""")
+
+
+def expression(text: str, key: str) -> Expression:
+    """Return an expression with its values found. Raises `ConfigurationError`."""
+    texts, values, position = [""], list[str](), 0
+    for found in _VALUE.finditer(text):
+        name, plain, quoted, unknown = found.groups()
+        texts[-1] += text[position : found.start()]
+        position = found.end()
+        if unknown is not None:
+            raise ConfigurationError(
+                f"{key}: a $ stands for no value.", suggestion="Write $user, $groups or $claim.NAME."
+            )
+        if name or plain or quoted:
+            values.append(name or f"claim.{plain or quoted}")
+            texts.append("")
+        else:
+            texts[-1] += found[0]
+    texts[-1] += text[position:]
+    return Expression(tuple(texts), tuple(values))
+
+
+def check(written: Expression, dialect: Dialect) -> None:
+    """Raise `InvalidSql` or `UnsafeSql` for what is not one expression, or binds values that it does not name."""
+    numbers = iter(range(1, len(written.values) + 1))
+    text = written.write(lambda _: f"${next(numbers)}" if dialect.placeholder == "$1" else "?")
+    statement = read_expression(text, "It", sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
+    if sum(token.kind == "parameter" for token in statement.tokens) != len(written.values):
+        raise InvalidSql("It has a parameter, or names a value inside of a text.")
+
+
+def problem(written: Expression, dialect: Dialect) -> DragomanError | None:
+    """Return what is wrong with an expression, if anything is."""
+    try:
+        check(written, dialect)
+    except DragomanError as error:
+        return error
+    return None
+
+
+def conjoin(expressions: tuple[Expression, ...], word: str) -> Expression:
+    """Return expressions in parentheses with a word between them."""
+    joined = Expression(("",))
+    for place, each in enumerate(expressions):
+        joined = concat(joined, f" {word} (\n" if place else "(\n", each, "\n)")
+    return joined
+
+
+def concat(*parts: Expression | str) -> Expression:
+    """Return expressions and texts one behind the other."""
+    texts, values = [""], list[str]()
+    for part in parts:
+        more = Expression((part,)) if isinstance(part, str) else part
+        texts[-1] += more.texts[0]
+        texts += more.texts[1:]
+        values += more.values
+    return Expression(tuple(texts), tuple(values))

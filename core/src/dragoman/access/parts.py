@@ -1,0 +1,60 @@
+"""What grants leave of one relation: its rows by their filters, its columns by their masks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dragoman.access.expressions import concat, conjoin
+from dragoman.dialect import Dialect
+from dragoman.model import ConfinedColumn, ConfinedRelation, Expression, Relation, TableColumn
+
+NOTHING = Expression(("NULL",))
+
+
+class Part(NamedTuple):
+    """What one grant gives of a relation: the columns it names of the rows of its filter, None for every row.
+
+    `masks`: of its columns that are masked, what is shown instead.
+    """
+
+    filter: Expression | None
+    columns: frozenset[str]
+    masks: dict[str, Expression]
+
+
+def unite(
+    relation: Relation, columns: Sequence[TableColumn], parts: Sequence[Part], dialect: Dialect
+) -> ConfinedRelation:
+    """Return what several grants give together of a relation: the rows of each, in them the columns of that grant."""
+    filters = tuple(part.filter for part in parts if part.filter is not None)
+    confined = (ConfinedColumn(name=c.name, type=c.type, expression=_shown(c.name, parts, dialect)) for c in columns)
+    return ConfinedRelation(
+        relation=relation,
+        columns=tuple(confined),
+        filter=conjoin(tuple(dict.fromkeys(filters)), "OR") if len(filters) == len(parts) else None,
+    )
+
+
+def _shown(column: str, parts: Sequence[Part], dialect: Dialect) -> Expression | None:
+    """What is shown of a column; None: itself. In each row the grant counts that shows most of it there."""
+    giving = [part for part in parts if column in part.columns]
+    masks = dict.fromkeys(part.masks.get(column) for part in giving)
+    if len(masks) == 1 and (len(giving) == len(parts) or any(part.filter is None for part in giving)):
+        return next(iter(masks))
+    # A grant that shows the column itself comes first.
+    giving.sort(key=lambda part: column in part.masks)
+    own = Expression((dialect.quote(column),))
+    branches: list[Expression | str] = []
+    otherwise = NOTHING
+    for part in giving:
+        shown = part.masks.get(column, own)
+        if part.filter is None:
+            otherwise = shown
+            break
+        branches += [" WHEN (\n", part.filter, "\n) THEN ", shown]
+    return concat("CASE", *branches, " ELSE ", otherwise, " END") if branches else _plain(otherwise, own)
+
+
+def _plain(shown: Expression, own: Expression) -> Expression | None:
+    return None if shown == own else shown

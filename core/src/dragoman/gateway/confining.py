@@ -1,0 +1,188 @@
+"""Holds callers to the part of relations that they have: their statements are sent in the way their dialect does it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dragoman.access import Misfit, Permission
+from dragoman.catalog import GrantedCatalog
+from dragoman.dialect import Confined, Dialect, NamedPart
+from dragoman.errors import (
+    DragomanError,
+    NotFound,
+    ParameterError,
+    PermissionDenied,
+    QueryError,
+    Refused,
+    Unsupported,
+)
+from dragoman.gateway.failures import Source
+from dragoman.gateway.resolving import Resolver
+from dragoman.model import Claims, ConfinedRelation, Confinement, Database, Principal, Request
+from dragoman.parsed import ParsedStatement
+from dragoman.sql import Statement
+from dragoman.validators import ReadOnly, read_query
+
+Prepare = Callable[[Request], Awaitable[None]]
+REMEMBERED = 512
+"""Statements whose confined form is kept for a set of roles, the least recently used forgotten first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfinedStatement:
+    """What is sent in place of a statement, and the parts of relations that it reads."""
+
+    confined: Confined
+    parts: tuple[ConfinedRelation, ...]
+
+    def request(self, request: Request) -> Request:
+        """Return a request that reads those parts as its principal has them.
+
+        Raises `PermissionDenied` for who lacks a claim, and `ParameterError`.
+        """
+        names = dict.fromkeys(name for part in self.parts for name in part.values)
+        values = {name: _value(name, request.principal) for name in names}
+        return replace(
+            request,
+            statement=self.confined.text,
+            parameters=_bound(self.confined, request.parameters, values),
+            confinement=Confinement(relations=self.parts, values=Claims(values)),
+        )
+
+    def error(self, error: DragomanError) -> DragomanError:
+        """Return an error about what was sent as one about what was written."""
+        return error if error.offset is None else error.replace(offset=self.confined.original(error.offset))
+
+
+class Confiner:
+    """Confines the statements of those who have some roles; remembers how, as long as the catalog stays the same."""
+
+    def __init__(
+        self, dialect: Dialect, database: Database, catalog: GrantedCatalog, whole: Resolver, source: Source
+    ) -> None:
+        self._dialect = dialect
+        self._catalog = catalog
+        self._whole = whole
+        self._source = source
+        # What a filter names is the administrator's; what a statement may do at all is for the rules.
+        self._read_only = ReadOnly(dialect, replace(database, schemas=()))
+        self._known: OrderedDict[str, ConfinedStatement | None] = OrderedDict()
+        self._permissions: object = None
+
+    async def confine(self, statement: Statement) -> ConfinedStatement | None:
+        """Return what is sent in place of a judged statement; None: itself, as nothing of what it reads is hidden.
+
+        Raises `Unsupported` for what nothing holds to a part.
+        """
+        permissions = await self._catalog.permissions()
+        if permissions is not self._permissions:
+            self._known.clear()
+            self._permissions = permissions
+        if statement.text not in self._known:
+            self._known[statement.text] = await self._confine(statement)
+            if len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        self._known.move_to_end(statement.text)
+        return self._known[statement.text]
+
+    async def trial(self, part: ConfinedRelation) -> Request:
+        """Return a request that reads a part of a relation, without the values of a caller: it can be compiled."""
+        sql = f"SELECT * FROM {self._dialect.qualify(part.relation)}"
+        statement = Statement.parse(sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
+        confined = await self.confine(statement)
+        assert confined is not None  # it reads this part
+        values = Claims(dict.fromkeys(part.values))
+        parameters = tuple(None for _ in confined.confined.parameters or ())
+        confinement = Confinement(relations=confined.parts, values=values)
+        return Request(statement=confined.confined.text, parameters=parameters, confinement=confinement)
+
+    async def _confine(self, statement: Statement) -> ConfinedStatement | None:
+        parsed = await asyncio.to_thread(read_query, self._dialect, statement)
+        named = await self._named(parsed)
+        parts = tuple(dict.fromkeys(part for _, part in named if part is not None))
+        confine = self._dialect.confine
+        if not parts or confine is None:
+            return None
+        with self._source.ours("Dialect.confine"):
+            confined = await asyncio.to_thread(confine, statement, named)
+        if confined.replaced:
+            await self._judge(confined)
+        return ConfinedStatement(confined, parts)
+
+    async def _named(self, parsed: ParsedStatement) -> list[NamedPart]:
+        permissions = await self._catalog.permissions()
+        tables = await self._whole.named(parsed.names)
+
+        def part(permission: Permission | None) -> ConfinedRelation | None:
+            return None if permission is None else permission.confined
+
+        found = [(each, tables[each.relation]) for each in parsed.relations]
+        return [(each, part(permissions.get(table.relation)) if table else None) for each, table in found]
+
+    async def _judge(self, confined: Confined) -> None:
+        """Judge what a dialect has made, by the rules for every statement; all that is confined must be replaced."""
+        try:
+            parsed = await asyncio.to_thread(self._read, confined.text)
+            self._read_only.judge(parsed)
+        except DragomanError:
+            raise _unheld() from None
+        for (_, offset), part in await self._named(parsed):
+            if part is not None and (offset is None or not confined.is_replaced(offset)):
+                raise _unheld()
+
+    def _read(self, text: str) -> ParsedStatement:
+        sent = Statement.parse(text, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
+        return read_query(self._dialect, sent)
+
+
+async def try_parts(catalog: GrantedCatalog, confiner: Confiner, prepare: Prepare) -> list[Misfit]:
+    """Return what of a role's filters and masks the database cannot compile. Raises `ConnectionFailed`."""
+    permissions = await catalog.permissions()
+    confined = {permission: permission.confined for permission in permissions.values() if permission.confined}
+    found: list[Misfit] = []
+    for permission, part in confined.items():
+        try:
+            await prepare(await confiner.trial(part))
+        except (NotFound, QueryError, Refused, Unsupported) as error:
+            message = f"the filter or a mask does not fit {part.relation}: {error.message.removesuffix('.')}"
+            found.append(Misfit(permission.keys[0], message, error.suggestion))
+    return found
+
+
+def _unheld() -> Unsupported:
+    return Unsupported(
+        "The statement cannot be held to the part of its tables that you may read.",
+        suggestion="Name its tables plainly in FROM or JOIN, without TABLESAMPLE or ONLY.",
+    )
+
+
+def _value(name: str, principal: Principal) -> Any:
+    match name:
+        case "user":
+            return principal.subject or principal.name
+        case "groups":
+            return sorted(principal.groups)
+        case _:
+            claim = name.removeprefix("claim.")
+            if claim not in principal.claims:
+                raise PermissionDenied(
+                    f"Your sign-in carries no claim {claim!r}, on which depends what you may read here.",
+                    suggestion="Ask the server's administrator.",
+                )
+            return principal.claims[claim]
+
+
+def _bound(confined: Confined, given: Sequence[Any], values: dict[str, Any]) -> tuple[Any, ...]:
+    if confined.parameters is None:
+        return tuple(given)
+    wanted = {place for place in confined.parameters if isinstance(place, int)}
+    if len(wanted) != len(given):
+        raise ParameterError(
+            f"The statement uses {len(wanted)} values; {len(given)} came.",
+            suggestion="Give one value for each parameter.",
+        )
+    return tuple(given[place] if isinstance(place, int) else values[place] for place in confined.parameters)

@@ -1,0 +1,110 @@
+"""Holds callers to parts of tables: temporary views stand before the tables, and the authorizer behind them.
+
+The file is attached under a name of its own to an empty database, so that a name without a schema means the view where
+there is one. A view of rows ends with LIMIT, which keeps a caller's conditions from rows that it leaves out.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dragoman import Confined, ConfinedRelation, Confinement, NamedPart, Statement
+
+from dragoman_sqlite.ddl import quote_name
+from dragoman_sqlite.frames import View
+from dragoman_sqlite.names import names_in
+from dragoman_sqlite.rules import LEXICON
+
+SCHEMA = f"f{secrets.token_hex(2)[:3]}"
+"""What the file is attached as: as long as `main`, which it stands for, so that no place in a statement moves. Callers
+cannot know it, and what they write is judged before it is put in."""
+HIDDEN = f"v{secrets.token_hex(8)}"
+"""How the names of the views begin that alone may read a confined table."""
+VALUE, HASH = "dragoman_value", "dragoman_hash"
+MASKS: Mapping[str, str] = {
+    "null": "NULL",
+    "hash": f"{HASH}({{column}})",
+    "partial": "substr({column}, 1, 1) || '***'",
+    "year": "strftime('%Y-01-01', {column})",
+}
+_NAMES = frozenset({"word", "name", "string"})
+
+
+def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
+    """Return a statement in which the schema `main` is that of the views, or of the file for other tables."""
+    confined = {part.relation.name.lower() for _, part in named if part is not None}
+    text = statement.text
+    for start, end, table in _mains(statement, {each.offset for each, _ in named}):
+        schema = "temp" if table.lower() in confined else SCHEMA
+        text = text[:start] + text[start:end].replace(plain(text[start:end]), schema) + text[end:]
+    return Confined(text)
+
+
+def _mains(statement: Statement, relations: set[int | None]) -> Iterator[tuple[int, int, str]]:
+    """Where `main` stands as a schema, and the table behind it: of a relation, or before table and column."""
+    tokens = statement.tokens
+    for index, token in enumerate(tokens[:-2]):
+        if token.kind not in _NAMES or plain(token.text).lower() != "main" or tokens[index + 1].text != ".":
+            continue
+        of_column = len(tokens) > index + 3 and tokens[index + 3].text == "."
+        if (index == 0 or tokens[index - 1].text != ".") and (tokens[index + 2].start in relations or of_column):
+            yield token.start, token.end, plain(tokens[index + 2].text)
+
+
+def plain(name: str) -> str:
+    """Return a name without its quotes."""
+    mark = name[0]
+    if mark == "[":
+        return name[1:-1]
+    return name[1:-1].replace(mark * 2, mark) if mark in "\"'`" else name
+
+
+def views(confinement: Confinement) -> tuple[View, ...]:
+    """Return the views of the relations in a confinement."""
+    return tuple(_view(part) for part in confinement.relations)
+
+
+def values(confinement: Confinement) -> dict[str, Any]:
+    """Return the values that views bind, as SQLite has them: lists and objects are their JSON text."""
+    return {name: _storable(value) for name, value in confinement.values.items()}
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def _view(part: ConfinedRelation) -> View:
+    columns = ", ".join(
+        quote_name(column.name)
+        if column.expression is None
+        else f"({_qualified(column.expression.write(_value))}) AS {quote_name(column.name)}"
+        for column in part.columns
+    )
+    table = f"{SCHEMA}.{quote_name(part.relation.name)}"
+    rows = f" WHERE (\n{_qualified(part.filter.write(_value))}\n) LIMIT -1" if part.filter else ""
+    return View(part.relation.name, f"SELECT {columns} FROM {table}{rows}", part.filter is not None)
+
+
+def _value(name: str) -> str:
+    called = f"{VALUE}('{name.replace(chr(39), chr(39) * 2)}')"
+    return f"(SELECT value FROM json_each({called}))" if name == "groups" else called
+
+
+def _qualified(expression: str) -> str:
+    """Return an expression whose tables are those of the file, whatever a view is called."""
+    before = "SELECT "
+    statement = Statement.parse(before + expression, sqlglot="sqlite", lexicon=LEXICON)
+    tables = names_in(statement).read(set())
+    tokens = statement.tokens
+    text = statement.text
+    for index in reversed(range(len(tokens))):
+        if tokens[index].start not in tables:
+            continue
+        first = index - 2 if tokens[index - 1].text == "." else index
+        text = f"{text[: tokens[first].start]}{SCHEMA}.{text[tokens[index].start :]}"
+    return text.removeprefix(before)

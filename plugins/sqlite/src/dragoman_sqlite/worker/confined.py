@@ -1,0 +1,81 @@
+"""A connection on which some tables are what their views show: nothing else reaches them."""
+
+# pyright: reportUnknownMemberType=false
+# (apsw's stubs name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+from urllib.parse import quote
+
+import apsw
+
+from dragoman_sqlite.confining import HASH, VALUE
+from dragoman_sqlite.ddl import quote_name
+from dragoman_sqlite.frames import Confine
+from dragoman_sqlite.worker.authorizer import Authorizer
+
+_OWN = frozenset({HASH, VALUE})
+
+
+class Wall(Authorizer):
+    """Lets a confined table be read by its own view alone, and our own functions be called there alone."""
+
+    def __init__(self, functions: Iterable[str], confine: Confine) -> None:
+        super().__init__({*functions, *_OWN}, confine.schema)
+        self._schema = confine.schema
+        self._hidden = confine.hidden
+        self._filtered = {view.name.lower(): view.filtered for view in confine.views}
+        self._views = frozenset[str]()
+
+    def guard(self, connection: apsw.Connection) -> None:
+        """As `Authorizer.guard`; the views of the file may read what they read."""
+        connection.authorizer = None
+        views = connection.execute(f"SELECT lower(name) FROM {self._schema}.sqlite_schema WHERE type = 'view'")
+        self._views = frozenset(name for (name,) in cast("list[tuple[str]]", views.fetchall()))
+        super().guard(connection)
+
+    def _hides(self, action: int, first: str | None, second: str | None, schema: str | None, by: str | None) -> bool:
+        if by is not None and by.startswith(self._hidden):
+            return False
+        if action == apsw.SQLITE_FUNCTION:
+            return second is not None and second.lower() in _OWN
+        filtered = self._filtered.get((first or "").lower())
+        if action != apsw.SQLITE_READ or schema != self._schema or filtered is None:
+            return False
+        # Where a view of all rows was merged into the query, SQLite asks for the table once more, without a column.
+        counted = second == "" and not filtered
+        return not counted and (by or "").lower() not in self._views
+
+
+class ConfinedConnection:
+    """The file, attached to an empty database, behind views. `values`: what the views bind, set for each statement."""
+
+    def __init__(self, path: str, functions: Iterable[str], confine: Confine) -> None:
+        self.values: Mapping[str, Any] = confine.values
+        self.connection = connection = apsw.Connection(":memory:", flags=_FLAGS)
+        self.authorizer = Wall(functions, confine)
+        connection.create_scalar_function(VALUE, self._value, 1, deterministic=True)
+        connection.create_scalar_function(HASH, hashed, 1, deterministic=True)
+        connection.execute(f"ATTACH ? AS {confine.schema}", (f"file:{quote(path)}?mode=ro",))
+        for place, view in enumerate(confine.views):
+            hidden = f"{confine.hidden}_{place}"
+            connection.execute(f"CREATE TEMP VIEW {hidden} AS {view.sql}")
+            connection.execute(f"CREATE TEMP VIEW {quote_name(view.name)} AS SELECT * FROM temp.{hidden}")
+
+    def _value(self, *names: Any) -> Any:
+        return self.values[names[0]]
+
+
+_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_MEMORY
+
+
+def hashed(*values: Any) -> str | None:
+    """Return the SHA-256 of the first value's text, in hexadecimal digits; NULL stays NULL."""
+    value = values[0]
+    if value is None:
+        return None
+    octets = value if isinstance(value, bytes) else str(value).encode(errors="surrogatepass")
+    return hashlib.sha256(octets).hexdigest()

@@ -1,0 +1,151 @@
+"""Filters leave rows out and masks change columns, whichever way a query comes to them."""
+
+import pytest
+from dragoman import Gateway
+from dragoman.config import load
+from dragoman.errors import ConfigurationError
+from dragoman.model import Claims, Principal
+
+from .conftest import ANALYST, ask
+
+ROLES = """
+[roles.analyst]
+groups = ["analysts"]
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.orders"]
+filter = "tenant = $claim.tenant"
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.customers", "main.paid"]
+deny_columns = ["*.ssn"]
+masks = { "main.customers.email" = "partial", "name" = "upper(name)" }
+"""
+WAYS = {
+    "plain": "SELECT id FROM orders",
+    "schema": "SELECT main.orders.id FROM main.orders",
+    "quoted": 'SELECT "main"."orders"."id" FROM [main].`orders`',
+    "alias": "SELECT main.id FROM orders AS main",
+    "star": "SELECT id FROM (SELECT * FROM orders)",
+    "with": "WITH orders AS (SELECT * FROM main.orders) SELECT id FROM orders",
+    "recursive": "WITH RECURSIVE o(id) AS (SELECT id FROM orders UNION SELECT id FROM o) SELECT id FROM o",
+    "join": "SELECT o.id FROM customers c JOIN orders o ON o.customer_id = c.id ORDER BY 1",
+    "left": "SELECT o.id FROM orders o LEFT JOIN orders p ON o.id = p.id + 1 ORDER BY 1",
+    "subquery": "SELECT id FROM orders WHERE id IN (SELECT id FROM main.orders)",
+    "correlated": "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM orders WHERE id = o.id)",
+    "in a table": "SELECT id FROM orders WHERE (id, tenant, customer_id, total, note) IN main.orders",
+    "error": "SELECT id FROM orders WHERE abs(CASE id WHEN 2 THEN -9223372036854775808 ELSE id END) > 0",
+}
+
+
+@pytest.mark.parametrize("sql", WAYS.values(), ids=WAYS)
+async def test_rows_that_a_filter_leaves_out_are_not_there(opened, sql):
+    async with opened(ROLES) as toolbox:
+        answer = await ask(toolbox, "execute_query", sql=sql)
+        assert answer.get("rows") == [[1], [3]], answer
+
+
+async def test_masked_and_hidden_columns_are_not_there(opened):
+    async with opened(ROLES) as toolbox:
+        answer = await ask(toolbox, "execute_query", sql="SELECT * FROM customers WHERE email = 'a***'")
+        assert answer["columns"] == ["id", "name", "email"]
+        assert answer["rows"] == [[1, "ADA", "a***"]]
+        found = await ask(toolbox, "execute_query", sql="SELECT ssn FROM customers")
+        missing = await ask(toolbox, "execute_query", sql="SELECT sss FROM customers")
+        assert str(found).replace("ssn", "sss") == str(missing)
+
+
+async def test_a_caller_without_the_claim_reads_nothing(opened):
+    async with opened(ROLES) as toolbox:
+        ann = Principal("ann", subject="ann", groups=frozenset({"analysts"}))
+        error = (await ask(toolbox, "execute_query", ann, sql="SELECT * FROM orders"))["error"]
+        assert error["code"] == "PERMISSION_DENIED"
+        assert "tenant" in error["message"]
+
+
+async def test_values_of_a_caller_are_bound(opened):
+    async with opened(ROLES) as toolbox:
+        for tenant, ids in {"b": [[2]], "a' OR '1'='1": [], 'a"); --': []}.items():
+            who = Principal("eve", groups=frozenset({"analysts"}), claims=Claims({"tenant": tenant}))
+            assert (await ask(toolbox, "execute_query", who, sql="SELECT id FROM orders"))["rows"] == ids
+
+
+async def test_groups_stand_where_a_list_does(opened):
+    roles = ROLES.replace("tenant = $claim.tenant", "tenant IN $groups OR note = '$user' OR tenant = $user")
+    async with opened(roles) as toolbox:
+        who = Principal("a", groups=frozenset({"analysts", "b"}))
+        assert (await ask(toolbox, "execute_query", who, sql="SELECT id FROM orders"))["row_count"] == 3
+        who = Principal("x", groups=frozenset({"analysts", "b"}))
+        assert (await ask(toolbox, "execute_query", who, sql="SELECT id FROM orders"))["rows"] == [[2]]
+
+
+async def test_plans_values_and_counts_of_hidden_rows_are_not_told(opened):
+    async with opened(ROLES) as toolbox:
+        plan = await ask(toolbox, "explain_query", sql="SELECT * FROM orders WHERE total > 5", verbose=True)
+        assert plan["plan"] is None
+        told = await ask(toolbox, "describe_table", table_name="orders", detail="full")
+        assert not {"row_estimate", "size_bytes"} & told["tables"][0].keys()
+        assert "second" not in str(told)
+        empty = await ask(toolbox, "execute_query", sql="SELECT * FROM orders WHERE note = 'secnd'")
+        assert empty["rows"] == []
+        assert "second" not in str(empty)
+        sample = await ask(toolbox, "get_sample_rows", table_name="orders", where_clause="total > 0")
+        assert [row[0] for row in sample["rows"]] == [1, 3]
+
+
+async def test_roles_unite_row_by_row(opened):
+    roles = """
+[roles.analyst]
+groups = ["analysts"]
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.orders"]
+filter = "tenant = $claim.tenant"
+masks = { note = "null" }
+[roles.clerk]
+groups = ["clerks"]
+[[roles.clerk.grants]]
+database = "shop"
+tables = ["main.orders"]
+columns = ["id", "note"]
+filter = "id >= 2"
+"""
+    async with opened(roles) as toolbox:
+        both = Principal("ann", groups=frozenset({"analysts", "clerks"}), claims=Claims({"tenant": "a"}))
+        rows = (await ask(toolbox, "execute_query", both, sql="SELECT id, tenant, note FROM orders"))["rows"]
+        assert rows == [[1, "a", None], [2, None, "second"], [3, "a", "third"]]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("tenant = $claim.tenant", "tenant = $tenant", "filter: a $ stands for no value"),
+        ("tenant = $claim.tenant", "tenat = $claim.tenant", "no such column: tenat"),
+        ("tenant = $claim.tenant", "tenant = 'a') OR (1 = 1", "closes a parenthesis"),
+        ("tenant = $claim.tenant", "tenant = 'a'; DROP TABLE orders", "one statement"),
+        ("tenant = $claim.tenant", "load_extension(tenant)", "load_extension"),
+        ('"partial"', '"parital"', "no such column: parital"),
+        ("main.customers.email", "main.customers.emial", "masks: main.customers.emial names no column"),
+    ],
+)
+async def test_what_the_database_cannot_compile_stops_the_start(shop, before, after, told):
+    (shop / "dragoman.toml").write_text(f'[databases.shop]\nurl = "sqlite:///shop.db"\n{ROLES.replace(before, after)}')
+    with pytest.raises(ConfigurationError) as error:
+        async with Gateway.open(load(shop / "dragoman.toml", environ={}, folder=shop)):
+            pass
+    assert told in str(error.value)
+
+
+async def test_a_view_shows_what_it_shows_only_when_it_is_named(opened):
+    async with opened(ROLES) as toolbox:
+        assert (await ask(toolbox, "execute_query", sql="SELECT id FROM paid"))["rows"] == [[1], [2], [3]]
+    async with opened(ROLES.replace('"main.paid"', '"main.pai*"')) as toolbox:
+        assert (await ask(toolbox, "execute_query", sql="SELECT id FROM paid"))["error"]["code"] == "TABLE_NOT_FOUND"
+
+
+async def test_who_reads_everything_is_not_confined(opened):
+    roles = ROLES + '[roles.admin]\nprincipals = ["olga"]\n[[roles.admin.grants]]\ndatabase = "shop"\ntables = ["*"]\n'
+    async with opened(roles) as toolbox:
+        olga = Principal("olga", groups=frozenset({"analysts"}), claims=ANALYST.claims)
+        assert (await ask(toolbox, "execute_query", olga, sql="SELECT count(*) FROM orders"))["rows"] == [[3]]
+        assert (await ask(toolbox, "explain_query", olga, sql="SELECT * FROM orders"))["plan"]
