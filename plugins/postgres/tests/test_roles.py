@@ -27,6 +27,15 @@ INSERT INTO sales.orders VALUES (1, 10, 'first'), (2, 20, 'second');
 INSERT INTO sales.people VALUES (1, 'Ada', 'zyxmark');
 INSERT INTO hr.salaries VALUES (1, 1, 1000);
 """
+WITHOUT_SSN = (
+    "SELECT * FROM sales.people",
+    "TABLE sales.people",
+    "SELECT p FROM sales.people p",
+    "SELECT p.*::text FROM sales.people p",
+    "SELECT to_jsonb(p) FROM sales.people p",
+    "SELECT id FROM sales.people NATURAL JOIN (VALUES ('zyxmark')) AS v(ssn)",
+)
+"""Answered as if the column were not there."""
 SELLER = Principal("sam", subject="sam", groups=frozenset({"sellers"}))
 
 
@@ -105,8 +114,9 @@ async def test_lists_show_the_granted_schema_alone(toolbox):
 async def test_what_is_not_granted_is_read_by_no_statement(toolbox, sql):
     for tool in ("execute_query", "explain_query"):
         answer = await ask(toolbox, tool, sql=sql)
-        assert "error" in answer, answer
-        assert "zyxmark" not in str(answer["error"]).replace(sql, "").replace("'zyxmark'", "")
+        assert "zyxmark" not in str(answer).replace(sql, "").replace("'zyxmark'", "")
+        assert "error" in answer or sql in WITHOUT_SSN, answer
+        assert "ssn" not in str(answer.get("columns"))
 
 
 @pytest.mark.parametrize(

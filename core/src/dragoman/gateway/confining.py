@@ -90,10 +90,17 @@ class Confiner:
         return self._known[statement.text]
 
     async def trial(self, part: ConfinedRelation) -> Request:
-        """Return a request that reads a part of a relation, without the values of a caller: it can be compiled."""
+        """Return a request that reads a part of a relation, without the values of a caller: it can be compiled.
+
+        Raises what is wrong with its filter and masks.
+        """
         sql = f"SELECT * FROM {self._dialect.qualify(part.relation)}"
         statement = Statement.parse(sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
-        confined = await self.confine(statement)
+        try:
+            confined = await self.confine(statement)
+        except Unsupported as error:
+            # What was refused is the filter or a mask, not a statement of a caller's.
+            raise error.__cause__ or error from None
         assert confined is not None  # it reads this part
         values = Claims(dict.fromkeys(part.values))
         parameters = tuple(None for _ in confined.confined.parameters or ())
@@ -128,8 +135,8 @@ class Confiner:
         try:
             parsed = await asyncio.to_thread(self._read, confined.text)
             self._read_only.judge(parsed)
-        except DragomanError:
-            raise _unheld() from None
+        except DragomanError as error:
+            raise _unheld() from error
         for (_, offset), part in await self._named(parsed):
             if part is not None and (offset is None or not confined.is_replaced(offset)):
                 raise _unheld()

@@ -46,7 +46,7 @@ _pgparse: Any = import_module("pgparse")  # it has no types
 def read(statement: Statement) -> ParsedStatement:
     """Return what a query, EXPLAIN of one, or SHOW of a setting names; what was read before something was refused."""
     walk, refusal = Walk(), None
-    places = _in_characters(statement.text)
+    places = in_characters(statement.text)
     try:
         _check_operators(statement)
         _walk(statement.text, walk)
@@ -54,6 +54,13 @@ def read(statement: Statement) -> ParsedStatement:
         refusal = Refusal.of(error)
         refusal = refusal._replace(offset=places(refusal.offset))
     return walk.found(places, refusal)
+
+
+def walked(text: str) -> Walk:
+    """Return the walk over a query. Raises what refuses it, with offsets in bytes."""
+    walk = Walk()
+    _walk(text, walk)
+    return walk
 
 
 def _check_operators(statement: Statement) -> None:
@@ -228,7 +235,7 @@ def _value(option: dict[str, Any]) -> str:
     return str(value.get("ival", 0)) if kind == "Integer" else str(value.get("boolval", False)).lower()
 
 
-def _in_characters(text: str) -> Places:
+def in_characters(text: str) -> Places:
     """What turns an offset in bytes, which the grammar counts, to one in characters."""
     if text.isascii():
         return lambda offset: offset

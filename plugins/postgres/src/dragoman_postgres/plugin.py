@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman import AuditStore, Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
 
+from dragoman_postgres.confining import MASKS, confine
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.gate import PostgresGate, read
 from dragoman_postgres.inspector import PostgresInspector
@@ -63,6 +64,8 @@ class PostgresPlugin(DialectPlugin):
         foreign_tables=False,  # the gate asks the catalog for them, and for what reads them
         rewrite=_rewrite,
         read=read,
+        confine=confine,
+        masks=MASKS,
         reports=REPORTS,
     )
 

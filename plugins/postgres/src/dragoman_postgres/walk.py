@@ -87,7 +87,8 @@ Places = Callable[[int | None], int | None]
 class Walk:
     """One walk over one query, and what it found: names as the server takes them, with offsets in bytes.
 
-    `calls` by name and kind, but those whose arguments count, which are `formed`. With a function in FROM, a.b may be a
+    `calls` by name and kind, but those whose arguments count, which are `formed`. `variables`: the grammar's nodes of
+    the relations, one for each time one is named. With a function in FROM, a.b may be a
     field of any value, as (a).b is.
     """
 
@@ -105,7 +106,8 @@ class Walk:
         self._types: dict[Name, int | None] = {}
         self._others: dict[Name, int | None] = {}
         self._naming: set[int] = set()
-        self._relations: dict[Relation, int | None] = {}
+        self._relations: dict[NamedRelation, None] = {}
+        self.variables: list[Node] = []
 
     def run(self, query: Node) -> None:
         """Walk through a SELECT. Raises `WriteDenied` or `UnsafeSql`, with offsets in bytes."""
@@ -124,7 +126,7 @@ class Walk:
             attributes = [(name, offset) for (name, _, kind), offset in calls.items() if kind == "attribute"]
             calls |= {(name, None, "field"): offset for name, offset in attributes}
         return ParsedStatement(
-            relations=tuple(NamedRelation(relation, places(offset)) for relation, offset in self._relations.items()),
+            relations=tuple(NamedRelation(relation, places(offset)) for relation, offset in self._relations),
             calls=(
                 *(FunctionCall(name, schema, places(offset), kind) for (name, schema, kind), offset in calls.items()),
                 *(call._replace(offset=places(call.offset)) for call in self._formed),
@@ -190,7 +192,8 @@ class Walk:
             # The system's schema is searched before any other.
             schema = "pg_catalog"
         self._samples.relation(f"{schema}.{name}", offset)
-        self._relations.setdefault(Relation(name, schema, var.get("catalogname")), offset)
+        self._relations[NamedRelation(Relation(name, schema, var.get("catalogname")), offset)] = None
+        self.variables.append(var)
 
     def function(self, node: Node, key: str) -> None:
         """Keep a call."""

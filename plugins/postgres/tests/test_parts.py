@@ -1,0 +1,192 @@
+"""Filters and masks on Postgres: a subquery stands where a statement names a relation, and nothing passes it."""
+
+import json
+
+import asyncpg
+import pytest
+from dragoman import Gateway, Principal
+from dragoman.config import Configuration
+from dragoman.config.roles import Grant, Role
+from dragoman.errors import ConfigurationError
+from dragoman.model import Claims
+from dragoman.tools import Toolbox
+
+SCHEMA = """
+DROP SCHEMA IF EXISTS sales CASCADE;
+CREATE SCHEMA sales;
+CREATE TABLE sales.orders (id int PRIMARY KEY, tenant text, total int, note text);
+CREATE TABLE sales.people (id int PRIMARY KEY, name text, email text, ssn text, born date);
+CREATE TABLE sales.members (tenant text, member text);
+CREATE TABLE sales.events (id int, tenant text) PARTITION BY LIST (tenant);
+CREATE TABLE sales.events_a PARTITION OF sales.events FOR VALUES IN ('a');
+CREATE TABLE sales.events_b PARTITION OF sales.events FOR VALUES IN ('b');
+CREATE VIEW sales.paid AS SELECT id, note FROM sales.orders;
+INSERT INTO sales.orders VALUES (1, 'a', 10, 'first'), (8, 'b', 20, 'zyxmark'), (3, 'a', 30, 'third');
+INSERT INTO sales.people VALUES (1, 'Ada', 'ada@zyxmark', 'zyxmark', '1815-12-10');
+INSERT INTO sales.members VALUES ('a', 'sam'), ('b', 'eve');
+INSERT INTO sales.events VALUES (1, 'a'), (2, 'b');
+"""
+SAM = Principal("sam", subject="sam", groups=frozenset({"sellers"}), claims=Claims({"tenant": "a"}))
+FILTERS = {
+    "claim": "tenant = $claim.tenant",
+    "subquery": "tenant IN (SELECT m.tenant FROM sales.members m WHERE m.member = $user)",
+    "exists": "EXISTS (SELECT 1 FROM sales.members m WHERE m.tenant = orders.tenant AND m.member = $user)",
+}
+ATTACKS = [
+    "SELECT * FROM sales.orders",
+    "SELECT o FROM sales.orders o",
+    "SELECT o.*::text FROM sales.orders o",
+    "SELECT orders FROM sales.orders",
+    "SELECT to_jsonb(o) FROM sales.orders AS o",
+    "SELECT row_to_json(x) FROM (SELECT * FROM sales.orders) x",
+    'TABLE sales . "orders"',
+    "SELECT * FROM (TABLE sales.orders) x(a, b, c, d)",
+    "SELECT * FROM sales.orders *",
+    "SELECT * FROM ONLY sales.orders",
+    "SELECT * FROM ONLY (sales.orders)",
+    "SELECT * FROM sales.orders TABLESAMPLE bernoulli (100)",
+    "SELECT * FROM sales.orders o TABLESAMPLE system (100) REPEATABLE (1)",
+    "SELECT ctid, tableoid, xmin FROM sales.orders",
+    "WITH orders AS (SELECT * FROM sales.orders) SELECT * FROM orders",
+    "WITH members AS (SELECT 'b' AS tenant, 'sam' AS member) SELECT * FROM sales.orders",
+    "WITH members(tenant, member) AS (VALUES ('b', 'sam')) SELECT o.* FROM members, sales.orders o",
+    "WITH RECURSIVE o AS (SELECT * FROM sales.orders UNION SELECT * FROM o) SELECT * FROM o",
+    "WITH a AS (WITH orders AS (SELECT 1) SELECT * FROM sales.orders) SELECT * FROM a",
+    "SELECT * FROM sales.members m JOIN sales.orders USING (tenant)",
+    "SELECT * FROM sales.people p FULL JOIN sales.orders o ON true",
+    "SELECT * FROM sales.people p, LATERAL (SELECT * FROM sales.orders WHERE id > p.id) x",
+    "SELECT (SELECT string_agg(note, ',') FROM sales.orders)",
+    "SELECT ARRAY(SELECT note FROM sales.orders)",
+    "SELECT 1 FROM sales.people p WHERE EXISTS (SELECT 1 FROM sales.orders o WHERE o.note = 'zyxmark')",
+    "SELECT note FROM sales.orders ORDER BY note::int",
+    "SELECT note FROM sales.orders UNION ALL SELECT note FROM sales.orders",
+    "SELECT note FROM sales.orders WHERE id IN (SELECT id FROM sales.orders)",
+    "SELECT count(*) FILTER (WHERE note = 'zyxmark') FROM sales.orders",
+    "SELECT last_value(note) OVER () FROM sales.orders",
+    "SELECT * FROM sales.people",
+    "SELECT ssn FROM sales.people",
+    "SELECT p.ssn FROM sales.people AS p(a, b, ssn)",
+    "SELECT (p).ssn FROM sales.people p",
+    "SELECT p FROM sales.people p",
+    "SELECT to_jsonb(p) - 'id' FROM sales.people p",
+    "SELECT name FROM sales.people ORDER BY email, ssn",
+    "SELECT 1 FROM sales.people WHERE email LIKE '%zyxmark'",
+    "SELECT * FROM sales.people NATURAL JOIN (VALUES ('zyxmark')) AS v(ssn)",
+    "SELECT p.*, (p.*)::sales.people FROM sales.people p",
+    "SELECT null::sales.people FROM sales.people",
+    "SELECT * FROM pg_stats",
+    "SELECT * FROM pg_catalog.pg_statistic",
+    "SELECT * FROM sales.events_b",
+    "EXPLAIN SELECT * FROM sales.orders",
+]
+
+
+def roles(**grant):
+    grants = (
+        Grant(database="db", tables=("sales.orders",), key="roles.seller.grants.0", **grant),
+        Grant(
+            database="db",
+            tables=("sales.people", "sales.members", "sales.events*"),
+            deny_columns=("ssn",),
+            masks={"email": "partial", "sales.people.born": "year", "name": "hash", "sales.events.id": "null"},
+            key="roles.seller.grants.1",
+        ),
+    )
+    return {"seller": Role(name="seller", groups=frozenset({"sellers"}), grants=grants)}
+
+
+@pytest.fixture
+async def database(server, database_name):
+    connection = await asyncpg.connect(server.address(database_name))
+    await connection.execute(SCHEMA)
+    await connection.close()
+    return server.configured(database_name, name="db")
+
+
+def opened(database, **grant):
+    return Gateway.open(Configuration(databases={"db": database}, roles=roles(**grant)))
+
+
+async def ask(toolbox, tool, principal=SAM, **arguments):
+    answer = await toolbox.call(tool, arguments, principal=principal)
+    return json.loads(answer.text)
+
+
+@pytest.mark.parametrize("rows", FILTERS.values(), ids=FILTERS)
+async def test_no_query_reaches_what_is_hidden(database, rows):
+    async with opened(database, filter=rows) as gateway:
+        toolbox = Toolbox(gateway)
+        assert (await ask(toolbox, "execute_query", sql="SELECT id FROM sales.orders ORDER BY 1"))["rows"] == [[1], [3]]
+        for sql in ATTACKS:
+            answer = await ask(toolbox, "execute_query", sql=sql)
+            told = str(answer).replace(sql, "").replace("'zyxmark'", "").replace("'%zyxmark'", "")
+            assert "zyxmark" not in told, sql
+            if "rows" in answer and "zyxmark" in sql:
+                assert answer["rows"] in ([], [[0]]) or "NATURAL" in sql, sql
+
+
+@pytest.mark.parametrize("rows", FILTERS.values(), ids=FILTERS)
+async def test_no_error_tells_of_a_hidden_row(database, rows):
+    async with opened(database, filter=rows) as gateway:
+        toolbox = Toolbox(gateway)
+        sources = ("sales.orders", "(SELECT * FROM sales.orders) o", "sales.people p JOIN sales.orders o USING (id)")
+        for condition in ("1 / (id - 8) > -5", "'x' ~ CASE id WHEN 8 THEN '(' ELSE '' END"):
+            for source in sources:
+                answer = await ask(toolbox, "execute_query", sql=f"SELECT id FROM {source} WHERE {condition}")
+                assert "error" not in answer, answer
+
+
+async def test_masks_show_what_they_show_everywhere(database):
+    async with opened(database) as gateway:
+        toolbox = Toolbox(gateway)
+        answer = await ask(toolbox, "execute_query", sql="SELECT * FROM sales.people WHERE email = 'a***'")
+        assert answer["columns"] == ["id", "name", "email", "born"]
+        (row,) = answer["rows"]
+        assert (len(row[1]), *row[2:]) == (64, "a***", "1815-01-01")
+        answer = await ask(toolbox, "execute_query", sql="SELECT id FROM sales.events")
+        assert answer["rows"] == [[None], [None]]
+        hidden = await ask(toolbox, "execute_query", sql="SELECT id FROM sales.events_a")
+        assert hidden["error"]["code"] == "TABLE_NOT_FOUND"
+
+
+async def test_values_follow_the_callers_parameters(database):
+    async with opened(database, filter=FILTERS["claim"]) as gateway:
+        toolbox = Toolbox(gateway)
+        sql = "SELECT id FROM sales.orders WHERE total > $2 AND note <> $1 ORDER BY id"
+        assert (await ask(toolbox, "execute_query", sql=sql, params=["x", 5]))["rows"] == [[1], [3]]
+        error = (await ask(toolbox, "execute_query", sql=sql, params=["x"]))["error"]
+        assert error["message"] == "The statement uses 2 values; 1 came."
+        for tenant, rows in {"b": [[8]], "' OR true --": []}.items():
+            who = Principal("sam", groups=frozenset({"sellers"}), claims=Claims({"tenant": tenant}))
+            assert (await ask(toolbox, "execute_query", who, sql="SELECT id FROM sales.orders"))["rows"] == rows
+
+
+async def test_an_error_is_shown_in_the_callers_own_text(database):
+    async with opened(database, filter=FILTERS["claim"]) as gateway:
+        sql = "SELECT id\nFROM sales.orders\nWHERE ttotal > 0"
+        error = (await ask(Toolbox(gateway), "execute_query", sql=sql))["error"]
+        assert error["code"] == "COLUMN_NOT_FOUND"
+        assert "OFFSET" not in str(error)
+        assert "total" in error["suggestion"]
+
+
+async def test_groups_are_an_array(database):
+    async with opened(database, filter="tenant = ANY ($groups)") as gateway:
+        who = Principal("x", groups=frozenset({"sellers", "b"}))
+        answer = await ask(Toolbox(gateway), "execute_query", who, sql="SELECT id FROM sales.orders")
+        assert answer["rows"] == [[8]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("tenat = $user", "tenat"),
+        ("tenant IN (SELECT tenant FROM members)", "members"),
+        ("pg_sleep(1) IS NULL", "pg_sleep"),
+        ("tenant = $1", "stands for no value"),
+    ],
+)
+async def test_a_filter_that_does_not_hold_stops_the_start(database, rows, told):
+    with pytest.raises(ConfigurationError, match=told):
+        async with opened(database, filter=rows):
+            pass
