@@ -146,7 +146,7 @@ async def test_a_type_is_refused_alike_whether_a_hidden_relation_has_it_or_nothi
 async def test_a_plan_names_no_column_that_is_not_granted(toolbox):
     arguments = {"sql": "SELECT count(*) FROM sales.people", "verbose": True, "format": "json"}
     told = await ask(toolbox, "explain_query", **arguments)
-    assert "estimated_cost" in told
+    assert told["plan"] is None
     assert "ssn" not in str(told)
 
 
