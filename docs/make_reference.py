@@ -38,6 +38,7 @@ CONSTANTS = {
     "Batch": "Rows as the driver gave them, or encoded: `Encoded | Sequence[Sequence[Any]]`.",
     "CallKind": "How a function is called: by name, as a table, as a column (`row.name`), or by syntax of its own.",
     "CONTRACT": "The version of this contract, an integer. A plugin states the one it was written for.",
+    "NamedPart": "A relation that a statement names, and what callers have of it; None: everything.",
     "Form": "The arguments of a call: for each the pattern a literal must fit, or None for any argument.",
     "KIT": "The version of the kit, an integer: one more whenever a case is added or asks for more than it did.",
     "STANDARD_FUNCTIONS": "For `Rules.functions`: what nearly every engine has, harmless. Add the engine's own.",
@@ -79,6 +80,7 @@ def _home(name: str, value: Any) -> str:
         "CONTRACT": "dragoman.dialect",
         "CallKind": "dragoman.parsed",
         "Form": "dragoman.dialect",
+        "NamedPart": "dragoman.dialect",
         "Sealing": "dragoman.dialect",
         "hookimpl": "dragoman.hookspecs",
     }
