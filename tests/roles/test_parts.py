@@ -70,6 +70,12 @@ async def test_values_of_a_caller_are_bound(opened):
             assert (await ask(toolbox, "execute_query", who, sql="SELECT id FROM orders"))["rows"] == ids
 
 
+async def test_a_view_that_sqlite_merges_into_a_query_is_still_read(opened):
+    async with opened(ROLES.replace("tenant = $claim.tenant", "id IN (SELECT 1)")) as toolbox:
+        for sql in ("SELECT count(*) FROM orders", "SELECT 1 WHERE 1 IN (SELECT id FROM orders)"):
+            assert (await ask(toolbox, "execute_query", sql=sql))["rows"] == [[1]]
+
+
 async def test_groups_stand_where_a_list_does(opened):
     roles = ROLES.replace("tenant = $claim.tenant", "tenant IN $groups OR note = '$user' OR tenant = $user")
     async with opened(roles) as toolbox:

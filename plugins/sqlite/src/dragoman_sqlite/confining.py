@@ -87,7 +87,7 @@ def _view(part: ConfinedRelation) -> View:
     )
     table = f"{SCHEMA}.{quote_name(part.relation.name)}"
     rows = f" WHERE (\n{_qualified(part.filter.write(_value))}\n) LIMIT -1" if part.filter else ""
-    return View(part.relation.name, f"SELECT {columns} FROM {table}{rows}", part.filter is not None)
+    return View(part.relation.name, f"SELECT {columns} FROM {table}{rows}")
 
 
 def _value(name: str) -> str:

@@ -17,11 +17,10 @@ class Setup(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """What is read in place of a table of this name. `filtered`: only some of its rows."""
+    """What is read in place of a table of this name."""
 
     name: str
     sql: str
-    filtered: bool
 
 
 class Confine(msgspec.Struct, frozen=True):

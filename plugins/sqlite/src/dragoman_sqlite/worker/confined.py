@@ -27,7 +27,7 @@ class Wall(Authorizer):
         super().__init__({*functions, *_OWN}, confine.schema)
         self._schema = confine.schema
         self._hidden = confine.hidden
-        self._filtered = {view.name.lower(): view.filtered for view in confine.views}
+        self._tables = frozenset(view.name.lower() for view in confine.views)
         self._views = frozenset[str]()
 
     def guard(self, connection: apsw.Connection) -> None:
@@ -42,12 +42,10 @@ class Wall(Authorizer):
             return False
         if action == apsw.SQLITE_FUNCTION:
             return second is not None and second.lower() in _OWN
-        filtered = self._filtered.get((first or "").lower())
-        if action != apsw.SQLITE_READ or schema != self._schema or filtered is None:
+        if action != apsw.SQLITE_READ or schema != self._schema or (first or "").lower() not in self._tables:
             return False
-        # Where a view of all rows was merged into the query, SQLite asks for the table once more, without a column.
-        counted = second == "" and not filtered
-        return not counted and (by or "").lower() not in self._views
+        # Where a view was merged into the query around it, SQLite asks for its table once more, without a column.
+        return second != "" and (by or "").lower() not in self._views
 
 
 class ConfinedConnection:
