@@ -20,11 +20,13 @@ REMEMBERED = 256
 class Access:
     """What the holders of some roles may. `names`: the roles' names.
 
-    `tools`: names of tools, toolsets and profiles; None for all of the server's. `quota`: what each gets in a while.
+    `tools`: names of tools, toolsets and profiles; None for all of the server's but those a role must list. `listed`:
+    the names that any of the roles lists. `quota`: what each gets in a while.
     """
 
     names: tuple[str, ...]
     tools: tuple[str, ...] | None
+    listed: tuple[str, ...]
     databases: Mapping[str, DatabaseAccess]
     quota: Quota
 
@@ -98,11 +100,12 @@ def identities(principal: Principal) -> frozenset[str]:
 
 
 def _access(roles: Sequence[Role]) -> Access:
-    tools = [role.tools for role in roles]
+    listed = tuple(dict.fromkeys(name for role in roles for name in role.tools or ()))
     databases = dict.fromkeys(grant.database for role in roles for grant in role.grants)
     return Access(
         tuple(role.name for role in roles),
-        None if None in tools else tuple(dict.fromkeys(name for each in tools for name in each or ())),
+        None if any(role.tools is None for role in roles) else listed,
+        listed,
         MappingProxyType({database: _database(roles, database) for database in databases}),
         _quota(roles),
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.config.loading import load
 from dragoman.config.settings import Audit, Auth, Configuration, ModelSettings, Results, Server, StaticToken
+from dragoman.config.state import State, read_state, write_state
 from dragoman.config.urls import is_path, parse_named, parse_url, split_name
 from dragoman.config.variables import wants_hot_path, wants_telemetry
 
@@ -21,15 +22,18 @@ __all__ = [
     "ModelSettings",
     "Results",
     "Server",
+    "State",
     "StaticToken",
     "is_path",
     "load",
     "parse_named",
     "parse_url",
+    "read_state",
     "show",
     "split_name",
     "wants_hot_path",
     "wants_telemetry",
+    "write_state",
 ]
 
 

@@ -56,6 +56,7 @@ from dragoman.config.sources import (
     read_dotenv,
     read_file,
 )
+from dragoman.config.state import grants_of, read_state, settings_of
 from dragoman.config.urls import NAME, NAME_RULE, Url, split_name, split_url
 from dragoman.config.variables import foreign_layers
 from dragoman.errors import ConfigurationError
@@ -114,6 +115,7 @@ def load(
     if not merge.values.get("databases"):
         for layer in foreign_layers(known, here):
             merge.add(layer)
+    merge.add_state(known)
     return merge.result(*(found or (None, "")))
 
 
@@ -182,6 +184,28 @@ class _Merge:
                 continue
             given.add(own)
             self.add(Layer(origin, {"databases": {own: {"url": url}}}, folder))
+
+    def add_state(self, known: Mapping[str, str]) -> None:
+        """Lay what administrators changed over what is there, databases and the grants that come with them."""
+        path = ("server", "state_dir")
+        server = self.values.get("server")
+        written = server.get("state_dir") if is_mapping(server) else None
+        if not isinstance(written, str) or not written:
+            return
+        folder = self._path(path, written)
+        state = read_state(folder)
+        kept = Layer("server.state_dir", {"databases": settings_of(state)}, self.origins[path].folder)
+        interpolated = interpolate(kept, known)
+        self.problems += interpolated.problems
+        self.secrets += interpolated.secrets
+        self.add(interpolated.layer)
+        given = self.values.get("roles")
+        roles: Mapping[str, Any] = given if is_mapping(given) else {}
+        for role, grants in grants_of(state).items():
+            if role in roles:
+                roles[role]["grants"] = [*roles[role].get("grants", ()), *grants]
+            else:
+                self.problems.append(Problem("server.state_dir", f"roles.{role}", "no such role is configured", ""))
 
     # Reading
 

@@ -78,7 +78,7 @@ class Server:
     `trusted_proxies`: addresses and networks whose `X-Forwarded-User` is believed. `queries_dir`: the folder of saved
     queries; callers may add to it where `save_queries` says so. `prompts_dir`: the folder of prompts;
     those under `ask` stand in for the shipped ones of `ask`.
-    `state_dir`: where what was learned of databases outlives the process.
+    `state_dir`: where what was learned of databases, and what administrators change, outlives the process.
     """
 
     transport: Literal["stdio", "http"] = "stdio"

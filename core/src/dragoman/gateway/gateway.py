@@ -229,6 +229,10 @@ class Gateway:
         self._watchdog.close()
         await self._recorder.aclose()
 
+    def note_change(self, detail: str) -> None:
+        """Have the audit note a change that an administrator made."""
+        self._recorder.note("change", detail)
+
     def stop(self) -> None:
         """Say from now on that the gateway is stopping, so that nobody sends more calls; they are still answered."""
         self.stopping = True

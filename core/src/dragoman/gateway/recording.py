@@ -28,6 +28,8 @@ PATIENCE = 15.0
 """Seconds a record may take to be written to a database."""
 _SQL = ("sql", "params")
 _VALUES = ("params", "key")
+_ADDRESS = ("url",)
+"""What holds passwords is never kept."""
 _LONGEST = 65536
 """Characters of a statement that are kept: what is longer is never run."""
 _LARGEST = 8 * _LONGEST
@@ -184,7 +186,7 @@ class Recorder:
         return {**facts, "attempts": attempts}
 
     def _arguments(self, call: CallRecord) -> dict[str, Any] | None:
-        hidden = _SQL if self._sinks.audit.values else (*_SQL, *_VALUES)
+        hidden = (*_SQL, *_ADDRESS, *(() if self._sinks.audit.values else _VALUES))
         arguments: Any = call.arguments
         if not isinstance(arguments, Mapping):
             return None

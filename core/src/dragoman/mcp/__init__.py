@@ -98,7 +98,7 @@ async def serve(
     # At info it tells of every request that it came and went; what matters of a call is in our own line.
     logging.getLogger("mcp").setLevel(logging.WARNING)
     async with Gateway.open(configuration) as gateway:
-        toolbox = Toolbox(gateway, profile=settings.tools, result_format=settings.result_format)
+        toolbox = Toolbox(gateway, profile=settings.tools, result_format=settings.result_format, reread=reread)
         with reloaded_by_signal(toolbox, reread):
             if settings.transport == "http":
                 from dragoman.mcp.sdk import import_sdk

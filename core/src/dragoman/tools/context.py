@@ -13,6 +13,7 @@ from dragoman.tools.answer import Body, size
 from dragoman.tools.history import History
 
 if TYPE_CHECKING:
+    from dragoman.tools.administering import Administration
     from dragoman.tools.surfaces import Surfaces
 
 T = TypeVar("T")
@@ -25,7 +26,8 @@ ENVELOPE = 400
 class ToolCall:
     """One call of a tool: its checked arguments, who calls, and the database where the tool asks just one.
 
-    `history`: what callers ran, where a tool lists it. `surfaces`: what there is beside tools.
+    `history`: what callers ran, where a tool lists it. `surfaces`: what there is beside tools. `administration`: what
+    changes databases, where something can.
     """
 
     gateway: Gateway
@@ -36,6 +38,7 @@ class ToolCall:
     opened: OpenDatabase | None = None
     history: History | None = None
     surfaces: Surfaces | None = None
+    administration: Administration | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dragoman.tools.admin import SPECS as ADMIN
 from dragoman.tools.arguments import Argument, words_of
 from dragoman.tools.knowledge import SPECS as KNOWLEDGE
 from dragoman.tools.registry import PROFILES
@@ -89,14 +90,21 @@ much as fits.""",
 the columns that do, up to `follow` steps away.""",
     "server_info": """Version, abilities and limits of a database, and what to know of its SQL.""",
     "read_resource": """The `text` of a [resource](resources.md); without `uri`, `resources` and `templates`.""",
+    "add_database": """Adds a database and says whether it answers. `url` as in the configuration, without `${...}`;
+`roles` are granted all of it. Kept in `server.state_dir`.""",
+    "edit_database": "Changes what is given, of any database. A change that cannot be taken is not kept.",
+    "remove_database": "Takes back what `add_database` and `edit_database` did; `changed` names the databases.",
+    "reload": """Takes the configuration as its files are now, as SIGHUP does: [run a server](running.md).""",
     "drop_result": "Ends a query that is still being kept, and removes its rows and files.",
 }
-TOOLSETS: dict[str, Sequence[Spec]] = {"knowledge": KNOWLEDGE, "results": RESULTS, "saved": SAVED}
+TOOLSETS: dict[str, Sequence[Spec]] = {"knowledge": KNOWLEDGE, "results": RESULTS, "saved": SAVED, "admin": ADMIN}
 _TOOLSETS = {
     "knowledge": """[What a database holds](knowledge.md): a whole schema, a row with what it refers to, resources.""",
     "results": """`execute_query(..., keep="name")` keeps the whole answer, up to `results.max_rows`, for its caller
 alone, and answers the first rows and `kept`: `name`, `rows`, `bytes` and `expires` in seconds. What takes longer than
 two seconds goes on, with `status` `running`.""",
+    "admin": """Offered where `server.tools` and a role of the caller's list it, and `server.state_dir` is set: see
+[run a server](running.md).""",
     "saved": """Offered where `server.queries_dir` is set: [saved queries](saved-queries.md) and tools of one's own.""",
 }
 

@@ -5,13 +5,13 @@ Every byte of a tool is paid for by every session of every agent, so words that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dragoman.access import Access, Roles
 from dragoman.errors import ConfigurationError
-from dragoman.tools import ask, knowledge, results, saved
+from dragoman.tools import admin, ask, knowledge, results, saved
 from dragoman.tools.spec import MAX_NAMED, Spec, Tool
 from dragoman.tools.standard import SPECS as STANDARD
 from dragoman.words import nearest
@@ -28,6 +28,7 @@ TOOLSETS: dict[str, Offer] = {
     "results": results.offer,
     "saved": saved.offer,
     "ask": ask.offer,
+    "admin": admin.offer,
 }
 """What stands beside `standard`, by name. A toolset that is not configured offers nothing and is not listed."""
 
@@ -77,18 +78,26 @@ def shown(
     configuration: Configuration,
     profile: str | Sequence[str],
     result_format: str,
-    allowed: Sequence[str] | None = None,
+    access: Access | None = None,
 ) -> Shown:
-    """Return what a server of these databases shows. `allowed`: of its tools, those that may be used; None: all.
+    """Return what a server of these databases shows. `access`: what who is shown it may; None: everything.
 
     Raises `ConfigurationError` for an unknown word in `profile`.
     """
     specs, databases, default = chosen(profile, configuration), configuration.databases, default_of(configuration)
-    if allowed is not None:
-        specs = tuple(spec for spec in specs if spec in chosen(allowed, configuration))
+    if access is not None:
+        specs = tuple(_usable(specs, access, configuration))
     structured, offered = result_format != "text", {spec.name for spec in specs}
     tools = tuple(spec.tool(list(databases), default, structured=structured, offered=offered) for spec in specs)
     return Shown(specs, tools, instructions(specs, [(name, each.dialect) for name, each in databases.items()]))
+
+
+def _usable(specs: Sequence[Spec], access: Access, configuration: Configuration) -> Iterator[Spec]:
+    """Yield the tools that somebody may use; those of administrators only where a role lists them."""
+    listed = chosen(access.listed, configuration)
+    for spec in specs:
+        if spec in listed or (access.tools is None and spec.name not in admin.NAMES):
+            yield spec
 
 
 def shown_to(
@@ -99,7 +108,7 @@ def shown_to(
     if not roles:
         return shown(configuration, profile, result_format)
     access = roles.of(principal)
-    return shown(access.narrowed(configuration), profile, result_format, access.tools)
+    return shown(access.narrowed(configuration), profile, result_format, access)
 
 
 def allows(access: Access | None, configuration: Configuration, tool: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,8 @@ from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway import Gateway
 from dragoman.gateway.gateway import SETS_OF_ROLES
 from dragoman.model import LOCAL, Principal
-from dragoman.tools import asking, describing, finding, keeping, knowing, offering, querying, saving
+from dragoman.tools import administering, asking, describing, finding, keeping, knowing, offering, querying, saving
+from dragoman.tools.administering import Administration
 from dragoman.tools.answer import Answer, Body, encode, failure
 from dragoman.tools.arguments import check
 from dragoman.tools.context import Handler, Progress, ToolCall
@@ -50,6 +52,10 @@ HANDLERS: dict[str, Handler] = {
     "run_tool": saving.run_tool,
     "ask": asking.ask,
     "rate_answer": asking.rate_answer,
+    "add_database": administering.add_database,
+    "edit_database": administering.edit_database,
+    "remove_database": administering.remove_database,
+    "reload": administering.reload,
 }
 
 Part = Callable[["Configuration"], Callable[[], None]]
@@ -67,17 +73,25 @@ class Toolbox:
     """The tools of a gateway. `surfaces`: what there is beside them.
 
     `profile`: a profile, a toolset, a tool's name, or a list of them. `result_format`: which halves of an answer are
-    made. `parts`: what else takes a new configuration, such as the sign-in.
+    made. `parts`: what else takes a new configuration, such as the sign-in. `reread`: reads the configuration again,
+    for the tools of administrators.
     Raises `ConfigurationError` for a word that is none of these.
     """
 
     def __init__(
-        self, gateway: Gateway, *, profile: str | Sequence[str] = "standard", result_format: ResultFormat = "both"
+        self,
+        gateway: Gateway,
+        *,
+        profile: str | Sequence[str] = "standard",
+        result_format: ResultFormat = "both",
+        reread: Callable[[], Configuration] | None = None,
     ) -> None:
         self._gateway = gateway
         self._format = result_format
         self._profile = profile
         self.parts: list[Part] = []
+        self._reloads = asyncio.Lock()
+        self._administration = Administration(gateway, reread, self.reload) if reread else None
         self.refresh()
         self.surfaces = Surfaces(gateway)
         self._history = History() if "list_queries" in self._specs else None
@@ -95,14 +109,15 @@ class Toolbox:
 
         Raises `ConfigurationError` or `DialectError`, and then nothing has changed.
         """
-        shown(configuration, self._profile, self._format)
-        check_roles(configuration)
-        takes = [prepare(configuration) for prepare in self.parts]
-        changed = await self._gateway.reload(configuration)
-        for take in takes:
-            take()
-        self.refresh()
-        return changed
+        async with self._reloads:
+            shown(configuration, self._profile, self._format)
+            check_roles(configuration)
+            takes = [prepare(configuration) for prepare in self.parts]
+            changed = await self._gateway.reload(configuration)
+            for take in takes:
+                take()
+            self.refresh()
+            return changed
 
     @property
     def gateway(self) -> Gateway:
@@ -128,7 +143,7 @@ class Toolbox:
         if names not in self._seen:
             if len(self._seen) >= SETS_OF_ROLES:
                 self._seen.clear()
-            self._seen[names] = shown(seen.configuration, self._profile, self._format, seen.access.tools)
+            self._seen[names] = shown(seen.configuration, self._profile, self._format, seen.access)
         return self._seen[names]
 
     def offers(self, name: str, principal: Principal) -> bool:
@@ -192,6 +207,7 @@ class Toolbox:
             progress=progress,
             opened=opened,
             history=self._history,
+            administration=self._administration,
             surfaces=self.surfaces,
         )
         body = await HANDLERS[spec.handler or spec.name](call)

@@ -1,0 +1,61 @@
+"""Databases that administrators added while the server ran, kept in `server.state_dir` over restarts."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import ConfigurationError
+
+Settings = dict[str, Any]
+State = dict[str, dict[str, Any]]
+"""By the database's name: `settings`, as under `[databases.NAME]`, and `roles`, which are granted all of it."""
+_FILE = "databases.json"
+
+
+def read_state(folder: Path) -> State:
+    """Return what was kept. Raises `ConfigurationError` for a file that cannot be read."""
+    try:
+        state: State = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"server.state_dir: {_FILE} cannot be read ({type(error).__name__}).", suggestion="Restore or remove it."
+        ) from None
+    return state
+
+
+def write_state(folder: Path, state: State) -> None:
+    """Keep it, whole or not at all, in a file that only its owner reads: it holds passwords.
+
+    Raises `ConfigurationError`.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Such a file is made for its owner alone.
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, delete=False) as file:
+            json.dump(state, file, indent=1)
+        os.replace(file.name, folder / _FILE)
+    except OSError as error:
+        raise ConfigurationError(
+            f"server.state_dir cannot be written ({error.strerror}).", suggestion="Name a folder the server may write."
+        ) from None
+
+
+def settings_of(state: State) -> Mapping[str, Settings]:
+    """Return the settings of each database."""
+    return {name: kept["settings"] for name, kept in state.items()}
+
+
+def grants_of(state: State) -> Mapping[str, list[dict[str, Any]]]:
+    """Return the grants that come with them, by role."""
+    grants: dict[str, list[dict[str, Any]]] = {}
+    for name, kept in state.items():
+        for role in kept.get("roles") or ():
+            grants.setdefault(role, []).append({"database": name, "tables": ["*"]})
+    return grants

@@ -1,0 +1,150 @@
+"""The tools of administrators: each edits the kept state and has the whole configuration taken again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from dragoman.config import Configuration, State, read_state, write_state
+from dragoman.errors import DragomanError, ParameterError, UnknownDatabase, Unsupported
+from dragoman.gateway import Gateway
+from dragoman.tools.answer import Body
+from dragoman.tools.context import ToolCall
+
+PATIENCE = 10.0
+"""Seconds a new database has to answer until it is told that it does not."""
+_SETTINGS = ("url", "description", "schemas", "max_rows", "timeout")
+
+
+class Administration:
+    """Changes databases while the server runs.
+
+    `gateway`: the whole one. `reread`: reads the configuration, the kept state in it. `take`: has it taken.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        reread: Callable[[], Configuration],
+        take: Callable[[Configuration], Awaitable[tuple[str, ...]]],
+    ) -> None:
+        self.gateway = gateway
+        self._reread = reread
+        self._take = take
+        self._one = asyncio.Lock()
+
+    @property
+    def folder(self) -> Path:
+        """Where the state is kept."""
+        folder = self.gateway.configuration.server.state_dir
+        assert folder is not None  # else there are no such tools
+        return folder
+
+    async def reload(self) -> tuple[str, ...]:
+        """Take the configuration as it is now. Raises `ConfigurationError` or `DialectError`; then nothing changed."""
+        return await self._take(await asyncio.to_thread(self._reread))
+
+    async def change(self, edit: Callable[[State], None]) -> tuple[str, ...]:
+        """Keep an edited state and take it; what cannot be taken is not kept. Raises `DragomanError`s."""
+        async with self._one:
+            before = await asyncio.to_thread(read_state, self.folder)
+            after = {name: dict(kept) for name, kept in before.items()}
+            edit(after)
+            await asyncio.to_thread(write_state, self.folder, after)
+            try:
+                return await self.reload()
+            except BaseException:
+                await asyncio.shield(asyncio.to_thread(write_state, self.folder, before))
+                raise
+
+    async def status(self, name: str) -> dict[str, Any]:
+        """Return whether a database answers."""
+        status = await self.gateway.database(name).status(wait=PATIENCE)
+        return {"name": name, "status": status.state, **({"error": status.error} if status.error else {})}
+
+
+async def add_database(call: ToolCall) -> Body:
+    """Add a database that is not configured yet."""
+    name, admin = call["name"], _administration(call)
+    if name in admin.gateway.names:
+        raise ParameterError(f"There is a database {name!r} already.", suggestion="Use edit_database to change it.")
+
+    def add(state: State) -> None:
+        state[name] = _kept(call, {})
+
+    await _change(call, admin, add, "added")
+    return Body(await admin.status(name))
+
+
+async def edit_database(call: ToolCall) -> Body:
+    """Change settings of a database, wherever it is configured."""
+    name, admin = call["name"], _administration(call)
+    _check_known(admin, name)
+
+    def edit(state: State) -> None:
+        state[name] = _kept(call, state.get(name, {}))
+
+    await _change(call, admin, edit, "changed")
+    return Body(await admin.status(name))
+
+
+async def remove_database(call: ToolCall) -> Body:
+    """Forget what was added or changed of a database."""
+    name, admin = call["name"], _administration(call)
+    _check_known(admin, name)
+
+    def remove(state: State) -> None:
+        if state.pop(name, None) is None:
+            raise ParameterError(
+                f"{name!r} stands in the server's configuration.", suggestion="Remove it there, then use reload."
+            )
+
+    return Body({"changed": list(await _change(call, admin, remove, "removed"))})
+
+
+async def reload(call: ToolCall) -> Body:
+    """Take the configuration as its file is now."""
+    return Body({"changed": list(await _said(_administration(call).reload()))})
+
+
+async def _change(call: ToolCall, admin: Administration, edit: Callable[[State], None], what: str) -> tuple[str, ...]:
+    changed = await _said(admin.change(edit))
+    admin.gateway.note_change(f"database {call['name']} {what} by {call.principal.name}")
+    return changed
+
+
+async def _said(work: Awaitable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return what some work does; what is wrong with the configuration is wrong with what was asked for."""
+    try:
+        return await work
+    except ParameterError:
+        raise
+    except DragomanError as error:
+        raise ParameterError(error.message, suggestion=error.suggestion) from None
+
+
+def _kept(call: ToolCall, before: dict[str, Any]) -> dict[str, Any]:
+    given = {name: call[name] for name in _SETTINGS if call.arguments.get(name) is not None}
+    if any("${" in text for value in given.values() for text in (value if isinstance(value, list) else [str(value)])):
+        # Else whoever may add a database could read the server's environment and files through its address.
+        raise ParameterError("${...} is not replaced here.", suggestion="Write the value itself, or ENC:v1:...")
+    roles = call.arguments.get("roles")
+    return {
+        "settings": {**before.get("settings", {}), **given},
+        "roles": before.get("roles", []) if roles is None else list(roles),
+    }
+
+
+def _check_known(admin: Administration, name: str) -> None:
+    if name not in admin.gateway.names:
+        raise UnknownDatabase(f"There is no database {name!r}.", suggestion="list_databases has the names.")
+
+
+def _administration(call: ToolCall) -> Administration:
+    if call.administration is None:
+        raise Unsupported(
+            "This server cannot read its configuration again.", suggestion="Start it with `dragoman serve`."
+        )
+    return call.administration

@@ -1,0 +1,125 @@
+"""Administrators add, change and remove databases while the server runs; nobody else sees that they could."""
+
+import json
+import stat
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from dragoman import Gateway
+from dragoman.audit import records
+from dragoman.config import load
+from dragoman.model import Principal
+from dragoman.tools import Toolbox
+
+from .conftest import ANALYST, ask
+
+ADMIN = Principal("root", subject="root", groups=frozenset({"admins"}))
+BOTH = Principal("boss", subject="boss", groups=frozenset({"admins", "analysts"}))
+SETTINGS = """
+[server]
+tools = ["standard", "admin"]
+state_dir = "state"
+[audit]
+path = "audit/calls.jsonl"
+[databases.shop]
+url = "sqlite:///shop.db"
+[roles.analyst]
+groups = ["analysts"]
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.*"]
+[roles.operator]
+groups = ["admins"]
+tools = ["list_databases", "admin"]
+"""
+Serve = Callable[[], AbstractAsyncContextManager[Toolbox]]
+
+
+@pytest.fixture
+def serve(shop: Path) -> Serve:
+    (shop / "dragoman.toml").write_text(SETTINGS)
+
+    @asynccontextmanager
+    async def served() -> AsyncIterator[Toolbox]:
+        def read():
+            return load(shop / "dragoman.toml", environ={"SECRET": "hush"}, folder=shop)
+
+        configuration = read()
+        async with Gateway.open(configuration) as gateway:
+            yield Toolbox(gateway, profile=configuration.server.tools, reread=read)
+
+    return served
+
+
+def names(toolbox: Toolbox, principal: Principal) -> set[str]:
+    return {tool.name for tool in toolbox.shown_to(principal).tools}
+
+
+async def test_only_who_has_a_role_that_lists_them_sees_the_tools(serve: Serve):
+    admin = {"add_database", "edit_database", "remove_database", "reload"}
+    async with serve() as toolbox:
+        assert names(toolbox, ADMIN) == {"list_databases", *admin}
+        assert not names(toolbox, ANALYST) & admin
+        assert admin | {"execute_query"} <= names(toolbox, BOTH)
+
+
+async def test_a_database_is_added_changed_and_removed_and_survives_a_restart(serve: Serve, shop: Path):
+    async with serve() as toolbox:
+        url = "sqlite:///shop.db"
+        told = await ask(toolbox, "add_database", ADMIN, name="more", url=url, roles=["analyst"], max_rows=2)
+        assert told == {"name": "more", "status": "ready"}
+        assert len((await ask(toolbox, "execute_query", database="more", sql="SELECT * FROM orders"))["rows"]) == 2
+        await ask(toolbox, "edit_database", ADMIN, name="more", max_rows=1)
+    file = shop / "state" / "databases.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    async with serve() as toolbox:
+        assert len((await ask(toolbox, "execute_query", database="more", sql="SELECT * FROM orders"))["rows"]) == 1
+        assert await ask(toolbox, "remove_database", ADMIN, name="more") == {"changed": ["more"]}
+        gone = await ask(toolbox, "execute_query", database="more", sql="SELECT 1")
+        assert gone["error"]["code"] == "UNKNOWN_DATABASE"
+    noted = [each.detail for each in records(shop / "audit" / "calls.jsonl") if each.event == "change"]
+    assert noted == [f"database more {what} by root" for what in ("added", "changed", "removed")]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("add_database", {"name": "shop", "url": "sqlite:///shop.db"}, "already"),
+        ("add_database", {"name": "odd name", "url": "sqlite:///shop.db"}, "cannot have this name"),
+        ("add_database", {"name": "x", "url": "nonsense://host/x"}, "nonsense"),
+        ("add_database", {"name": "x", "url": "postgresql://u:${SECRET}@host/x"}, "not replaced"),
+        ("add_database", {"name": "x", "url": "sqlite:///shop.db", "roles": ["nobody"]}, "no such role"),
+        ("edit_database", {"name": "nowhere", "max_rows": 1}, "no database"),
+        ("remove_database", {"name": "shop"}, "stands in the server's configuration"),
+    ],
+)
+async def test_what_is_wrong_is_refused_and_changes_nothing(tool, arguments, words, serve: Serve, shop: Path):
+    async with serve() as toolbox:
+        error = (await ask(toolbox, tool, ADMIN, **arguments))["error"]
+        assert words in error["message"]
+        assert toolbox.gateway.names == ("shop",)
+    file = shop / "state" / "databases.json"
+    assert not file.exists() or json.loads(file.read_text()) == {}
+    async with serve() as toolbox:
+        assert toolbox.gateway.names == ("shop",)
+
+
+async def test_a_password_in_an_address_is_kept_in_no_record(serve: Serve, shop: Path):
+    async with serve() as toolbox:
+        url = "postgresql://reader:s3cret@127.0.0.1:1/nowhere"
+        answer = await toolbox.call("add_database", {"name": "far", "url": url}, principal=ADMIN)
+        assert json.loads(answer.text)["status"] == "unreachable"
+        assert "s3cret" not in answer.text
+    assert "s3cret" not in "".join(file.read_text() for file in (shop / "audit").iterdir())
+
+
+async def test_reload_takes_the_file_as_it_is_now(serve: Serve, shop: Path):
+    async with serve() as toolbox:
+        (shop / "dragoman.toml").write_text(SETTINGS + '[databases.third]\nurl = "sqlite:///shop.db"\n')
+        assert await ask(toolbox, "reload", ADMIN) == {"changed": ["third"]}
+        (shop / "dragoman.toml").write_text("[databases.third]\nurl = 7\n")
+        error = (await ask(toolbox, "reload", ADMIN))["error"]
+        assert "databases.third.url" in error["message"]
+        assert toolbox.gateway.names == ("shop", "third")
