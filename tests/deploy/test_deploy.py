@@ -1,0 +1,208 @@
+"""What deploy/ holds: what the image and the compose file would run is run here, without a container runtime."""
+
+import configparser
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tomllib
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from dragoman.cli import main
+from dragoman.config import load
+from dragoman_postgres.testing import Server
+
+from .rendering import render
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())
+CHART = DEPLOY / "helm" / "dragoman"
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
+
+
+def instructions(name: str) -> list[str]:
+    return re.findall(rf"^{name} (.*)$", DOCKERFILE, re.MULTILINE)
+
+
+def test_the_image_is_built_of_this_repository_and_runs_as_nobody():
+    assert {line.split()[0] for line in instructions("FROM")} == {"python:3.13-slim"}
+    copied = [line.split()[0] for line in instructions("COPY") if "--from" not in line]
+    assert all((ROOT / source).is_dir() for source in copied)
+    installed = re.findall(r"/source/([\w/]+)", instructions("RUN")[0])
+    assert all((ROOT / path / "pyproject.toml").is_file() for path in installed)
+    assert instructions("USER") == ["65532:65532"]
+    assert "http" not in re.sub(r"http://127\.0\.0\.1:8080/health|--transport|\"http\"", "", DOCKERFILE)
+
+
+def test_every_image_has_a_version_and_a_public_name():
+    images = {name: service["image"] for name, service in COMPOSE["services"].items()}
+    assert images.pop("gateway") == "dragoman"
+    assert all(re.fullmatch(r"[\w-]+(/[\w-]+)?:v?\d[\d.]*", image) for image in images.values())
+    mounted = [each.split(":")[0] for service in COMPOSE["services"].values() for each in service.get("volumes", ())]
+    files = [each for each in mounted if each.startswith("./")]
+    assert all((DEPLOY / "compose" / each).is_file() for each in files)
+    assert {each for each in mounted if not each.startswith("./")} == COMPOSE["volumes"].keys()
+    gateway = COMPOSE["services"]["gateway"]
+    assert (gateway["read_only"], gateway["cap_drop"]) == (True, ["ALL"])
+
+
+def test_the_realm_gives_the_tokens_that_the_gateway_takes():
+    settings = tomllib.loads((DEPLOY / "compose" / "dragoman.toml").read_text())
+    auth = settings["server"]["auth"]
+    realm = json.loads((DEPLOY / "compose" / "realm.json").read_text())
+    assert auth["issuer"].endswith(f"/realms/{realm['realm']}")
+    scope = next(each for each in realm["clientScopes"] if each["name"] == auth["scopes"][0])
+    mapped = [mapper["config"] for mapper in scope["protocolMappers"]]
+    assert {"included.custom.audience": auth["audience"][0]}.items() <= {
+        key: value for config in mapped for key, value in config.items()
+    }.items()
+    assert {auth["groups_claim"], auth["user_claim"]} <= {config.get("claim.name") for config in mapped}
+    resource = next(each for each in realm["clients"] if each["clientId"] == "dragoman-rs")
+    assert resource["attributes"]["resource_url"] == auth["audience"][0]
+    groups = {group for role in settings["roles"].values() for group in role["groups"]}
+    assert groups == {each["name"] for each in realm["groups"]}
+
+
+def test_prometheus_reads_the_gateway_s_metrics():
+    jobs = yaml.safe_load((DEPLOY / "compose" / "prometheus.yml").read_text())["scrape_configs"]
+    settings = tomllib.loads((DEPLOY / "compose" / "dragoman.toml").read_text())["server"]
+    (target,) = jobs[0]["static_configs"][0]["targets"]
+    assert target in settings["allowed_hosts"]
+    assert settings["metrics"] is True
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[tuple[Server, int]]:
+    """A server with what the compose file's begins with, and its port."""
+    psql = shutil.which("psql")
+    import socket
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    server = Server.start(tcp=port)
+    psql = psql or str(server.bin and server.bin / "psql")
+    passwords = {"SHOP_PASSWORD": "one'", "AUDIT_PASSWORD": "two"}
+    script = str(DEPLOY / "compose" / "shop.sql")
+    command = [psql, "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", script, server.address("postgres")]
+    subprocess.run(command, env=os.environ | passwords, check=True, timeout=60)
+    yield server, port
+    server.stop()
+
+
+@pytest.fixture
+def configuration(database: tuple[Server, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The compose file's configuration, with this machine's addresses."""
+    for name in ("SHOP_PASSWORD", "AUDIT_PASSWORD"):
+        monkeypatch.setenv(name, "any")
+    text = (DEPLOY / "compose" / "dragoman.toml").read_text().replace("@postgres/", f"@127.0.0.1:{database[1]}/")
+    (tmp_path / "dragoman.toml").write_text(text)
+    return tmp_path / "dragoman.toml"
+
+
+def test_the_compose_file_s_callers_see_what_their_roles_grant(configuration: Path, capsys: pytest.CaptureFixture[str]):
+    def query(who: str, database: str, sql: str) -> tuple[object, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["query", database, sql, "--as", who, "--format", "json", "--config", str(configuration)])
+        return ended.value.code, "".join(capsys.readouterr())
+
+    assert query("ann:analysts", "shop", "SELECT sum(total) AS s FROM orders")[0] == 0
+    code, told = query("ann:analysts", "shop", "SELECT email FROM customers")
+    assert (code, "COLUMN_NOT_FOUND" in told) == (1, True)
+    code, told = query("ann:analysts", "audit", "SELECT 1")
+    assert (code, "UNKNOWN_DATABASE" in told) == (2, True)
+    code, told = query("olga:auditors", "audit", "SELECT principal, outcome FROM calls ORDER BY seq LIMIT 2")
+    assert code == 0
+    assert json.loads(told)["rows"] == [["ann", "ok"], ["ann", "COLUMN_NOT_FOUND"]]
+
+
+def test_the_image_s_command_serves_and_ends_in_time(configuration: Path):
+    command = [*json.loads(instructions("ENTRYPOINT")[0]), *json.loads(instructions("CMD")[0])]
+    assert command[0] == "dragoman"
+    command = [sys.executable, "-m", "dragoman", *command[1:-1], "0"]
+    environment = os.environ | {"DRAGOMAN_CONFIG": str(configuration), "DRAGOMAN_SERVER__DRAIN": "0"}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, cwd="/") as process:
+        assert process.stderr is not None
+        begun = (re.search(r"serving on http://[\d.]+:(\d+)", line) for line in process.stderr)
+        port = next(found[1] for found in begun if found)
+
+        def get(path: str, data: bytes | None = None) -> tuple[int, str]:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", data, timeout=30) as answer:
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                return error.code, f"{error.headers}"
+
+        assert get("/health")[0] == 200
+        assert get("/ready") == (200, '{"status":"ready"}')
+        assert "dragoman_config_version 1" in get("/metrics")[1]
+        status, told = get("/mcp", b"{}")
+        assert (status, "resource_metadata=" in told) == (401, True)
+        document = json.loads(get("/.well-known/oauth-protected-resource/mcp")[1])
+        assert document["authorization_servers"] == ["http://localhost:8180/realms/team"]
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+
+
+def test_the_unit_is_one_that_systemd_takes(tmp_path: Path):
+    unit = configparser.RawConfigParser(strict=False, comment_prefixes=("#",))
+    unit.optionxform = str  # type: ignore[method-assign,assignment]
+    file = DEPLOY / "systemd" / "dragoman.service"
+    unit.read(file)
+    program, *words = shlex.split(unit["Service"]["ExecStart"])
+    assert words[0] == "serve"
+    assert shlex.split(unit["Service"]["ExecReload"])[1:3] == ["reload", "$MAINPID"]
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd is not installed here")
+    (tmp_path / file.name).write_text(file.read_text().replace(program, sys.executable))
+    found = subprocess.run(
+        ["systemd-analyze", "verify", str(tmp_path / file.name)], capture_output=True, text=True, check=False
+    )
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+def documents(**changed: Any) -> dict[str, Any]:
+    values = yaml.safe_load((CHART / "values.yaml").read_text()) | changed
+    rendered = [render(file.read_text(), values) for file in sorted((CHART / "templates").glob("*.yaml"))]
+    return {each["kind"]: each for each in map(yaml.safe_load, rendered)}
+
+
+def test_the_chart_makes_pods_that_write_nothing_and_end_in_time(tmp_path: Path):
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert {"apiVersion", "name", "version"} <= chart.keys()
+    made = documents()
+    assert made.keys() == {"ConfigMap", "Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"}
+    pod = made["Deployment"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    labels = made["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    for kind in ("Service", "PodDisruptionBudget", "NetworkPolicy"):
+        spec = made[kind]["spec"]
+        chosen = spec.get("podSelector") or spec["selector"]
+        assert chosen.get("matchLabels", chosen) == labels
+    (tmp_path / "dragoman.toml").write_text(made["ConfigMap"]["data"]["dragoman.toml"])
+    environment = {"DRAGOMAN_TOKEN": "t", "SHOP_PASSWORD": "p"}
+    server = load(tmp_path / "dragoman.toml", environ=environment, folder=tmp_path).server
+    assert pod["terminationGracePeriodSeconds"] > server.drain + server.grace
+    server.check_exposure()
+
+
+def test_the_chart_says_who_may_connect_where_that_is_given():
+    ingress = documents()["NetworkPolicy"]["spec"]["ingress"]
+    assert ingress == [{"ports": [{"port": "http"}]}]
+    peer = {"namespaceSelector": {"matchLabels": {"team": "agents"}}}
+    ingress = documents(networkPolicy={"from": [peer]})["NetworkPolicy"]["spec"]["ingress"]
+    assert ingress[0]["from"] == [peer]
