@@ -127,7 +127,7 @@ async def _said(work: Awaitable[tuple[str, ...]]) -> tuple[str, ...]:
 
 def _kept(call: ToolCall, before: dict[str, Any]) -> dict[str, Any]:
     given = {name: call[name] for name in _SETTINGS if call.arguments.get(name) is not None}
-    if any("${" in text for value in given.values() for text in (value if isinstance(value, list) else [str(value)])):
+    if "${" in str(given):
         # Else whoever may add a database could read the server's environment and files through its address.
         raise ParameterError("${...} is not replaced here.", suggestion="Write the value itself, or ENC:v1:...")
     roles = call.arguments.get("roles")
