@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         Kind,
         KnowledgeSettings,
         Limits,
+        Names,
         Plan,
         Principal,
         ProfileBudget,
@@ -127,8 +128,8 @@ _HOMES = {
     "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
     "dragoman.model": "Batch Claims Column ColumnProfile ConfinedColumn ConfinedRelation Confinement Constraint"
     " Database DeclaredKey Encoded EnvironmentDatabase ExplainOptions Expression Finding ForeignKey Index Inspection"
-    " Kind KnowledgeSettings Limits Plan Principal ProfileBudget Relation Request Result RowStream Schema Scope Secret"
-    " Table TableColumn Truncation",
+    " Kind KnowledgeSettings Limits Names Plan Principal ProfileBudget Relation Request Result RowStream Schema Scope"
+    " Secret Table TableColumn Truncation",
     "dragoman.parsed": "CallKind FunctionCall Named NamedRelation NamedSchema ParsedStatement Refusal schema_of",
     "dragoman.profiling": "profile_columns",
     "dragoman.results": "encode",
@@ -191,6 +192,7 @@ __all__ = [
     "NamedPart",
     "NamedRelation",
     "NamedSchema",
+    "Names",
     "NotFound",
     "ParameterError",
     "ParsedStatement",

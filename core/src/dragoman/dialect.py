@@ -25,6 +25,7 @@ from dragoman.model import (
     ExplainOptions,
     Finding,
     Inspection,
+    Names,
     Plan,
     Principal,
     ProfileBudget,
@@ -346,6 +347,14 @@ class Inspector(abc.ABC):
     async def tables(self, scope: Scope) -> Inspection:
         """Return everything about the relations in `scope`, in a handful of queries whatever their number."""
 
+    async def names(self, scope: Scope) -> Sequence[Names] | None:
+        """Return the names of the relations in `scope` alone, each as `tables` tells it, far sooner than that.
+
+        They are told while the rest is still being read. None, the default, where that is not possible or not
+        complete: then `tables` is asked.
+        """
+        return None
+
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """Return the few `tables` that a caller looks at, with what would be too costly to tell of all of them.
 
@@ -477,7 +486,7 @@ class WrappedExecutor(Executor):
 
 
 class WrappedInspector(Inspector):
-    """Passes everything on to another inspector; a policy overrides what it changes."""
+    """Passes everything on to another inspector but `names`; a policy overrides what it changes."""
 
     def __init__(self, inner: Inspector) -> None:
         self.inner = inner
@@ -493,6 +502,10 @@ class WrappedInspector(Inspector):
     async def tables(self, scope: Scope) -> Inspection:
         """As `Inspector.tables`."""
         return await self.inner.tables(scope)
+
+    async def names(self, scope: Scope) -> Sequence[Names] | None:
+        """Return None, so that `tables` tells the names too: what a policy hides there would show here."""
+        return None
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """As `Inspector.details`."""

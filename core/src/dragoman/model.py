@@ -341,6 +341,18 @@ class Table:
         return next((c.columns for c in self.constraints if c.type == "PRIMARY KEY"), ())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Relations of one schema and type by their names alone. `partition_of`: as `Table` has it, of all of them."""
+
+    names: tuple[str, ...]
+    schema: str | None = None
+    catalog: str | None = None
+    type: RelationType = "table"
+    system: bool = False
+    partition_of: Relation | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """An inspector's bulk answer; `notices` name what could not be read, so that one bad corner spoils nothing."""

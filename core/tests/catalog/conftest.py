@@ -36,7 +36,7 @@ class Facts(Inspector):
 
     def __init__(self, *tables: Table, schemas: tuple[str, ...] = (), path: tuple[str, ...] = ()) -> None:
         self.all = list(tables)
-        self.names = schemas
+        self.more = schemas
         self.path = path
         self.scopes: list[Scope] = []
         self.gate = asyncio.Event()
@@ -46,7 +46,7 @@ class Facts(Inspector):
         return "1"
 
     async def schemas(self):
-        names = dict.fromkeys((*(table.relation.schema for table in self.all), *self.names))
+        names = dict.fromkeys((*(table.relation.schema for table in self.all), *self.more))
         places = {name: place for place, name in enumerate(self.path)}
         return [Schema(name=name, search_order=places.get(name)) for name in names if name]
 

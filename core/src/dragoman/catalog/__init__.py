@@ -6,17 +6,20 @@ from dragoman.catalog.full import drop_empty, full, summary
 from dragoman.catalog.granted import GrantedCatalog, GrantedPlaces, Permissions
 from dragoman.catalog.insight import Insight
 from dragoman.catalog.joins import Step
+from dragoman.catalog.listing import Entry, Listing, SchemaKey
 from dragoman.catalog.names import Namespace, near
 from dragoman.catalog.places import Places, place_database, withheld
-from dragoman.catalog.search import Match, MatchKind, kind_of
-from dragoman.catalog.snapshot import SchemaKey, Snapshot, did_you_mean, quote_name
+from dragoman.catalog.search import Match, MatchKind
+from dragoman.catalog.snapshot import Snapshot, did_you_mean, quote_name
 
 __all__ = [
     "Catalog",
     "Direction",
+    "Entry",
     "GrantedCatalog",
     "GrantedPlaces",
     "Insight",
+    "Listing",
     "Match",
     "MatchKind",
     "Namespace",
@@ -29,7 +32,6 @@ __all__ = [
     "did_you_mean",
     "drop_empty",
     "full",
-    "kind_of",
     "near",
     "place_database",
     "quote_name",

@@ -13,10 +13,11 @@ from dragoman.catalog.declared import merge
 from dragoman.catalog.flight import SingleFlight
 from dragoman.catalog.join_sql import join_sql
 from dragoman.catalog.joins import Step
+from dragoman.catalog.listing import Listing, SchemaKey, list_groups
 from dragoman.catalog.names import Namespace, Part, parse_name
 from dragoman.catalog.places import Places
 from dragoman.catalog.search import Match, MatchKind
-from dragoman.catalog.snapshot import SchemaKey, Snapshot
+from dragoman.catalog.snapshot import Snapshot
 from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError, NotFound, PathNotFound, QueryTimeout, SchemaNotFound
 from dragoman.model import Database, ForeignKey, Plan, Relation, Schema, Scope, Table
@@ -66,6 +67,7 @@ class Catalog:
         self._clock = clock
         self._flights = SingleFlight()
         self._snapshot: Snapshot | None = None
+        self._names: tuple[Listing, float] | None = None
         self._born = self._cost = 0.0
         self._misses: dict[tuple[str, str | None], float] = {}
         self._details: dict[Relation, _Detailed] = {}
@@ -92,7 +94,7 @@ class Catalog:
 
     async def snapshot(self) -> Snapshot:
         """Return everything visible, at most `catalog_ttl` seconds old. Callers share one load."""
-        if self._snapshot is not None and self._clock() - self._born < self._database.catalog_ttl:
+        if self._snapshot is not None and self._is_young(self._born):
             return self._snapshot
         return await self.look(self._scope())
 
@@ -100,9 +102,47 @@ class Catalog:
         """Read everything again and return it."""
         return await self.look(self._scope())
 
+    def _is_young(self, born: float) -> bool:
+        return self._clock() - born < self._database.catalog_ttl
+
     async def schemas(self) -> tuple[Schema, ...]:
         """Return the visible schemas, system ones included and marked."""
-        return (await self.snapshot()).known_schemas
+        return (await self.listing()).known
+
+    async def listing(self) -> Listing:
+        """Return the names of everything visible; where they are told apart, the rest is then read behind."""
+        if self._snapshot is None or not self._is_young(self._born):
+            await self._flights.run("names", self._take_names)
+            if self._names is not None:
+                scope = self._scope()
+                self._flights.start(scope, lambda: self._take(scope))
+                return self._names[0]
+        return (await self.snapshot()).listing
+
+    async def list_schema(self, written: str) -> tuple[Listing, SchemaKey]:
+        """Return a listing and the schema that a name names in it, looking again once; raises `SchemaNotFound`."""
+        listing = await self.listing()
+        try:
+            return listing, listing.find_schema(written)
+        except NotFound:
+            key = await self.find_schema(written)
+            return (await self.snapshot()).listing, key
+
+    async def _take_names(self) -> None:
+        """Ask for the names, unless they were told a while ago and everything else is still on its way."""
+        if self._names is not None and self._is_young(self._names[1]):
+            return
+        self._names = None
+        groups = await self._inspector.names(self._scope())
+        if groups is None:
+            return
+        schemas = tuple(await self._inspector.schemas())
+        self._settle(schemas)
+        shown = [group for group in groups if self.places.visible(group.schema, group.catalog)]
+        self._names = list_groups(shown, self._namespace, self._visible(schemas)), self._clock()
+
+    def _visible(self, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
+        return tuple(schema for schema in schemas if self.places.visible(schema.name, schema.catalog))
 
     async def find(self, name: str, schema: str | None = None, *, near: bool = True) -> Table:
         """Return the relation that `name` names: plain, quoted or dotted as in SQL, or exactly as stored.
@@ -257,7 +297,7 @@ class Catalog:
             self._snapshot = self._merge(tables, before.known_schemas, told, before)
         else:
             self._snapshot = self._merge(await self._show(seen.tables), schemas or (), seen.notices, before)
-            self._born = self._clock()
+            self._born, self._names = self._clock(), None
         self._cost = self._clock() - start
 
     async def _show(self, tables: Iterable[Table]) -> tuple[Table, ...]:
@@ -300,8 +340,7 @@ class Catalog:
         self, tables: Iterable[Table], schemas: Iterable[Schema], told: tuple[str, ...], before: Snapshot | None
     ) -> Snapshot:
         visible = sorted(tables, key=_order)
-        known = tuple(schema for schema in schemas if self.places.visible(schema.name, schema.catalog))
-        plain = Snapshot(tuple(visible), self._namespace, self._homes, told, (), 1, known)
+        plain = Snapshot(tuple(visible), self._namespace, self._homes, told, (), 1, self._visible(schemas))
         merged, unused = merge(visible, self._database.keys, plain.find, self._dialect)
         after = replace(plain, tables=merged, unused_keys=tuple(unused))
         if before is None:

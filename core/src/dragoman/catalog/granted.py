@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dragoman.access import Grants, Permission
 from dragoman.catalog.catalog import Catalog
+from dragoman.catalog.listing import Listing
 from dragoman.catalog.places import Places
 from dragoman.catalog.snapshot import Snapshot
 from dragoman.dialect import Dialect, Inspector
@@ -60,6 +61,10 @@ class GrantedCatalog(Catalog):
     async def snapshot(self) -> Snapshot:
         """Return what is granted of what the whole catalog knows."""
         return await self._made_of(await self._whole.snapshot())
+
+    async def listing(self) -> Listing:
+        """Return the names of what is granted, which only the whole catalog tells."""
+        return (await self.snapshot()).listing
 
     async def permissions(self) -> Permissions:
         """Return what may be read of each relation that exists for the callers."""

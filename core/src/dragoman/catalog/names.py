@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dragoman.dialect import Dialect
@@ -48,6 +48,14 @@ def parse_name(text: str, lexicon: Lexicon) -> tuple[Part, ...] | None:
             return None
         position += 1
     return None
+
+
+def interpretations(written: str, dialect: Dialect) -> Iterator[tuple[Part, ...]]:
+    """Yield what a written name may mean: as in SQL first, then exactly as stored."""
+    parts = parse_name(written, dialect.lexicon)
+    if parts is not None:
+        yield parts
+    yield (Part(written, quoted=True),)
 
 
 def _read_part(text: str, start: int, lexicon: Lexicon) -> tuple[Part, int] | None:

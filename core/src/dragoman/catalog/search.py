@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
+from dragoman.catalog.listing import kind_of
 from dragoman.model import Table, TableColumn
 from dragoman.words import nearest
 
@@ -63,11 +64,6 @@ def _singular(word: str) -> str:
     return word
 
 
-def kind_of(table: Table) -> MatchKind:
-    """Return whether a relation is stored or computed, in the words agents ask with."""
-    return "view" if table.type.endswith("view") else "table"
-
-
 class Index:
     """The words of a snapshot's names and comments, and what bears them.
 
@@ -96,7 +92,7 @@ class Index:
 
     def _match(self, number: int) -> Match:
         table, column = self._entries[number]
-        return Match(table, kind_of(table) if column is None else "column", column)
+        return Match(table, kind_of(table.type) if column is None else "column", column)
 
     def search(self, query: str, kinds: Collection[MatchKind], limit: int) -> list[Match]:
         """Return what fits `query`, best first, always in the same order."""

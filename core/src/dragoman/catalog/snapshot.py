@@ -8,20 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from dragoman.catalog.joins import Graph
-from dragoman.catalog.names import Namespace, Part, near, parse_name
+from dragoman.catalog.listing import Listing, SchemaKey, ambiguous, find_schema, fits, list_tables, missing_schema
+from dragoman.catalog.names import Namespace, Part, interpretations, near, parse_name
 from dragoman.catalog.search import Index
 from dragoman.dialect import Dialect
-from dragoman.errors import NotFound, ParameterError, SchemaNotFound, TableNotFound
+from dragoman.errors import NotFound, SchemaNotFound, TableNotFound
 from dragoman.model import Relation, Schema, Table
 from dragoman.words import display
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaKey:
-    """A schema by its stored names."""
-
-    name: str | None
-    catalog: str | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +75,11 @@ class Snapshot:
         return found
 
     @cached_property
+    def listing(self) -> Listing:
+        """The names of all relations."""
+        return list_tables(self.tables, self.by_relation, self.namespace, self.known_schemas, self.notices)
+
+    @cached_property
     def graph(self) -> Graph:
         """The foreign keys between relations."""
         return Graph(self.tables)
@@ -112,15 +110,7 @@ class Snapshot:
 
     def find_schema(self, written: str) -> SchemaKey:
         """Return the schema that a plain or dotted name names; raises as `find` does."""
-        for parts in interpretations(written, self.dialect):
-            fitting = [key for key in self.schemas if self._fits(parts, key)]
-            if len(fitting) > 1:
-                fitting = [key for key in fitting if key.catalog == self.namespace.catalog] or fitting
-            if len(fitting) > 1:
-                raise _ambiguous(written, [self.namespace.join(key.catalog, key.name) for key in fitting])
-            if fitting:
-                return fitting[0]
-        raise self._missing_schema(written)
+        return find_schema(written, self.schemas, self.namespace)
 
     def with_near_names(self, error: NotFound) -> NotFound:
         """Return an error of `find` with the names that were perhaps meant."""
@@ -171,12 +161,6 @@ class Snapshot:
         names = (column.name for table in wanted or self.visible for column in table.columns)
         return [self.dialect.quote(column) for column in near(parts[-1].text, names)]
 
-    def _fits(self, parts: Sequence[Part], key: SchemaKey) -> bool:
-        stored = (key.name, key.catalog)
-        return len(parts) <= 2 and all(
-            part.names(name, self.dialect) for part, name in zip(reversed(parts), stored, strict=False)
-        )
-
     def _find_named(self, parts: Sequence[Part]) -> Iterator[Table]:
         for table in self._by_name.get(parts[-1].text.lower(), ()):
             relation = table.relation
@@ -191,7 +175,7 @@ class Snapshot:
             if len(candidates) > 1:
                 candidates = [table for table in candidates if narrow(table)] or candidates
         if len(candidates) > 1:
-            raise _ambiguous(written, [self.namespace.name(table.relation) for table in candidates])
+            raise ambiguous(written, [self.namespace.name(table.relation) for table in candidates])
         return candidates[0]
 
     def _preferences(self) -> Iterator[Callable[[Table], bool]]:
@@ -206,26 +190,15 @@ class Snapshot:
             key is None
             and parts is not None
             and len(parts) > 1
-            and not any(self._fits(parts[:-1], k) for k in self.schemas)
+            and not any(fits(parts[:-1], key, self.namespace) for key in self.schemas)
         ):
-            return self._missing_schema(self.namespace.join(*(part.text for part in parts[:-1])))
+            return missing_schema(self.namespace.join(*(part.text for part in parts[:-1])))
         where = f" in schema {self.namespace.join(key.catalog, key.name)}" if key else ""
         return TableNotFound(
             f"There is no table {display(name)}{where}.",
             suggestion="Use list_tables or search_catalog to see what there is.",
             identifier=name,
         )
-
-    def _missing_schema(self, written: str) -> SchemaNotFound:
-        return SchemaNotFound(f"There is no schema {display(written)}.", identifier=written)
-
-
-def interpretations(written: str, dialect: Dialect) -> Iterator[tuple[Part, ...]]:
-    """Yield what a written name may mean: as in SQL first, then exactly as stored."""
-    parts = parse_name(written, dialect.lexicon)
-    if parts is not None:
-        yield parts
-    yield (Part(written, quoted=True),)
 
 
 def _key(table: Table) -> SchemaKey:
@@ -245,11 +218,3 @@ def quote_name(name: str) -> str:
     """Return a name, as in SQL, in quotes and as short as a message may hold it: it is data, whatever it says."""
     line = display(name)
     return line if line.startswith(('"', "`", "[")) else f'"{line}"'
-
-
-def _ambiguous(written: str, candidates: Sequence[str]) -> ParameterError:
-    return ParameterError(
-        f"{display(written)} is ambiguous: {', '.join(map(display, sorted(candidates)[:10]))}.",
-        suggestion="Write it with its schema.",
-        identifier=written,
-    )

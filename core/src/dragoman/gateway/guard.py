@@ -11,7 +11,7 @@ from dragoman.errors import ConnectionFailed
 from dragoman.gateway.breaker import Breaker
 from dragoman.gateway.failures import Source
 from dragoman.gateway.tasks import Work
-from dragoman.model import ColumnProfile, Database, Inspection, ProfileBudget, Relation, Schema, Scope, Table
+from dragoman.model import ColumnProfile, Database, Inspection, Names, ProfileBudget, Relation, Schema, Scope, Table
 from dragoman.shapes import check_sequence
 
 T = TypeVar("T")
@@ -38,6 +38,16 @@ class GuardedInspector(WrappedInspector):
     async def tables(self, scope: Scope) -> Inspection:
         """As `Inspector.tables`."""
         return await self._call("tables", Inspection, partial(self.inner.tables, scope))
+
+    async def names(self, scope: Scope) -> Sequence[Names] | None:
+        """As `Inspector.names`."""
+        told: Any = await self._call("names", object, partial(self.inner.names, scope))
+        if told is not None:
+            self._source.checked(told, Sequence, "Inspector.names")
+            with self._source.ours("Inspector.names"):
+                check_sequence(Names, told, "what it told")
+        answer: Sequence[Names] | None = told
+        return answer
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """As `Inspector.details`."""

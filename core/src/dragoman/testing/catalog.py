@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.dialect import Capability, Dialect
 from dragoman.gateway import Gateway
-from dragoman.model import Inspection, ProfileBudget, Request, RowStream, Scope, Table
+from dragoman.model import Inspection, Names, ProfileBudget, Relation, Request, RowStream, Scope, Table
 from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite, answered
 from dragoman.testing.tiers import capability, recommended, required
@@ -24,6 +24,14 @@ async def inspect(opened: OpenDatabase, names: Iterable[str] = (), **scope: froz
     inspection: Inspection = await opened.inspector.tables(Scope(names=stored, **scope))
     told = (sample.as_written(dialect, table) for table in inspection.tables if not table.system)
     return {table.relation.name: table for table in told}
+
+
+def _relation(name: str, group: Names) -> Relation:
+    return Relation(name, group.schema, group.catalog)
+
+
+def _facts(told: Names | Table) -> tuple[str, bool, str]:
+    return told.type, told.system, str(told.partition_of)
 
 
 class CatalogCases(Suite):
@@ -42,6 +50,19 @@ class CatalogCases(Suite):
         assert not missing, (
             f"inspector.tables(Scope()) left out {sorted(missing)}; it must tell tables and views alike."
         )
+
+    @required
+    async def test_names_alone_are_those_of_the_relations(self, opened: OpenDatabase) -> None:
+        for scope in (Scope(), Scope(names=frozenset({sample.stored(opened.dialect, sample.TRACK)}))):
+            groups = await opened.inspector.names(scope)
+            if groups is None:
+                return
+            alone = {(str(_relation(name, group)), *_facts(group)) for group in groups for name in group.names}
+            told = {(str(table.relation), *_facts(table)) for table in (await opened.inspector.tables(scope)).tables}
+            assert alone == told, (
+                f"inspector.names() and inspector.tables() differ in {sorted(map(str, alone ^ told))[:5]};"
+                " both must tell the same relations with the same type, system and partition_of."
+            )
 
     @required
     async def test_every_relation_s_schema_is_among_the_schemas(self, opened: OpenDatabase) -> None:

@@ -76,7 +76,10 @@ class Budget:
 
     def take(self, value: Any) -> bool:
         """Take what `value` and a comma need; says no, and takes nothing, when that is more than is left."""
-        needed = size(value) + 1
+        return self.spend(size(value) + 1)
+
+    def spend(self, needed: int) -> bool:
+        """Take so many bytes; says no, and takes nothing, when that is more than is left."""
         if needed > self.left:
             return False
         self.left -= needed

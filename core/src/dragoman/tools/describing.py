@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dragoman.catalog import Insight, Namespace, compact, drop_empty, full, kind_of, summary
+from dragoman.catalog import Entry, Insight, Namespace, SchemaKey, compact, drop_empty, full, summary
 from dragoman.errors import NotFound, ParameterError, ResultTooLarge
 from dragoman.model import Relation, Table
 from dragoman.tools.answer import Body, size
@@ -21,20 +21,20 @@ EXPLAINED = 10
 
 async def list_schemas(call: ToolCall) -> Body:
     """Answer the schemas with the number of tables, views not counted."""
-    snapshot = await call.database.catalog.snapshot()
-    known = {(schema.name, schema.catalog): schema for schema in snapshot.known_schemas}
+    listing = await call.database.catalog.listing()
+    known = {(schema.name, schema.catalog): schema for schema in listing.known}
     rows: list[dict[str, Any]] = []
-    for key, tables in snapshot.schemas.items():
+    for key, entries in listing.schemas.items():
         schema = known.get((key.name or "", key.catalog))
         if schema is not None and schema.system and not call["include_system"]:
             continue
         rows.append(
             drop_empty(
                 {
-                    "name": snapshot.namespace.join(key.catalog, key.name),
+                    "name": listing.namespace.join(key.catalog, key.name),
                     "owner": schema and schema.owner,
                     "description": schema and schema.comment,
-                    "table_count": _count(tables, system=schema is not None and schema.system),
+                    "table_count": _count(entries, system=schema is not None and schema.system),
                 }
             )
         )
@@ -42,24 +42,47 @@ async def list_schemas(call: ToolCall) -> Body:
     return Body({"schemas": shown, **_omit(len(rows) - len(shown), "Name a schema with schema_name in list_tables.")})
 
 
-def _count(tables: Sequence[Table], *, system: bool) -> int:
-    return sum(kind_of(table) == "table" and table.system <= system for table in tables)
+def _count(entries: Sequence[Entry], *, system: bool) -> int:
+    return sum(entry.kind == "table" and entry.system <= system for entry in entries)
 
 
 async def list_tables(call: ToolCall) -> Body:
     """Answer the relations of one or all schemas, compact or full, and exactly how many were left out."""
+    if call["detail"] == "full":
+        return await _list_facts(call)
+    catalog, written = call.database.catalog, call["schema_name"]
+    listing, key = (await catalog.listing(), None) if written is None else await catalog.list_schema(written)
+    notices = {"notices": list(listing.notices)} if listing.notices else {}
+    budget = Budget(call.database.config.max_bytes - ENVELOPE - size(notices))
+    wanted = _wanted(call)
+    found = {
+        each: [entry for entry in entries if (key or not entry.system) and wanted(entry)]
+        for each, entries in listing.schemas.items()
+        if key in (None, each)
+    }
+    names, shown = by_schema(found, listing.namespace, budget, call["limit"])
+    total = sum(map(len, found.values()))
+    return Body({**names, **_omit(total - shown, NARROWER), **notices})
+
+
+async def _list_facts(call: ToolCall) -> Body:
     tables = await _list(call)
     catalog = call.database.catalog
     snapshot = await catalog.snapshot()
-    few = tables[: call["limit"]]
     notices = {"notices": list(snapshot.notices)} if snapshot.notices else {}
     budget = Budget(call.database.config.max_bytes - ENVELOPE - size(notices))
-    if call["detail"] == "full":
-        rows = budget.fitting(summary(table, catalog.namespace) for table in few)
-        omitted = _omit(len(tables) - len(rows), NARROWER)
-        return Body({"tables": rows, "total_count": len(tables), **omitted, **notices})
-    names, shown = by_schema(few, catalog.namespace, budget)
-    return Body({**names, **_omit(len(tables) - shown, NARROWER), **notices})
+    rows = budget.fitting(summary(table, catalog.namespace) for table in tables[: call["limit"]])
+    omitted = _omit(len(tables) - len(rows), NARROWER)
+    return Body({"tables": rows, "total_count": len(tables), **omitted, **notices})
+
+
+def _wanted(call: ToolCall) -> Callable[[Entry], bool]:
+    """Whether a relation is asked for: those that stand under another only by a pattern."""
+    views: bool = call["include_views"]
+    if call["name_pattern"] is None:
+        return lambda entry: not entry.part and (views or entry.kind != "view")
+    fits = _like(call["name_pattern"]).fullmatch
+    return lambda entry: (views or entry.kind != "view") and fits(entry.name) is not None
 
 
 async def _list(call: ToolCall) -> list[Table]:
@@ -77,24 +100,39 @@ async def _list(call: ToolCall) -> list[Table]:
         table
         for table in tables
         if table.relation not in under
-        and (call["include_views"] or kind_of(table) != "view")
+        and (call["include_views"] or not table.type.endswith("view"))
         and (wanted is None or wanted.fullmatch(table.relation.name))
     ]
 
 
-def by_schema(tables: Sequence[Table], namespace: Namespace, budget: Budget) -> tuple[dict[str, Any], int]:
-    """Return names as `{"tables": {schema: [...]}, "views": ...}`, as many as the budget has room for, and how many."""
+def by_schema(
+    schemas: Mapping[SchemaKey, Sequence[Entry]], namespace: Namespace, budget: Budget, limit: int | None = None
+) -> tuple[dict[str, Any], int]:
+    """Return names as `{"tables": {schema: [...]}, "views": ...}` and how many: as many as the budget has room for.
+
+    The schemas come by their names.
+    """
     groups: dict[str, dict[str, list[str]]] = {"tables": {}, "views": {}}
     shown = 0
-    for table in tables:
-        group = groups[f"{kind_of(table)}s"]
-        schema = namespace.schema_name(table.relation)
-        name = namespace.dialect.quote(table.relation.name)
-        if (schema not in group and not budget.take({schema: []})) or not budget.take(name):
+    for key in sorted(schemas, key=lambda key: (key.catalog or "", key.name or "")):
+        taken = _take(schemas[key][: None if limit is None else limit - shown], key, namespace, budget, groups)
+        shown += taken
+        if taken < len(schemas[key]):
             break
-        group.setdefault(schema, []).append(name)
-        shown += 1
     return {"tables": groups["tables"], **({"views": groups["views"]} if groups["views"] else {})}, shown
+
+
+def _take(
+    entries: Sequence[Entry], key: SchemaKey, namespace: Namespace, budget: Budget, groups: dict[str, Any]
+) -> int:
+    """Add the names of one schema to the groups while the budget has room; return how many."""
+    schema = namespace.join(key.catalog, key.name)
+    for number, entry in enumerate(entries):
+        group = groups["views" if entry.kind == "view" else "tables"]
+        if (schema not in group and not budget.take({schema: []})) or not budget.spend(entry.cost):
+            return number
+        group.setdefault(schema, []).append(entry.written)
+    return len(entries)
 
 
 def _like(pattern: str) -> re.Pattern[str]:

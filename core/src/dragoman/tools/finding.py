@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
-from dragoman.catalog import Match, MatchKind, Snapshot, drop_empty
+from dragoman.catalog import Catalog, Listing, Match, MatchKind, Snapshot, drop_empty
 from dragoman.catalog.full import foreign_key, step
 from dragoman.errors import DragomanError, PathNotFound
 from dragoman.gateway.opened import OpenDatabase
@@ -16,6 +16,7 @@ from dragoman.tools.context import ENVELOPE, Budget, ToolCall
 from dragoman.tools.describing import by_schema
 from dragoman.tools.overview import describe_small, find_values
 
+Known = TypeVar("Known", Snapshot, Listing)
 PROBE = 1.0
 """Seconds a database has to say that it is there."""
 PATIENCE = 5.0
@@ -64,27 +65,36 @@ async def _schemas(opened: OpenDatabase, config: Database) -> list[str]:
 async def search_catalog(call: ToolCall) -> Body:
     """Answer what fits best in one or all databases; with an empty query, the names of all relations."""
     names = [call.gateway.database(call["database"]).config.name] if call["database"] else list(call.gateway.names)
-    loaded, notices = await _load(call, names)
+    if not call["query"].strip():
+        listings, notices = await _load(call, names, lambda catalog: catalog.listing())
+        budget, told = _notify(call, names, notices)
+        if len(listings) == 1 and not call["kinds"]:
+            name, listing = listings[0]
+            if (described := await describe_small(call.gateway.database(name), listing)) is not None:
+                return Body({"tables": described, **told})
+        return Body({**_everything(listings, _kinds(call), budget), **told})
+    snapshots, notices = await _load(call, names, lambda catalog: catalog.snapshot())
+    budget, told = _notify(call, names, notices)
+    return Body({"results": budget.fitting(await _rank(call, snapshots)), **told})
+
+
+def _notify(call: ToolCall, names: Sequence[str], notices: Sequence[str]) -> tuple[Budget, dict[str, Any]]:
+    """Return what an answer about these databases may still take beside its notices, and those."""
     budget = _common_budget([call.gateway.configuration.databases[name] for name in names])
-    notices = budget.fitting(notices)
-    told = {"notices": notices} if notices else {}
-    if call["query"].strip():
-        return Body({"results": budget.fitting(await _rank(call, loaded)), **told})
-    if len(loaded) == 1 and not call["kinds"]:
-        name, snapshot = loaded[0]
-        if (described := await describe_small(call.gateway.database(name), snapshot)) is not None:
-            return Body({"tables": described, **told})
-    return Body({**_everything(loaded, _kinds(call), budget), **told})
+    told = budget.fitting(notices)
+    return budget, {"notices": told} if told else {}
 
 
-async def _load(call: ToolCall, names: Sequence[str]) -> tuple[list[tuple[str, Snapshot]], list[str]]:
+async def _load(
+    call: ToolCall, names: Sequence[str], look: Callable[[Catalog], Awaitable[Known]]
+) -> tuple[list[tuple[str, Known]], list[str]]:
     """Return the catalogs that could be read, and why the others could not. The only one asked must answer."""
     if len(names) == 1:
-        snapshot = await call.gateway.database(names[0]).catalog.snapshot()
-        return [(names[0], snapshot)], list(snapshot.notices)
-    loaded: list[tuple[str, Snapshot]] = []
+        only = await look(call.gateway.database(names[0]).catalog)
+        return [(names[0], only)], list(only.notices)
+    loaded: list[tuple[str, Known]] = []
     notices: list[str] = []
-    answers = [asyncio.create_task(_snapshot(call, name)) for name in names]
+    answers = [asyncio.create_task(_attempt(call, name, look)) for name in names]
     try:
         for number, (name, answer) in enumerate(zip(names, answers, strict=True)):
             known = await answer
@@ -100,10 +110,10 @@ async def _load(call: ToolCall, names: Sequence[str]) -> tuple[list[tuple[str, S
     return loaded, notices
 
 
-async def _snapshot(call: ToolCall, name: str) -> Snapshot | str:
+async def _attempt(call: ToolCall, name: str, look: Callable[[Catalog], Awaitable[Known]]) -> Known | str:
     try:
         async with asyncio.timeout(PATIENCE):
-            return await call.gateway.database(name).catalog.snapshot()
+            return await look(call.gateway.database(name).catalog)
     except TimeoutError:
         return "its catalog is still loading; try again in a moment."
     except DragomanError as error:
@@ -143,17 +153,20 @@ def _result(match: Match, database: str, snapshot: Snapshot) -> dict[str, Any]:
     )
 
 
-def _everything(loaded: Sequence[tuple[str, Snapshot]], kinds: Sequence[MatchKind], budget: Budget) -> dict[str, Any]:
+def _everything(loaded: Sequence[tuple[str, Listing]], kinds: Sequence[MatchKind], budget: Budget) -> dict[str, Any]:
     """Return the names of all relations by database and schema, tables and views together."""
     relations: dict[str, dict[str, list[str]]] = {}
     left_out = 0
-    for name, snapshot in loaded:
-        wanted = [table for table in snapshot.visible if _is_wanted(kinds, table.type.endswith("view"))]
+    for name, listing in loaded:
+        wanted = {
+            key: [entry for entry in entries if not entry.system and _is_wanted(kinds, entry.kind == "view")]
+            for key, entries in listing.schemas.items()
+        }
         shown = 0
         if budget.take({name: {}}):
-            groups, shown = by_schema(wanted, snapshot.namespace, budget)
+            groups, shown = by_schema(wanted, listing.namespace, budget)
             relations[name] = _join(groups)
-        left_out += len(wanted) - shown
+        left_out += sum(map(len, wanted.values())) - shown
     hint = {"omitted": left_out, "hint": "Search for a word, or list_tables of one schema."} if left_out else {}
     return {"relations": relations, **hint}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.catalog import Insight, Match, Snapshot, compact
+from dragoman.catalog import Insight, Listing, Match, Snapshot, compact
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.knowledge.search import search_values
 from dragoman.model import Relation
@@ -17,9 +17,12 @@ SHORTEST = 8
 UNKNOWN = Insight()
 
 
-async def describe_small(opened: OpenDatabase, snapshot: Snapshot) -> dict[str, list[str]] | None:
+async def describe_small(opened: OpenDatabase, listing: Listing) -> dict[str, list[str]] | None:
     """Return the compact descriptions of a whole database; None for one that is not small."""
     room = opened.config.max_bytes // SMALL
+    if sum(map(len, listing.schemas.values())) > room:
+        return None  # its names alone are too many: nothing else has to be read
+    snapshot = await opened.catalog.snapshot()
     columns = sum(len(table.columns) for table in snapshot.listed)
     if not columns or columns * SHORTEST > room or size(_described(snapshot, {})) > room:
         return None

@@ -1,4 +1,4 @@
-"""The catalog of a PostgreSQL database: seven queries, whatever the number of relations."""
+"""The catalog of a PostgreSQL database: seven queries and one for names, whatever the number of relations."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dragoman import (
     Database,
     Inspection,
     Inspector,
+    Names,
     ProfileBudget,
     Relation,
     Schema,
@@ -22,7 +23,7 @@ from dragoman import (
 )
 
 from dragoman_postgres import profiles, queries
-from dragoman_postgres.tables import Facts, build
+from dragoman_postgres.tables import Facts, build, group_names
 
 if TYPE_CHECKING:
     from dragoman_postgres.driver import Connection
@@ -64,6 +65,15 @@ class PostgresInspector(Inspector):
             facts = await self._facts(scope)
             tables = await asyncio.to_thread(build, facts)
         return Inspection(tables, tuple(_notices(facts)))
+
+    async def names(self, scope: Scope) -> Sequence[Names]:
+        """Return the names of relations; no lock keeps them from being told."""
+        if scope.catalogs:
+            return ()
+        async with self._connections.borrow() as connection:
+            await connection.execute(queries.SETTINGS)
+            rows = await connection.fetch(queries.NAMES, _list(scope.schemas), _list(scope.names))
+        return group_names(rows)
 
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget

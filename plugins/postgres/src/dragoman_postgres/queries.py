@@ -1,4 +1,4 @@
-"""The catalog queries: seven, whatever the number of relations. They run alike on PostgreSQL 13 to 18.
+"""The catalog queries: seven and one for names, whatever the number of relations. They run on PostgreSQL 13 to 18.
 
 Every value arrives as text, a number, a boolean, or an array of text or OIDs, which the driver knows without asking.
 Columns that newer servers added are not needed: what they say is the default, or a function tells it.
@@ -23,6 +23,10 @@ _LOCKED = """(
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"""
 _IS_SYSTEM = "n.nspname::text ~ '^pg_' OR n.nspname = 'information_schema'"
 _IS_SHOWN = "has_schema_privilege(n.oid, 'USAGE'::text) AND n.nspname::text !~ '^pg_(toast|temp_)'"
+
+_ARE_WANTED = f"""c.relkind IN ('r', 'v', 'm', 'f', 'p') AND {_IS_SHOWN}
+  AND ($1::text[] IS NULL OR n.nspname = ANY($1)) AND ($2::text[] IS NULL OR c.relname = ANY($2))
+  AND (has_table_privilege(c.oid, 'SELECT'::text) OR has_any_column_privilege(c.oid, 'SELECT'::text))"""
 
 SCHEMAS = f"""
 SELECT n.nspname::text, pg_get_userbyid(n.nspowner)::text, about.description, {_IS_SYSTEM},
@@ -52,14 +56,23 @@ FINGERPRINT = "SELECT md5(pg_catalog.concat_ws(','::text, {}, current_user::text
     )
 )
 
+NAMES = f"""
+SELECT n.nspname::text, c.relkind::text, {_IS_SYSTEM}, parent.home, parent.name,
+  pg_catalog.array_agg(c.relname::text)
+FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid LEFT JOIN (
+  SELECT inhrelid, min(home.nspname::text) AS home, min(own.relname::text) AS name
+  FROM pg_inherits JOIN pg_class AS own ON own.oid = inhparent JOIN pg_namespace AS home ON home.oid = own.relnamespace
+  GROUP BY inhrelid HAVING count(*) = 1) AS parent ON parent.inhrelid = c.oid
+WHERE {_ARE_WANTED} GROUP BY 1, 2, 3, 4, 5
+"""
+"""$1: schemas, $2: names; NULL does not restrict. Names by schema, kind and what the relations are a part of."""
+
 RELATIONS = f"""
 SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, pg_get_userbyid(c.relowner)::text, about.description,
   {_IS_SYSTEM}, has_table_privilege(c.oid, 'SELECT'::text), c.oid IN {_LOCKED}
 FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid LEFT JOIN pg_description AS about
   ON about.objoid = c.oid AND about.classoid = 'pg_class'::regclass::oid AND about.objsubid = 0
-WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND {_IS_SHOWN}
-  AND ($1::text[] IS NULL OR n.nspname = ANY($1)) AND ($2::text[] IS NULL OR c.relname = ANY($2))
-  AND (has_table_privilege(c.oid, 'SELECT'::text) OR has_any_column_privilege(c.oid, 'SELECT'::text))
+WHERE {_ARE_WANTED}
 """
 """$1: schemas, $2: names; NULL does not restrict. At the end: may every column be read, is it held exclusively."""
 

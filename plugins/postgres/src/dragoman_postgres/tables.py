@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from dragoman import Constraint, ForeignKey, Index, Relation, Table, TableColumn
+from dragoman import Constraint, ForeignKey, Index, Names, Relation, Table, TableColumn
 
 from dragoman_postgres.checks import allowed_values
 from dragoman_postgres.spelling import short_type
@@ -93,6 +93,20 @@ def build(facts: Facts) -> tuple[Table, ...]:
             )
         )
     return tuple(tables)
+
+
+def group_names(rows: Iterable[Row]) -> list[Names]:
+    """Return the rows of the query NAMES, those of one schema, type and parent together."""
+    return [
+        Names(
+            names=tuple(names),
+            schema=schema,
+            type=_KINDS[kind],
+            system=system,
+            partition_of=None if parent is None else Relation(parent, home),
+        )
+        for schema, kind, system, home, parent, names in rows
+    ]
 
 
 def _parent(schemas: Sequence[str] | None, names: Sequence[str] | None) -> Relation | None:

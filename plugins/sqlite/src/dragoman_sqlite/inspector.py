@@ -20,6 +20,7 @@ from dragoman import (
     Executor,
     Inspection,
     Inspector,
+    Names,
     ProfileBudget,
     Relation,
     Request,
@@ -31,7 +32,7 @@ from dragoman import (
 from dragoman_sqlite.ddl import quote_name
 from dragoman_sqlite.executor import check_file, file_of
 from dragoman_sqlite.sampling import sample
-from dragoman_sqlite.tables import Facts, build
+from dragoman_sqlite.tables import Facts, build, group_names
 
 T = TypeVar("T")
 
@@ -97,6 +98,12 @@ class SQLiteInspector(Inspector):
             facts.columns += await self._describe_columns(name, facts)
         tables = build(facts)
         return Inspection(tuple(table for table in tables if table.relation in scope), tuple(facts.notices))
+
+    async def names(self, scope: Scope) -> Sequence[Names]:
+        """Return the names of the file's tables and views."""
+        if scope.schemas and "main" not in scope.schemas:
+            return ()
+        return group_names(await self._ask(lambda connection: _rows(connection, TABLES)), scope)
 
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget

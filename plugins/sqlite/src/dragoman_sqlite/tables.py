@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-from dragoman import Constraint, ForeignKey, Index, Relation, Table, TableColumn
+from dragoman import Constraint, ForeignKey, Index, Names, Relation, Scope, Table, TableColumn
 
 from dragoman_sqlite import ddl
 from dragoman_sqlite.types import short_type
 
+RelationType: TypeAlias = Literal["table", "view", "virtual table"]
 SCHEMA = "main"
-_TYPES: dict[str, Literal["view", "virtual table"]] = {"view": "view", "virtual": "virtual table"}
+_TYPES: dict[str, RelationType] = {"view": "view", "virtual": "virtual table"}
 ROWIDS = ("rowid", "_rowid_", "oid")
 """Names of a table's row number; a column of the same name hides it."""
 HIDDEN, VIRTUAL, STORED = 1, 2, 3
@@ -56,6 +57,21 @@ def build(facts: Facts) -> list[Table]:
         )
         for name, kind, _, sql in facts.tables
     ]
+
+
+def group_names(rows: Iterable[Any], scope: Scope) -> list[Names]:
+    """Return the rows of the query TABLES by type, as far as they are in `scope`."""
+    groups: dict[tuple[RelationType, bool], list[str]] = defaultdict(list)
+    for name, kind, *_ in rows:
+        if Relation(name, SCHEMA) in scope:
+            groups[_TYPES.get(kind, "table"), _is_system(name, kind)].append(name)
+    return [
+        Names(names=tuple(names), schema=SCHEMA, type=type_, system=system) for (type_, system), names in groups.items()
+    ]
+
+
+def _is_system(name: str, kind: str) -> bool:
+    return kind == "shadow" or name.startswith("sqlite_")
 
 
 def _by_table(rows: Iterable[Any]) -> dict[str, list[Any]]:
@@ -114,7 +130,7 @@ class _Builder:
             indexes=tuple(_index(rows) for rows in self._indexes),
             row_estimate=row_estimate,
             definition=self._sql if self._kind == "view" else None,
-            system=self._kind == "shadow" or name.startswith("sqlite_"),
+            system=_is_system(name, self._kind),
         )
 
     def _column(self, row: Any) -> TableColumn:

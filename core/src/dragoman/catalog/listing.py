@@ -1,0 +1,135 @@
+"""The names of relations, without what they hold: what lists of relations are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from dragoman.catalog.names import Namespace, Part, interpretations
+from dragoman.errors import ParameterError, SchemaNotFound
+from dragoman.model import Names, Relation, Schema, Table
+from dragoman.words import display
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaKey:
+    """A schema by its stored names."""
+
+    name: str | None
+    catalog: str | None = None
+
+
+class Entry(NamedTuple):
+    """A relation in a list. `part`: it stands under another that is listed. `written`: its name as SQL.
+
+    `cost`: the bytes that this takes in a list of minified JSON, with a comma.
+    """
+
+    name: str
+    kind: Literal["table", "view"]
+    system: bool
+    part: bool
+    written: str
+    cost: int
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Every visible relation by name: the entries of each schema, empty schemas too, in the order of their names."""
+
+    namespace: Namespace
+    schemas: dict[SchemaKey, list[Entry]]
+    known: tuple[Schema, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    def find_schema(self, written: str) -> SchemaKey:
+        """Return the schema that a plain or dotted name names; raises `ParameterError` and `SchemaNotFound`."""
+        return find_schema(written, self.schemas, self.namespace)
+
+
+def list_groups(groups: Sequence[Names], namespace: Namespace, known: tuple[Schema, ...]) -> Listing:
+    """Return the listing of groups of names; `known`: the visible schemas."""
+    parents = {group.partition_of for group in groups} - {None}
+    there = {parent for parent in parents if parent is not None and any(_holds(group, parent) for group in groups)}
+    schemas: dict[SchemaKey, list[Entry]] = {SchemaKey(each.name, each.catalog): [] for each in known}
+    for group in groups:
+        kind, part = kind_of(group.type), group.partition_of in there
+        entries = (_entry(name, kind, group.system, part, namespace) for name in group.names)
+        schemas.setdefault(SchemaKey(group.schema, group.catalog), []).extend(entries)
+    return Listing(namespace, _in_order(schemas), known)
+
+
+def list_tables(
+    tables: Iterable[Table],
+    known_relations: Collection[Relation],
+    namespace: Namespace,
+    known: tuple[Schema, ...],
+    notices: tuple[str, ...],
+) -> Listing:
+    """Return the listing of relations of which everything is known."""
+    schemas: dict[SchemaKey, list[Entry]] = {SchemaKey(each.name, each.catalog): [] for each in known}
+    for table in tables:
+        relation, part = table.relation, table.partition_of in known_relations
+        entry = _entry(relation.name, kind_of(table.type), table.system, part, namespace)
+        schemas.setdefault(SchemaKey(relation.schema, relation.catalog), []).append(entry)
+    return Listing(namespace, _in_order(schemas), known, notices)
+
+
+def kind_of(type_: str) -> Literal["table", "view"]:
+    """Return whether relations of a type are stored or computed, in the words agents ask with."""
+    return "view" if type_.endswith("view") else "table"
+
+
+def _holds(group: Names, relation: Relation) -> bool:
+    return (group.schema, group.catalog) == (relation.schema, relation.catalog) and relation.name in group.names
+
+
+def _entry(name: str, kind: Literal["table", "view"], system: bool, part: bool, namespace: Namespace) -> Entry:
+    written = namespace.dialect.quote(name)
+    return Entry(name, kind, system, part, written, len(_encode(written)) + 1)
+
+
+def _in_order(schemas: dict[SchemaKey, list[Entry]]) -> dict[SchemaKey, list[Entry]]:
+    for entries in schemas.values():
+        entries.sort()
+    return schemas
+
+
+def find_schema(written: str, keys: Collection[SchemaKey], namespace: Namespace) -> SchemaKey:
+    """Return the schema that a plain or dotted name names; raises `ParameterError` and `SchemaNotFound`."""
+    for parts in interpretations(written, namespace.dialect):
+        fitting = [key for key in keys if fits(parts, key, namespace)]
+        if len(fitting) > 1:
+            fitting = [key for key in fitting if key.catalog == namespace.catalog] or fitting
+        if len(fitting) > 1:
+            raise ambiguous(written, [namespace.join(key.catalog, key.name) for key in fitting])
+        if fitting:
+            return fitting[0]
+    raise missing_schema(written)
+
+
+def fits(parts: Sequence[Part], key: SchemaKey, namespace: Namespace) -> bool:
+    """Whether the parts of a name name a schema."""
+    stored = (key.name, key.catalog)
+    return len(parts) <= 2 and all(
+        part.names(name, namespace.dialect) for part, name in zip(reversed(parts), stored, strict=False)
+    )
+
+
+def missing_schema(written: str) -> SchemaNotFound:
+    """Return the error of a name that names no schema."""
+    return SchemaNotFound(f"There is no schema {display(written)}.", identifier=written)
+
+
+def ambiguous(written: str, candidates: Sequence[str]) -> ParameterError:
+    """Return the error of a name that several candidates fit."""
+    return ParameterError(
+        f"{display(written)} is ambiguous: {', '.join(map(display, sorted(candidates)[:10]))}.",
+        suggestion="Write it with its schema.",
+        identifier=written,
+    )
