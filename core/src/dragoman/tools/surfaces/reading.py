@@ -8,7 +8,6 @@ from typing import Any
 
 from dragoman.catalog import drop_empty, full
 from dragoman.catalog.as_text import as_sql, indexes_sql
-from dragoman.catalog.search import kind_of
 from dragoman.dialect import Report
 from dragoman.errors import DragomanError, NotFound, ParameterError, ResultNotFound, ResultTooLarge, UnknownDatabase
 from dragoman.gateway import Gateway
@@ -40,11 +39,13 @@ async def _database(gateway: Gateway, name: str) -> dict[str, Any]:
     facts["schema"] = uris.expand(uris.SCHEMA, database=name)
     try:
         async with asyncio.timeout(PROBE):
-            snapshot = await gateway.database(name).catalog.snapshot()
+            listing = await gateway.database(name).catalog.listing()
     except (TimeoutError, DragomanError) as error:
         reason = error.message if isinstance(error, DragomanError) else "It did not answer in time."
         return drop_empty(facts | {"status": "unreachable", "error": reason})
-    kinds = [kind_of(table) for table in snapshot.listed]
+    kinds = [
+        entry.kind for entries in listing.schemas.values() for entry in entries if not (entry.system or entry.part)
+    ]
     return drop_empty(facts | {"status": "ready", "tables": kinds.count("table"), "views": kinds.count("view")})
 
 
