@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -40,11 +40,6 @@ class Match:
         """What the database says about it."""
         return self.table.comment if self.column is None else self.column.comment
 
-    @property
-    def name(self) -> str:
-        """Its own name."""
-        return self.table.relation.name if self.column is None else self.column.name
-
 
 def words(text: str) -> tuple[str, ...]:
     """Split a name or a comment into lower-case words in the singular: `OrderItems_2` is order, item, 2."""
@@ -67,71 +62,100 @@ def _singular(word: str) -> str:
 class Index:
     """The words of a snapshot's names and comments, and what bears them.
 
-    `home`: the schema and catalog whose relations come first among those that fit alike.
+    `home`: the schema and catalog whose relations come first among those that fit alike. Entries are numbered in the
+    order in which those that fit alike are told.
     """
 
     def __init__(self, tables: Iterable[Table], home: tuple[str | None, str | None] = (None, None)) -> None:
         self._home = home
-        self._entries: list[tuple[Table, TableColumn | None]] = []
-        self._owners: list[int] = []
+        self._entries = self._in_order(tables)
+        owners = {id(table): number for number, (table, column) in enumerate(self._entries) if column is None}
+        self._owners = [owners[id(table)] for table, _ in self._entries]
         self._words: dict[str, dict[int, float]] = {}
-        for table in tables:
-            owner = self._add(table, None, table.comment, table.relation.name, len(self._entries))
-            for column in table.columns:
-                self._add(table, column, column.comment, column.name, owner)
+        for number, (table, column) in enumerate(self._entries):
+            self._add(number, table.comment if column is None else column.comment, _name(table, column))
+        self._vocabulary = "\n".join(["", *self._words, ""])
 
-    def _add(self, table: Table, column: TableColumn | None, comment: str | None, name: str, owner: int) -> int:
-        number = len(self._entries)
-        self._entries.append((table, column))
-        self._owners.append(owner)
+    def _in_order(self, tables: Iterable[Table]) -> list[tuple[Table, TableColumn | None]]:
+        entries = [entry for table in tables for entry in ((table, None), *((table, each) for each in table.columns))]
+        return sorted(entries, key=lambda entry: self._place(*entry))
+
+    def _place(self, table: Table, column: TableColumn | None) -> tuple[bool, int, str, bool, str]:
+        """What orders entries that fit alike: relations before columns, shorter names, those at home."""
+        name, relation = _name(table, column), table.relation
+        away = (relation.schema, relation.catalog) != self._home
+        return column is not None, len(_name_words(name)), name, away, str(relation)
+
+    def _add(self, number: int, comment: str | None, name: str) -> None:
         for word in words(comment) if comment else ():
             self._words.setdefault(word, {})[number] = _COMMENT
         for word in _name_words(name):
             self._words.setdefault(word, {})[number] = _NAME
-        return number
-
-    def _match(self, number: int) -> Match:
-        table, column = self._entries[number]
-        return Match(table, kind_of(table.type) if column is None else "column", column)
 
     def search(self, query: str, kinds: Collection[MatchKind], limit: int) -> list[Match]:
         """Return what fits `query`, best first, always in the same order."""
         wanted = tuple(dict.fromkeys(words(query)))[:20]
-        per_word = [self._weights(word) for word in wanted]
-        scores = {number: self._score(number, per_word) for weights in per_word for number in weights}
-        fitting = ((score, self._match(number)) for number, score in scores.items())
-        ranked = [
-            replace(match, rank=self._rank(score, match, wanted)) for score, match in fitting if match.kind in kinds
-        ]
-        return heapq.nsmallest(limit, ranked, key=lambda match: match.rank)
+        return [self._match(number, score) for score, number in self._best(wanted, frozenset(kinds), limit)]
 
-    def _score(self, number: int, per_word: Sequence[dict[int, float]]) -> float:
-        """Add what each word says about an entry; words the entry lacks count a little when its relation has them."""
+    def _best(self, wanted: tuple[str, ...], kinds: frozenset[MatchKind], limit: int) -> list[tuple[float, int]]:
+        """Return the best entries, each with its score below zero: the rarest words first, as far as they matter."""
+        per_word = [self._weights(word) for word in wanted]
+        best: list[tuple[float, int]] = []
+        seen: set[int] = set()
+        for done, weights in enumerate(sorted(per_word, key=len)):
+            # What has none of the words so far gets at most this: one for each word left, and what its relation has.
+            most = (len(wanted) - done) * _NAME + done * _OWNER
+            if done and len(best) == limit and -best[-1][0] > most:
+                break
+            fitting = [number for number in weights if number not in seen and self._kind(number) in kinds]
+            seen.update(weights)
+            scored = ((self._score(number, per_word, wanted), number) for number in fitting)
+            best = heapq.nsmallest(limit, (*best, *scored))
+        return best
+
+    def _kind(self, number: int) -> MatchKind:
+        table, column = self._entries[number]
+        return kind_of(table.type) if column is None else "column"
+
+    def _score(self, number: int, per_word: Sequence[dict[int, float]], wanted: tuple[str, ...]) -> float:
+        """Add, below zero, what each word says about an entry, and one for the exact name.
+
+        Words the entry lacks count a little when its relation has them.
+        """
         owner = self._owners[number]
-        score = 0.0
+        score = 1.0 if _name_words(_name(*self._entries[number])) == wanted else 0.0
         for weights in per_word:
             own = weights.get(number, 0.0)
             score += own or (weights.get(owner, 0.0) * _OWNER if owner != number else 0.0)
-        return score
+        return -score
 
     def _weights(self, word: str) -> dict[int, float]:
         """Return how well each entry fits one word: the word itself, words that hold it, near spellings last."""
         found = dict(self._words.get(word, {}))
-        for known, entries in self._words.items():
-            if known != word and len(word) > 1 and word in known:
-                _merge(found, entries, 0.8 if known.startswith(word) else 0.6)
+        for known in self._holding(word) if len(word) > 1 else ():
+            if known != word:
+                _merge(found, self._words[known], 0.8 if known.startswith(word) else 0.6)
         if not found:
             for known in nearest(word, self._words, 5, 0.75):
                 _merge(found, self._words[known], 0.4)
         return found
 
-    def _rank(self, score: float, match: Match, wanted: tuple[str, ...]) -> Rank:
-        """Order by score, the exact name first; then relations before columns, shorter names, those at home."""
-        own = _name_words(match.name)
-        exact = 1.0 if own == wanted else 0.0
-        relation = match.table.relation
-        away = (relation.schema, relation.catalog) != self._home
-        return (-score - exact, match.kind == "column", len(own), match.name, away, str(relation))
+    def _holding(self, word: str) -> Iterator[str]:
+        """Yield the known words that hold a word: each stands on a line of one text, which is searched as a whole."""
+        text = self._vocabulary
+        place = text.find(word)
+        while place != -1:
+            end = text.index("\n", place)
+            yield text[text.rindex("\n", 0, place) + 1 : end]
+            place = text.find(word, end)
+
+    def _match(self, number: int, score: float) -> Match:
+        table, column = self._entries[number]
+        return Match(table, self._kind(number), column, (score, *self._place(table, column)))
+
+
+def _name(table: Table, column: TableColumn | None) -> str:
+    return table.relation.name if column is None else column.name
 
 
 def _merge(found: dict[int, float], entries: dict[int, float], factor: float) -> None:
