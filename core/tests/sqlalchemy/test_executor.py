@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from dragoman import (
+    Busy,
     ColumnNotFound,
     ConnectionFailed,
     DragomanError,
@@ -194,6 +195,15 @@ async def test_a_statement_runs_beside_one_that_holds_the_only_connection(shop: 
         await executor.beside("SELECT 1")
         with pytest.raises(OperationalError):
             await executor.beside("SELECT * FROM nowhere")
+    await executor.aclose()
+
+
+async def test_who_waits_in_vain_for_a_connection_is_told_that_all_are_busy(shop: Path, lite):
+    executor = lite(f"sqlite+aiosqlite:///{shop}", pool_size=1)
+    hurried = Request(statement="SELECT 1", limits=Limits(timeout=0.01))
+    async with executor.open(Request(statement="SELECT id FROM orders")):
+        with pytest.raises(Busy, match="All 1 connections"):
+            await executor.open(hurried).__aenter__()
     await executor.aclose()
 
 

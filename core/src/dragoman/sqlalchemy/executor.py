@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from functools import partial
@@ -12,7 +11,9 @@ import sqlalchemy
 from sqlalchemy.exc import DBAPIError
 
 from dragoman.dialect import Dialect, Executor
+from dragoman.errors import Busy
 from dragoman.model import Column, Database, Kind, Request, RowStream
+from dragoman.slots import Slots
 from dragoman.sqlalchemy.failures import Patterns, translate_errors, unreachable
 from dragoman.sqlalchemy.lanes import Engine, engine_for
 from dragoman.sqlalchemy.parameters import Bound, bind
@@ -42,7 +43,7 @@ class SQLAlchemyExecutor(Executor):
         self._url = sqlalchemy.make_url(url)
         self._engine_options = {"pool_size": database.pool_size, **engine_options}
         self._engine: Engine | None = None
-        self._slots = asyncio.Semaphore(database.pool_size)
+        self._slots = Slots(database.pool_size, self._busy)
 
     # What a subclass may tell
 
@@ -73,7 +74,7 @@ class SQLAlchemyExecutor(Executor):
         """Run one trusted statement, such as KILL, on a connection beside those in use. Raises the driver's errors."""
         if self._engine is None:
             return
-        async with session(self._engine, asyncio.Semaphore(1), _leave, GRACE) as opened:
+        async with session(self._engine, Slots(1, self._busy), _leave, GRACE) as opened:
             await opened.connect()
             await opened.run(partial(_send, statement))
 
@@ -113,6 +114,13 @@ class SQLAlchemyExecutor(Executor):
                 except DBAPIError:
                     raise unreachable(self.database.name) from None
             yield opened
+
+    def _busy(self, outliving: int) -> Busy:
+        stuck = f"; {outliving} of them wait for the driver to end what it was told to" if outliving else ""
+        return Busy(
+            f"All {self.database.pool_size} connections to the database {self.database.name!r} are busy{stuck}.",
+            suggestion="Try again in a moment, or run fewer queries at once.",
+        )
 
     def _translate_errors(self) -> AbstractContextManager[None]:
         return translate_errors(self.database.name, self.failures, self._list_secrets())

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import abc
 import asyncio
-import concurrent.futures
-import queue
-import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from dragoman.threads import Threads
 
 T = TypeVar("T")
 
@@ -65,34 +64,9 @@ def engine_for(url: sqlalchemy.URL, **options: Any) -> Engine:
     return ThreadEngine(sqlalchemy.create_engine(url, **options))
 
 
-class Worker:
-    """A daemon thread with a queue: a driver's call that never returns can be left behind, even at exit."""
-
-    def __init__(self) -> None:
-        self._jobs = queue.SimpleQueue[tuple[concurrent.futures.Future[Any], Callable[[], Any]] | None]()
-        threading.Thread(target=self._serve, name="dragoman-sqlalchemy", daemon=True).start()
-
-    def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Queue `work` and return the future of its result."""
-        future = concurrent.futures.Future[T]()
-        self._jobs.put((future, work))
-        return asyncio.wrap_future(future)
-
-    def stop(self) -> None:
-        """End the thread after the jobs it has."""
-        self._jobs.put(None)
-
-    def _serve(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            future, work = job
-            future.set_running_or_notify_cancel()
-            try:
-                result = work()
-            except BaseException as error:
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-            del job, future, work  # else the last result would live until the next job
+def _thread() -> Threads:
+    """One thread: what is started runs in its order."""
+    return Threads("dragoman-sqlalchemy", most=1)
 
 
 class ThreadEngine(Engine):
@@ -100,19 +74,19 @@ class ThreadEngine(Engine):
 
     def __init__(self, engine: sqlalchemy.Engine) -> None:
         self._engine = engine
-        self._idle: list[Worker] = []
+        self._idle: list[Threads] = []
 
     def lane(self) -> Lane:
-        return ThreadLane(self._engine, self._idle.pop() if self._idle else Worker())
+        return ThreadLane(self._engine, self._idle.pop() if self._idle else _thread())
 
     def free(self, lane: Lane) -> None:
         assert isinstance(lane, ThreadLane)
-        self._idle.append(lane.worker)
+        self._idle.append(lane.thread)
 
     async def aclose(self) -> None:
-        worker = self._idle.pop() if self._idle else Worker()
-        await worker.start(self._engine.dispose)
-        for idle in (worker, *self._idle):
+        thread = self._idle.pop() if self._idle else _thread()
+        await thread.start(self._engine.dispose)
+        for idle in (thread, *self._idle):
             idle.stop()
         self._idle.clear()
 
@@ -120,20 +94,20 @@ class ThreadEngine(Engine):
 class ThreadLane(Lane):
     """A blocking driver's connection and its thread."""
 
-    def __init__(self, engine: sqlalchemy.Engine, worker: Worker) -> None:
+    def __init__(self, engine: sqlalchemy.Engine, thread: Threads) -> None:
         self._engine = engine
-        self.worker = worker
+        self.thread = thread
         self._connection: sqlalchemy.Connection | None = None
 
     def connect(self) -> asyncio.Future[Any]:
-        return self.worker.start(self._connect)
+        return self.thread.start(self._connect)
 
     def _connect(self) -> Any:
         self._connection = self._engine.connect()
         return self._connection.connection.driver_connection
 
     def start(self, work: Callable[[sqlalchemy.Connection], T]) -> asyncio.Future[T]:
-        return self.worker.start(lambda: work(self._ensure_connected()))
+        return self.thread.start(lambda: work(self._ensure_connected()))
 
     def _ensure_connected(self) -> sqlalchemy.Connection:
         assert self._connection is not None
@@ -143,8 +117,8 @@ class ThreadLane(Lane):
         """A thread cannot be asked; the executor's `interrupt` asks the driver."""
 
     def abandon(self) -> None:
-        forget(self.worker.start(self._throw_away))
-        self.worker.stop()
+        forget(self.thread.start(self._throw_away))
+        self.thread.stop()
 
     def _throw_away(self) -> None:
         if self._connection is not None:

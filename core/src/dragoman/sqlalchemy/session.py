@@ -12,6 +12,7 @@ import anyio
 import sqlalchemy
 
 from dragoman.errors import QueryTimeout
+from dragoman.slots import Slots
 from dragoman.sqlalchemy.lanes import Engine, forget
 
 T = TypeVar("T")
@@ -103,20 +104,18 @@ class Session:
 
 
 @asynccontextmanager
-async def session(
-    engine: Engine, slots: asyncio.Semaphore, interrupt: Interrupt, timeout: float
-) -> AsyncGenerator[Session]:
+async def session(engine: Engine, slots: Slots, interrupt: Interrupt, timeout: float) -> AsyncGenerator[Session]:
     """A session, not yet connected, one of as many as there are slots. Leaving it ends its work first.
 
-    Waiting for a slot is not bounded here: the gateway's own deadline is.
+    Raises `Busy` when no slot comes free within `timeout` seconds.
     """
-    await slots.acquire()
-    opened = Session(engine, interrupt, timeout)
-    try:
-        yield opened
-    finally:
-        closing = asyncio.ensure_future(opened.close())
-        closing.add_done_callback(lambda _: slots.release())
-        forget(closing)
-        with anyio.CancelScope(shield=True):
-            await asyncio.shield(closing)
+    async with slots.hold(timeout) as slot:
+        opened = Session(engine, interrupt, timeout)
+        try:
+            yield opened
+        finally:
+            closing = asyncio.ensure_future(opened.close())
+            slot.work.add(closing)
+            forget(closing)
+            with anyio.CancelScope(shield=True):
+                await asyncio.shield(closing)

@@ -45,7 +45,9 @@ class WorkerExecutor(Executor):
         order = self.order(request)
         async with self.worker(order) as worker:
             worker.send(order)
-            columns = self._columns(await self.next(worker))
+            report = await self.next(worker)
+            assert isinstance(report, Columns)  # what a process tells first
+            columns = self.columns(report)
             async with aclosing(self._batches(worker, columns)) as batches:
                 yield RowStream(columns, batches)
 
@@ -62,9 +64,7 @@ class WorkerExecutor(Executor):
 
     async def describe(self, request: Request) -> Sequence[Column]:
         """Return a query's columns."""
-        return self._columns(await self.ask(self.order(request, task="columns")))
-
-    def _columns(self, report: Report) -> list[Column]:
+        report = await self.ask(self.order(request, task="columns"))
         assert isinstance(report, Columns)
         return self.columns(report)
 

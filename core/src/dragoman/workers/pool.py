@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from dragoman.errors import Busy
+from dragoman.slots import Slots
 from dragoman.workers.frames import HEADER, Cancel, Done, Order, Report, Run, most_bytes, pack
 
 GRACE = 0.25
@@ -146,7 +147,7 @@ class Pool:
         self._module = module
         self._setup = setup
         self._size = size
-        self._free = asyncio.Semaphore(size)
+        self._slots = Slots(size, self._busy)
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
         self._ending: set[asyncio.Task[None]] = set()
@@ -157,36 +158,32 @@ class Pool:
 
         Raises `Busy` when none comes free within `seconds`, and `NoWorker`.
         """
-        if self._free.locked():
-            await self._wait(seconds)
+        if self._slots.locked():
+            await self._slots.take(seconds)
         else:
-            await self._free.acquire()  # at once
+            await self._slots.acquire()  # at once
+        ending: set[asyncio.Task[None]] = set()
         try:
             worker = await self._idle_or_new()
-        except BaseException:
-            self._free.release()
-            raise
-        try:
-            yield worker
+            try:
+                yield worker
+            finally:
+                if worker.idle:
+                    self._idle.append(worker)  # one that has died is noticed when it is taken
+                else:
+                    await self._end_apart(worker, ending)
         finally:
-            if worker.idle:
-                self._keep(worker)
+            if ending:
+                self._slots.release_after(ending)
             else:
-                # A task of its own: whoever is cancelled twice leaves at once, and the statement is ended all the same.
-                ending = asyncio.create_task(self._end(worker))
-                self._ending.add(ending)
-                ending.add_done_callback(self._ending.discard)
-                await asyncio.shield(ending)
+                self._slots.release()
 
-    async def _wait(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._free.acquire()
-        except TimeoutError:
-            raise Busy(
-                f"All {self._size} processes for queries of this database are busy.",
-                suggestion="Try again in a moment, or run fewer queries at once.",
-            ) from None
+    def _busy(self, outliving: int) -> Busy:
+        stuck = f"; {outliving} of them end what was given up" if outliving else ""
+        return Busy(
+            f"All {self._size} processes for queries of this database are busy{stuck}.",
+            suggestion="Try again in a moment, or run fewer queries at once.",
+        )
 
     async def _idle_or_new(self) -> Worker:
         while self._idle:
@@ -199,15 +196,19 @@ class Pool:
         self._all.add(worker)
         return worker
 
+    async def _end_apart(self, worker: Worker, ending: set[asyncio.Task[None]]) -> None:
+        """End a statement in a task: whoever is cancelled twice leaves at once, and it is ended all the same."""
+        task = asyncio.create_task(self._end(worker))
+        ending.add(task)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        await asyncio.shield(task)
+
     async def _end(self, worker: Worker) -> None:
         try:
             await worker.settle()
         finally:
-            self._keep(worker)
-
-    def _keep(self, worker: Worker) -> None:
-        self._idle.append(worker)  # one that has died is noticed when it is taken
-        self._free.release()
+            self._idle.append(worker)
 
     async def aclose(self) -> None:
         """End every process."""

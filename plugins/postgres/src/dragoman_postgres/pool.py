@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 from dragoman import Busy, Database
+from dragoman.slots import Slots
 
 from dragoman_postgres.connecting import Connector
 from dragoman_postgres.driver import CATALOG, OURS, Connection
@@ -59,7 +60,7 @@ class Connections:
         self._name = database.name
         self._size = size or database.pool_size
         self.connector = Connector(database)
-        self._slots = asyncio.Semaphore(self._size)
+        self._slots = Slots(self._size, self._busy)
         self._idle: list[Session] = []
         self._ending: dict[asyncio.Task[None], Connection | None] = {}
         self._closing = False
@@ -83,7 +84,7 @@ class Connections:
         and the connection is clean or gone. Raises `Busy` when none comes free in time, and `ConnectionFailed`.
         """
         if self._slots.locked():
-            await self._wait_for_slot(seconds)
+            await self._slots.take(seconds)
         else:
             await self._slots.acquire()  # at once
         ending: Ending = set()
@@ -100,27 +101,12 @@ class Connections:
                 raise
         finally:
             if ending:
-                self._release_after(ending)
+                self._slots.release_after(ending)
             else:
                 self._slots.release()
 
-    def _release_after(self, ending: Ending) -> None:
-        """Give a slot back once all the work that was given to `ending` is done."""
-        left = [task for task in ending if not task.done()]
-        if left:
-            asyncio.gather(*left, return_exceptions=True).add_done_callback(lambda _: self._slots.release())
-        else:
-            self._slots.release()
-
-    async def _wait_for_slot(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._slots.acquire()
-        except TimeoutError:
-            raise self._busy() from None
-
-    def _busy(self) -> Busy:
-        stuck = f"; {len(self._ending)} of them wait for the server to end what it was told to" if self._ending else ""
+    def _busy(self, outliving: int) -> Busy:
+        stuck = f"; {outliving} of them wait for the server to end what it was told to" if outliving else ""
         return Busy(
             f"All {self._size} connections to the database {self._name!r} are busy{stuck}.",
             suggestion="Try again in a moment, or run fewer queries at once.",

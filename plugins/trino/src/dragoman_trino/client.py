@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from dragoman import Busy, Database, QueryTimeout
+from dragoman.slots import Slot, Slots
+from dragoman.threads import Threads
 
 from dragoman_trino.connecting import Connector
 from dragoman_trino.failures import translate_errors
 from dragoman_trino.protocol import Exchange, Page, ServerError, TooMuch
-from dragoman_trino.workers import Workers
 
 T = TypeVar("T")
 
@@ -34,6 +35,7 @@ class Sent:
     """A statement and how it is sent. `most`: bytes that are read of one answer. `headers` go beside the usual ones.
 
     What goes wrong is told in terms of `about`, the caller's part of `statement`, where that is not `sql` itself.
+    `slot`: which it occupies until it has ended in the server.
     """
 
     sql: str
@@ -43,13 +45,14 @@ class Sent:
     tags: tuple[str, ...] = ()
     statement: str = ""
     about: str = ""
+    slot: Slot | None = None
 
 
 class Running:
     """A statement under way; `page` asks for its answers one after another."""
 
-    def __init__(self, workers: Workers, connector: Connector, sent: Sent) -> None:
-        self._workers = workers
+    def __init__(self, threads: Threads, connector: Connector, sent: Sent) -> None:
+        self._threads = threads
         self._connector = connector
         self._exchange = _exchange(connector, sent)
         self._sent = sent
@@ -69,7 +72,7 @@ class Running:
                 page = self._next()
                 return None if page is None else handle(page)
 
-        self._asked = asked = self._workers.start(ask)
+        self._asked = asked = self._threads.start(ask)
         try:
             async with asyncio.timeout_at(self._until):
                 return await asyncio.shield(asked)
@@ -91,7 +94,7 @@ class Running:
         """End it in the server unless it has ended there; return what has not come to its end in `GRACE` seconds."""
         if self._exchange.over and (self._asked is None or self._asked.done()):
             return set()
-        jobs: set[asyncio.Future[Any]] = {self._workers.start(self._exchange.cancel)}
+        jobs: set[asyncio.Future[Any]] = {self._threads.start(self._exchange.cancel)}
         if self._asked is not None:
             jobs.add(self._asked)
         _, left = await asyncio.wait(jobs, timeout=GRACE)
@@ -121,6 +124,12 @@ def _measure(page: Page) -> tuple[list[list[Any]], int]:
     return page.rows(), page.size
 
 
+async def _wait_until_gone(ending: asyncio.Task[set[asyncio.Future[Any]]]) -> None:
+    """Return once a statement has ended, and whatever did not come to its end in time."""
+    if left := await asyncio.shield(ending):
+        await asyncio.wait(left)
+
+
 def _retrieve(job: asyncio.Future[Any]) -> None:
     """Fetch the outcome of what nobody waits for any more: asyncio would report it."""
     if not job.cancelled():
@@ -133,10 +142,9 @@ class Client:
     def __init__(self, database: Database, size: int = CATALOG_STATEMENTS) -> None:
         self._name = database.name
         self._size = size
-        self._free = asyncio.Semaphore(size)
-        self._workers = Workers()
-        self._ending: set[asyncio.Task[None]] = set()
-        self._held = self._kept = 0
+        self._slots = Slots(size, self._busy)
+        self._threads = Threads("dragoman-trino")
+        self._ending: set[asyncio.Task[Any]] = set()
         self.connector = Connector(database)
 
     async def rows(self, sql: str, *, timeout: float = 30.0) -> list[list[Any]]:
@@ -144,11 +152,11 @@ class Client:
 
         Raises `DragomanError`s; whatever ends it early ends it in the server too.
         """
-        async with self.place(timeout):
-            return await self.all_rows(Sent(sql=sql, timeout=timeout))
+        async with self.slot(timeout) as slot:
+            return await self.all_rows(Sent(sql=sql, timeout=timeout, slot=slot))
 
     async def all_rows(self, sent: Sent) -> list[list[Any]]:
-        """Run a statement and return its rows, whoever waits for a place."""
+        """Run a statement and return its rows, in the slot that it has, if it has one."""
         rows: list[list[Any]] = []
         left = MOST_IN_ALL
         async with self.run(sent) as running:
@@ -167,51 +175,31 @@ class Client:
                 pass
             return running.headers
 
-    @asynccontextmanager
-    async def place(self, seconds: float) -> AsyncGenerator[None]:
-        """Hold one of the places for statements. Raises `Busy` when none comes free in time."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._free.acquire()
-        except TimeoutError:
-            raise Busy(
-                f"{self._size} queries run on the database {self._name!r} already.",
-                suggestion="Try again in a moment, or run fewer queries at once.",
-            ) from None
-        self._held += 1
-        try:
-            yield
-        finally:
-            self._held -= 1
-            if self._kept:
-                self._kept -= 1
-            else:
-                self._free.release()
+    def slot(self, seconds: float) -> AbstractAsyncContextManager[Slot]:
+        """Hold one of the slots for statements. Raises `Busy` when none comes free in time."""
+        return self._slots.hold(seconds)
 
-    def _keep_place(self, until: set[asyncio.Future[Any]]) -> None:
-        """Have the next place that is given back stay occupied until some work is done."""
-        self._kept += 1
-        asyncio.gather(*until, return_exceptions=True).add_done_callback(lambda _: self._free.release())
+    def _busy(self, outliving: int) -> Busy:
+        stuck = f"; {outliving} of them wait for the server to end what it was told to" if outliving else ""
+        return Busy(
+            f"{self._size} queries run on the database {self._name!r} already{stuck}.",
+            suggestion="Try again in a moment, or run fewer queries at once.",
+        )
 
     @asynccontextmanager
     async def run(self, sent: Sent) -> AsyncGenerator[Running]:
         """Send a statement; leaving ends it in the server, whatever strikes the caller meanwhile."""
-        running = Running(self._workers, self.connector, sent)
+        running = Running(self._threads, self.connector, sent)
         try:
             yield running
         finally:
-            await self.finish(self._end(running))
+            # In a task of its own: a cancellation may strike at every await.
+            ending = self.later(running.end())
+            if sent.slot is not None:
+                sent.slot.work.add(asyncio.get_running_loop().create_task(_wait_until_gone(ending)))
+            await asyncio.shield(ending)
 
-    async def _end(self, running: Running) -> None:
-        left = await running.end()
-        if left and self._held > self._kept:
-            self._keep_place(left)
-
-    async def finish(self, work: Coroutine[Any, Any, None]) -> None:
-        """Await what ends something, in a task of its own: a cancellation may strike at every await."""
-        await asyncio.shield(self.later(work))
-
-    def later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Let some work end by itself; `settle` waits for it."""
         task = asyncio.get_running_loop().create_task(work)
         self._ending.add(task)
@@ -226,4 +214,4 @@ class Client:
         """Close the connections, once what is ending has ended."""
         await self.settle()
         self.connector.close()
-        self._workers.stop()
+        self._threads.stop()

@@ -23,6 +23,7 @@ from dragoman import (
     Request,
     RowStream,
 )
+from dragoman.slots import Slot
 
 from dragoman_trino import parameters, plans
 from dragoman_trino.client import Client, Sent
@@ -58,9 +59,9 @@ class TrinoExecutor(Executor):
     @asynccontextmanager
     async def _open(self, request: Request, about: str) -> AsyncGenerator[RowStream]:
         """Run a statement of which `about` is the part that is the caller's."""
-        async with self._client.place(request.limits.timeout), AsyncExitStack() as opened:
+        async with self._client.slot(request.limits.timeout) as slot, AsyncExitStack() as opened:
             try:
-                reader = await self._start(opened, await self._prepare(request, about), request.limits)
+                reader = await self._start(opened, await self._prepare(request, about, slot), request.limits)
             except (InvalidSql, ParameterError):
                 # What its parameters were remembered to be may have changed with its tables.
                 self._inputs.pop(plans.split_statement(request.statement, about)[1], None)
@@ -85,7 +86,7 @@ class TrinoExecutor(Executor):
         await reader.start()
         return reader
 
-    async def _prepare(self, request: Request, about: str) -> Sent:
+    async def _prepare(self, request: Request, about: str, slot: Slot) -> Sent:
         """The statement of a request as it is sent: as it is, or prepared and run with its parameters."""
         limits = request.limits
         sent = Sent(
@@ -95,6 +96,7 @@ class TrinoExecutor(Executor):
             timeout=limits.timeout,
             most=2 * limits.max_bytes + SLACK,
             tags=_tags(request),
+            slot=slot,
         )
         if not request.parameters:
             return sent
@@ -128,8 +130,8 @@ class TrinoExecutor(Executor):
             headers=parameters.prepare_header(request.statement),
             tags=_tags(request),
         )
-        async with self._client.place(request.limits.timeout):
-            rows = await self._client.all_rows(sent)
+        async with self._client.slot(request.limits.timeout) as slot:
+            rows = await self._client.all_rows(replace(sent, slot=slot))
         return [Column(row[0], type_text(row[4])) for row in rows]
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:

@@ -1,4 +1,4 @@
-"""Threads for the driver's blocking calls: daemons, so that one that never returns holds up neither us nor our end."""
+"""Threads for a driver's blocking calls: daemons, so that one that never returns holds up neither us nor our end."""
 
 from __future__ import annotations
 
@@ -13,28 +13,36 @@ T = TypeVar("T")
 _Job = tuple[concurrent.futures.Future[Any], Callable[[], Any]]
 
 
-class Workers:
-    """As many threads as there are calls at once; idle ones are used again."""
+class Threads:
+    """As many threads as there are calls at once, at most `most`; idle ones are used again.
 
-    def __init__(self) -> None:
+    With `most` 1 calls run one after the other, in the order in which they were started.
+    """
+
+    def __init__(self, name: str, most: int | None = None) -> None:
+        self._name = name
+        self._most = most
         self._jobs = queue.SimpleQueue[_Job | None]()
         self._lock = threading.Lock()
         self._threads = 0
         self._pending = 0
 
     def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Run `work` in a thread and return the future of its result; cancelling that leaves the thread alone."""
+        """Run `work` in a thread and return the future of its result; cancelling that leaves the thread alone.
+
+        Work that has not begun when its future is cancelled is not done.
+        """
         future = concurrent.futures.Future[T]()
         with self._lock:
             self._pending += 1
-            if self._pending > self._threads:
+            if self._pending > self._threads and (self._most is None or self._threads < self._most):
                 self._threads += 1
-                threading.Thread(target=self._serve, name="dragoman-trino", daemon=True).start()
+                threading.Thread(target=self._serve, name=self._name, daemon=True).start()
         self._jobs.put((future, work))
         return asyncio.wrap_future(future)
 
     def stop(self) -> None:
-        """End every thread once it is idle."""
+        """End every thread after the calls it has."""
         with self._lock:
             for _ in range(self._threads):
                 self._jobs.put(None)
