@@ -67,7 +67,7 @@ class Catalog:
         self._clock = clock
         self._flights = SingleFlight()
         self._snapshot: Snapshot | None = None
-        self._names: tuple[Listing, float] | None = None
+        self._early: tuple[Listing, float] | None = None
         self._born = self._cost = 0.0
         self._misses: dict[tuple[str, str | None], float] = {}
         self._details: dict[Relation, _Detailed] = {}
@@ -113,10 +113,10 @@ class Catalog:
         """Return the names of everything visible; where they are told apart, the rest is then read behind."""
         if self._snapshot is None or not self._is_young(self._born):
             await self._flights.run("names", self._take_names)
-            if self._names is not None:
+            if self._early is not None:
                 scope = self._scope()
                 self._flights.start(scope, lambda: self._take(scope))
-                return self._names[0]
+                return self._early[0]
         return (await self.snapshot()).listing
 
     async def list_schema(self, written: str) -> tuple[Listing, SchemaKey]:
@@ -130,16 +130,16 @@ class Catalog:
 
     async def _take_names(self) -> None:
         """Ask for the names, unless they were told a while ago and everything else is still on its way."""
-        if self._names is not None and self._is_young(self._names[1]):
+        if self._early is not None and self._is_young(self._early[1]):
             return
-        self._names = None
+        self._early = None
         groups = await self._inspector.names(self._scope())
         if groups is None:
             return
         schemas = tuple(await self._inspector.schemas())
         self._settle(schemas)
         shown = [group for group in groups if self.places.visible(group.schema, group.catalog)]
-        self._names = list_groups(shown, self._namespace, self._visible(schemas)), self._clock()
+        self._early = list_groups(shown, self._namespace, self._visible(schemas)), self._clock()
 
     def _visible(self, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
         return tuple(schema for schema in schemas if self.places.visible(schema.name, schema.catalog))
@@ -297,7 +297,7 @@ class Catalog:
             self._snapshot = self._merge(tables, before.known_schemas, told, before)
         else:
             self._snapshot = self._merge(await self._show(seen.tables), schemas or (), seen.notices, before)
-            self._born, self._names = self._clock(), None
+            self._born, self._early = self._clock(), None
         self._cost = self._clock() - start
 
     async def _show(self, tables: Iterable[Table]) -> tuple[Table, ...]:
