@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -46,6 +46,10 @@ class Listing:
     schemas: dict[SchemaKey, list[Entry]]
     known: tuple[Schema, ...] = ()
     notices: tuple[str, ...] = ()
+
+    def listed(self) -> Iterator[Entry]:
+        """Yield the relations that are not the system's and stand under no other."""
+        return (each for entries in self.schemas.values() for each in entries if not (each.system or each.part))
 
     def find_schema(self, written: str) -> SchemaKey:
         """Return the schema that a plain or dotted name names; raises `ParameterError` and `SchemaNotFound`."""

@@ -20,8 +20,8 @@ UNKNOWN = Insight()
 async def describe_small(opened: OpenDatabase, listing: Listing) -> dict[str, list[str]] | None:
     """Return the compact descriptions of a whole database; None for one that is not small."""
     room = opened.config.max_bytes // SMALL
-    if sum(map(len, listing.schemas.values())) > room:
-        return None  # its names alone are too many: nothing else has to be read
+    if sum(entry.cost for entry in listing.listed()) > room:
+        return None  # its names alone are too long: nothing else has to be read
     snapshot = await opened.catalog.snapshot()
     columns = sum(len(table.columns) for table in snapshot.listed)
     if not columns or columns * SHORTEST > room or size(_described(snapshot, {})) > room:
