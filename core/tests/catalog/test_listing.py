@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from dragoman import Names, Relation, SchemaNotFound
+from dragoman import DeclaredKey, Names, Relation, SchemaNotFound
 
 
 @pytest.fixture
@@ -89,3 +89,9 @@ async def test_a_list_is_made_of_everything_where_names_are_not_told_apart(build
     catalog = build(facts(make_table("orders", "id")))
     assert [entry.name for entry in _plain(await catalog.listing())["public"]] == ["orders"]
     assert catalog.loaded is not None
+
+
+async def test_a_list_waits_for_everything_where_a_declared_key_may_be_wrong(build, told):
+    listing = await build(told, keys=(DeclaredKey(table="orders", columns=("nothing",)),)).listing()
+    assert [notice for notice in listing.notices if "declared key" in notice]
+    assert told.asked == 0

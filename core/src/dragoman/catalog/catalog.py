@@ -133,7 +133,8 @@ class Catalog:
         if self._early is not None and self._is_young(self._early[1]):
             return
         self._early = None
-        groups = await self._inspector.names(self._scope())
+        # What is wrong with a declared key is told with the first list, and only its columns tell.
+        groups = None if self._database.keys else await self._inspector.names(self._scope())
         if groups is None:
             return
         schemas = tuple(await self._inspector.schemas())
