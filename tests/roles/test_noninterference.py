@@ -1,0 +1,108 @@
+"""Two databases that differ only in what a caller does not see answer it alike, whatever it asks by whatever tool."""
+
+import json
+from contextlib import AsyncExitStack
+
+import apsw
+import pytest
+from dragoman import Gateway
+from dragoman.config import load
+from dragoman.tools import Toolbox
+
+from .conftest import ANALYST
+from .interference import Flavour, Generator
+
+SQLITE = Flavour(
+    schema="main",
+    failing=(
+        "abs(CASE {n} WHEN {k} THEN -9223372036854775808 ELSE 1 END) > 0",
+        "json({t}) IS NULL",
+        "json_extract({t}, '$') IS NULL",
+        "substr({t}, 1, {n}) = 'x'",
+    ),
+)
+SEEN = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT, ssn TEXT, age INT, born TEXT);
+CREATE TABLE orders (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, customer_id INTEGER REFERENCES customers(id),
+  total INTEGER, note TEXT, secret TEXT);
+CREATE TABLE salaries (id INTEGER PRIMARY KEY, amount INTEGER);
+CREATE INDEX orders_total ON orders(total);
+CREATE INDEX customers_email ON customers(email);
+INSERT INTO orders (id, tenant, customer_id, total, note)
+  VALUES (1, 'a', 1, 10, 'first'), (5, 'a', 2, 20, '{}'), (9, 'a', 1, 30, NULL), (20, 'a', 3, 5, 'third');
+INSERT INTO customers (id, name, email, age, born)
+  VALUES (1, 'Ada', 'a@1', 20, '1990-01-01'), (2, 'Bob', 'b@1', 30, '1991-01-01'), (3, 'Cem', NULL, 40, NULL);
+"""
+HIDDEN = """
+INSERT INTO orders VALUES (2, 'b', 1, -9223372036854775808, 'zyxmark', 's'), (8, 'b', 2, 8, '{bad', 's'),
+  (3, 'c', 3, 100, '(', 's'), (100, 'b', 9, 0, '', 's');
+UPDATE orders SET secret = 'zyxmark' || id;
+UPDATE customers SET ssn = 'zyx' || id, email = substr(email, 1, 1) || 'zyxmark', born = substr(born, 1, 5) || '07-07';
+INSERT INTO customers VALUES (7, 'Eve', 'e@zyx', '1', 99, 'x'), (8, 'Fay', 'f', '2', -7, 'y');
+INSERT INTO salaries VALUES (1, 5);
+ANALYZE;
+"""
+ROLES = """
+[databases.shop]
+url = "sqlite:///shop.db"
+[roles.analyst]
+groups = ["analysts"]
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.orders"]
+filter = "tenant = $claim.tenant"
+deny_columns = ["secret"]
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.customers"]
+filter = "id IN (SELECT customer_id FROM main.orders WHERE tenant = $claim.tenant)"
+deny_columns = ["ssn"]
+masks = { email = "partial", born = "year" }
+"""
+
+
+def comparable(text: str) -> object:
+    """An answer without what depends on time, and its rows in one order: none was asked for."""
+    answer = json.loads(text)
+    for timed in ("elapsed_ms", "notices"):
+        answer.pop(timed, None)
+    if isinstance(answer.get("rows"), list):
+        answer["rows"].sort(key=json.dumps)
+    return answer
+
+
+@pytest.fixture
+async def twins(tmp_path):
+    """Two shops with the same visible part."""
+    async with AsyncExitStack() as stack:
+        boxes = []
+        for name, sql in (("one", SEEN), ("other", SEEN + HIDDEN)):
+            folder = tmp_path / name
+            folder.mkdir()
+            connection = apsw.Connection(str(folder / "shop.db"))
+            connection.execute(sql)
+            connection.close()
+            (folder / "dragoman.toml").write_text(ROLES)
+            configuration = load(folder / "dragoman.toml", environ={}, folder=folder)
+            boxes.append(Toolbox(await stack.enter_async_context(Gateway.open(configuration))))
+        yield boxes
+
+
+async def compare(twins, seeds):
+    answered = 0
+    for seed in seeds:
+        tool, arguments = Generator(seed, SQLITE).call()
+        one, other = [comparable((await box.call(tool, arguments, principal=ANALYST)).text) for box in twins]
+        assert one == other, (seed, tool, arguments)
+        answered += "error" not in one
+    return answered
+
+
+@pytest.mark.full
+async def test_what_is_hidden_changes_no_answer(twins):
+    assert await compare(twins, range(300)) > 150
+
+
+@pytest.mark.nightly
+async def test_what_is_hidden_changes_no_answer_of_many(twins):
+    assert await compare(twins, range(1_000, 21_000)) > 10_000
