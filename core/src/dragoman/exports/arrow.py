@@ -228,7 +228,13 @@ def _schema(columns: Sequence[Column], forms: Sequence[Form]) -> pa.Schema:
         pa.field(column.name, form.type, metadata={"dragoman:type": column.type})
         for column, form in zip(columns, forms, strict=True)
     ]
-    return pa.schema(fields)
+    texts = {column.name: column.type for column, form in zip(columns, forms, strict=True) if _is_told(column, form)}
+    return pa.schema(fields, metadata={"dragoman:types": json.dumps(texts)} if texts else None)
+
+
+def _is_told(column: Column, form: Form) -> bool:
+    """Whether a column is written as text that is no text where it comes from."""
+    return form is TEXT and not _OF_TEXT.search(column.type)
 
 
 def _tables(schema: pa.Schema, forms: Sequence[Form], source: Source) -> Iterator[pa.RecordBatch]:
@@ -252,9 +258,7 @@ def _batch(schema: pa.Schema, forms: Sequence[Form], rows: Sequence[Sequence[Any
 
 def _notices(columns: Sequence[Column], forms: Sequence[Form]) -> tuple[str, ...]:
     told = [
-        f"{column.name} ({column.type})"
-        for column, form in zip(columns, forms, strict=True)
-        if form is TEXT and not _OF_TEXT.search(column.type)
+        f"{column.name} ({column.type})" for column, form in zip(columns, forms, strict=True) if _is_told(column, form)
     ]
     return (f"Written as exact text, for want of a type that holds every value: {', '.join(told)}.",) if told else ()
 

@@ -30,6 +30,7 @@ from dragoman.gateway.calls import CallRecord, Calls
 from dragoman.gateway.emptiness import NOTHING, why_empty
 from dragoman.gateway.granted import misfitting
 from dragoman.gateway.keeping import Keeper
+from dragoman.gateway.kept_database import NAME as RESULTS
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.gateway.queries import TOOL, Query
@@ -93,6 +94,8 @@ class Gateway:
         self.version = 1
         self.roles = Roles(configuration)
         self.has_roles = bool(self.roles)
+        self.varies = self.has_roles
+        self.own: Mapping[str, OpenDatabase] = {}
         self._whole = self
         self._opened: dict[str, OpenDatabase] = {}
         self._replaced: dict[asyncio.Task[None], list[OpenDatabase | Sinks]] = {}
@@ -196,6 +199,7 @@ class Gateway:
     def _take(self, configuration: Configuration, roles: Roles) -> None:
         """Be the gateway of a configuration that was checked."""
         self.configuration, self.roles, self.has_roles = configuration, roles, bool(roles)
+        self.varies = self.varies or self.has_roles
         self.names, self.default = tuple(configuration.databases), _default(configuration)
         self._calls.quotas = self._quotas()
         for name, opened in self._opened.items():
@@ -208,7 +212,7 @@ class Gateway:
         opened: dict[str, OpenDatabase] = {}
         try:
             for name, database in databases.items():
-                opened[name] = self._made(database, roles)
+                opened[name] = self.make(database, roles)
         except DragomanError:
             await asyncio.gather(*(each.aclose() for each in opened.values()))
             raise
@@ -249,22 +253,29 @@ class Gateway:
         return opened or self._open(self.resolve_name(name))
 
     def _open(self, name: str) -> OpenDatabase:
+        if name in self.own:
+            return self.own[name]
         if self._access is not None:
             self._granted[name] = self._whole.database(name).granted(self._access.databases[name])
             return self._granted[name]
-        opened = self._made(self.configuration.databases[name], self.roles)
+        opened = self.make(self.configuration.databases[name], self.roles)
         self._opened[name] = opened
         return opened
 
-    def _made(self, database: Database, roles: Roles) -> OpenDatabase:
+    def make(self, database: Database, roles: Roles) -> OpenDatabase:
+        """Return a database with what serves it. Raises `DialectError` and `ConfigurationError`."""
         waiting = 2 * self.configuration.server.max_concurrent  # those who ran and those who waited before
         grants, state = roles.everything(database.name), self.configuration.server.state_dir
         return OpenDatabase(self.plugins, database, waiting, self._offload, grants, state)
 
     def seen_by(self, principal: Principal) -> Gateway:
-        """Return the gateway as a principal sees it: what its roles do not grant is not there."""
-        if not self.has_roles or self._access is not None:
+        """Return the gateway as a principal sees it: what its roles do not grant is not there, its own results are."""
+        if not self.varies or self.own or self._access is not None:
             return self
+        seen = self._granted_to(principal) if self.has_roles else self
+        return self.kept.databases.shown(seen, principal) if self.kept.databases.serves(principal) else seen
+
+    def _granted_to(self, principal: Principal) -> Gateway:
         access = self.roles.of(principal)
         seen = self._seen.get(access.names)
         if seen is None:
@@ -319,8 +330,11 @@ class Gateway:
         """
         name = self.default if database is None else database
         # No record shows a name that a caller made up.
-        name = name if name in self.configuration.databases else None
-        return self._calls.call(tool, principal, name, whole=whole)
+        if name in self.configuration.databases and name not in self.own:
+            return self._calls.call(tool, principal, name, whole=whole)
+        if self.varies and name == RESULTS and self.kept.databases.serves(principal):
+            return self.kept.databases.call(self._calls.call(tool, principal, name, whole=whole), principal)
+        return self._calls.call(tool, principal, None, whole=whole)
 
     async def query(
         self, database: str | None, sql: str, params: Sequence[Any] = (), **how: Unpack[QueryOptions]
@@ -329,7 +343,7 @@ class Gateway:
         async with self.call(how.get("tool", TOOL), how.get("principal", LOCAL), database) as record:
             began = time.perf_counter()
             record.sql, record.params = sql, params
-            seen = self.seen_by(how.get("principal", LOCAL)) if self.has_roles else self
+            seen = self.seen_by(how.get("principal", LOCAL)) if self.varies else self
             opened = seen.database(database)
             query = await Query.prepare(opened, sql, params, **how)
             record.judged(query.statement)

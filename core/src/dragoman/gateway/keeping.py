@@ -7,6 +7,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config import Results
+from dragoman.errors import ParameterError
+from dragoman.gateway.kept_database import NAME as RESULTS
+from dragoman.gateway.kept_database import ResultsDatabases
+from dragoman.gateway.queries import Query
 from dragoman.kept import Bounds, Kept, Store
 from dragoman.model import Limits, Principal, RowStream
 
@@ -24,6 +28,7 @@ class Keeper:
             max_bytes=settings.max_bytes, max_bytes_per_caller=settings.max_bytes_per_caller, ttl=settings.ttl
         )
         self._store = Store(settings.dir, bounds)
+        self.databases = ResultsDatabases(gateway, self._store, self._check)
 
     async def keep(
         self,
@@ -45,9 +50,9 @@ class Keeper:
         """
         gateway = self._gateway
         opened = gateway.seen_by(principal).database(database)
-        # Once before anything is kept, so that a refusal is this call's own.
-        read = sql if from_dialect is None else (await opened.translate(sql, params, from_dialect))[0]
-        judged = await opened.judge.judge(read, tool, principal)
+        # Before anything is kept, so that a refusal is this call's own.
+        query = await Query.prepare(opened, sql, params, from_dialect=from_dialect, principal=principal, tool=tool)
+        text = query.statement.text
         settings = self._settings
         size = opened.config.pool_size
         # Where there is one place only, a query that is kept may not keep it longer than any other.
@@ -57,16 +62,27 @@ class Keeper:
         def open_stream() -> AbstractAsyncContextManager[RowStream]:
             return gateway.stream(
                 opened.config.name,
-                sql,
-                params,
+                text,
+                query.request.parameters,
                 ceiling=Limits(most, settings.max_bytes_per_caller, min(timeout or longest, longest)),
-                from_dialect=from_dialect,
                 principal=principal,
                 tool=tool,
             )
 
-        name_of = opened.config.name
-        return await self._store.keep(principal, name, name_of, judged.text, open_stream, max(1, size // 2))
+        sources = self._sources(opened.config.name, text, name, principal)
+        kept = await self._store.keep(principal, name, opened.config.name, sources, open_stream, max(1, size // 2))
+        gateway.varies = gateway.varies or self.databases.offered
+        kept.notices = (*query.notices, *kept.notices)
+        return kept
+
+    def _sources(self, database: str, sql: str, name: str, principal: Principal) -> tuple[tuple[str, str], ...]:
+        """Return what a result is made of: of kept results, whatever those are made of that the text may mean."""
+        if database != RESULTS or not self.databases.offered:
+            return ((database, sql),)
+        meant = [kept for kept in self._store.of(principal) if kept.name.lower() in sql.lower()]
+        if any(kept.name == name for kept in meant):
+            raise ParameterError(f"The query reads {name}, which it would replace.", suggestion="Keep it as another.")
+        return tuple(dict.fromkeys(source for kept in meant for source in kept.sources))
 
     async def find(self, name: str, principal: Principal) -> Kept:
         """Return a caller's result, if the caller may still run its query.
@@ -74,8 +90,14 @@ class Keeper:
         Raises `ResultNotFound`, and what refuses the query now.
         """
         kept = self._store.find(principal, name)
-        await self._gateway.seen_by(principal).database(kept.database).judge.judge(kept.sql, "get_result", principal)
+        await self._check(kept, principal)
         return kept
+
+    async def _check(self, kept: Kept, principal: Principal) -> None:
+        """Raise what refuses any of the statements a result is made of."""
+        seen = self._gateway.seen_by(principal)
+        for database, sql in kept.sources:
+            await seen.database(database).judge.judge(sql, "get_result", principal)
 
     async def drop(self, name: str, principal: Principal) -> None:
         """End and forget a caller's result. Raises `ResultNotFound`."""
@@ -91,4 +113,5 @@ class Keeper:
 
     async def aclose(self) -> None:
         """End what runs and remove every file."""
+        await self.databases.aclose()
         await self._store.aclose()

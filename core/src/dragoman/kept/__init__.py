@@ -1,6 +1,6 @@
 """Results that live on: rows kept in files as they were encoded, read again in pages."""
 
 from dragoman.kept.pages import Pages
-from dragoman.kept.store import Bounds, Kept, Store
+from dragoman.kept.store import Bounds, Kept, Owner, Store
 
-__all__ = ["Bounds", "Kept", "Pages", "Store"]
+__all__ = ["Bounds", "Kept", "Owner", "Pages", "Store"]

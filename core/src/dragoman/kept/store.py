@@ -55,12 +55,16 @@ class Bounds:
 
 @dataclass(slots=True, kw_only=True)
 class Kept:
-    """One kept result. `sql` is the statement as it was judged, so that every reading asks today's policy again."""
+    """One kept result.
+
+    `sources`: databases and statements as they were judged, so that every reading asks today's policy again; of a
+    result that was made of kept results, theirs.
+    """
 
     name: str
     owner: Owner
     database: str
-    sql: str
+    sources: tuple[tuple[str, str], ...]
     pages: Pages
     read_at: float
     columns: tuple[Column, ...] = ()
@@ -70,6 +74,7 @@ class Kept:
     notices: tuple[str, ...] = ()
     task: asyncio.Task[None] | None = None
     exports: dict[str, Path] = field(default_factory=dict[str, Path])
+    is_dropped: bool = False
 
     @property
     def size(self) -> int:
@@ -96,11 +101,18 @@ class Store:
         self._lock: int | None = None
         self._making = threading.Lock()
         self._kept: dict[tuple[Owner, str], Kept] = {}
+        self._folders: dict[Owner, Path] = {}
         self._places: dict[tuple[str, int], asyncio.Semaphore] = {}
         self._entering = Counter[Owner]()
 
     async def keep(
-        self, principal: Principal, name: str, database: str, sql: str, open_stream: Open, places: int = 1
+        self,
+        principal: Principal,
+        name: str,
+        database: str,
+        sources: tuple[tuple[str, str], ...],
+        open_stream: Open,
+        places: int = 1,
     ) -> Kept:
         """Begin to keep what a stream gives, under the caller's name for it; a result of that name is replaced.
 
@@ -117,7 +129,7 @@ class Store:
         self._check_room(owner, name)
         self._entering[owner] += 1
         try:
-            kept = await self._enter(owner, name, database, sql)
+            kept = await self._enter(owner, name, database, sources)
         finally:
             self._entering[owner] -= 1
             self._entering += Counter()  # keeps what is above zero
@@ -147,9 +159,9 @@ class Store:
         if len(own) + entering >= RESULTS_PER_CALLER or len(self._kept) + self._entering.total() >= MOST_RESULTS:
             raise Busy(f"{len(own)} results are kept already.", suggestion="Drop one that is no longer needed.")
 
-    async def _enter(self, owner: Owner, name: str, database: str, sql: str) -> Kept:
+    async def _enter(self, owner: Owner, name: str, database: str, sources: tuple[tuple[str, str], ...]) -> Kept:
         pages = await asyncio.to_thread(self._new_pages)
-        kept = Kept(name=name, owner=owner, database=database, sql=sql, pages=pages, read_at=self._clock())
+        kept = Kept(name=name, owner=owner, database=database, sources=sources, pages=pages, read_at=self._clock())
         try:
             while (older := self._kept.get((owner, name))) is not None:
                 await self._drop(older)
@@ -215,6 +227,19 @@ class Store:
         kept.read_at = self._clock()
         return kept
 
+    def has(self, principal: Principal) -> bool:
+        """Whether a caller keeps something."""
+        return bool(self._kept) and any(kept.owner == principal.identity for kept in self._kept.values())
+
+    def folder_of(self, principal: Principal) -> Path:
+        """Return a caller's own folder, in which there is nothing of any other's. It may block for a moment."""
+        if self._folder is None:
+            self._folder = self._own_folder()
+        owner = principal.identity
+        if owner not in self._folders:
+            self._folders[owner] = Path(tempfile.mkdtemp(prefix="tables-", dir=self._folder))
+        return self._folders[owner]
+
     def of(self, principal: Principal) -> tuple[Kept, ...]:
         """Return a caller's results."""
         self.expire()
@@ -247,6 +272,7 @@ class Store:
     def _forget(self, kept: Kept) -> None:
         if self._kept.get((kept.owner, kept.name)) is kept:
             del self._kept[kept.owner, kept.name]
+        kept.is_dropped = True
         kept.pages.close()
         for path in kept.exports.values():
             path.unlink(missing_ok=True)

@@ -197,7 +197,7 @@ class Toolbox:
     ) -> Body:
         checked = check(arguments, self._taken[spec.name])
         named = checked.get("database")
-        gateway = self._gateway.seen_by(principal) if self._gateway.has_roles else self._gateway
+        gateway = self._gateway.seen_by(principal) if self._gateway.varies else self._gateway
         opened = gateway.database(named) if spec.reach == "one" else None
         call = ToolCall(
             gateway=gateway,

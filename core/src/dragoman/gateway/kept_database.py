@@ -1,0 +1,156 @@
+"""The database `results`: what a caller keeps, as tables that SQL reads.
+
+A folder of the caller's own has a Parquet file for each kept result, and the DuckDB dialect reads that folder as a
+database. So statements on it are judged, limited and recorded like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import importlib.util
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dragoman.errors import Busy, DragomanError
+from dragoman.exports import export
+from dragoman.gateway.calls import CallRecord
+from dragoman.kept import Kept, Owner, Store
+from dragoman.model import Database, Principal, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.opened import OpenDatabase
+
+NAME: Final = "results"
+CALLERS: Final = 16
+"""Callers whose database stays open, the least recently used closed first."""
+_TABLE: Final = "table"
+"""The key of the Parquet file among the files that a result was written to."""
+_PROCESSES: Final = 2
+_log = logging.getLogger(__name__)
+
+
+class ResultsDatabases:
+    """The database `results` of each caller who keeps something; `check` raises where a result may not be read now."""
+
+    def __init__(self, gateway: Gateway, store: Store, check: Callable[[Kept, Principal], Awaitable[None]]) -> None:
+        self._gateway = gateway
+        self._store = store
+        self._check = check
+        self._opened: OrderedDict[Owner, OpenDatabase] = OrderedDict()
+        self._locks: dict[Owner, asyncio.Lock] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self.offered = self._is_offered()
+
+    def _is_offered(self) -> bool:
+        configuration = self._gateway.configuration
+        if NAME in configuration.databases:
+            _log.warning("the configured database %s stands in the place of callers' kept results", NAME)
+            return False
+        installed = "duckdb" in self._gateway.plugins.names and importlib.util.find_spec("pyarrow") is not None
+        return installed and configuration.server.results
+
+    def serves(self, principal: Principal) -> bool:
+        """Whether a caller has the database: as soon as something is kept."""
+        return self.offered and self._store.has(principal)
+
+    def shown(self, seen: Gateway, principal: Principal) -> Gateway:
+        """Return a gateway as a caller sees it, with the database `results`."""
+        opened = self.database(principal)
+        shown = copy.copy(seen)
+        databases = {**seen.configuration.databases, NAME: opened.config}
+        shown.configuration = replace(seen.configuration, databases=databases)
+        shown.names = (*seen.names, NAME)
+        shown.own = {NAME: opened}
+        return shown
+
+    def database(self, principal: Principal) -> OpenDatabase:
+        """Return a caller's database; nothing is read for it."""
+        owner = principal.identity
+        if owner not in self._opened:
+            folder = self._store.folder_of(principal)
+            words = "Your kept results, each a table; DuckDB's SQL."
+            config = Database(
+                name=NAME, dialect="duckdb", database=str(folder), description=words, pool_size=_PROCESSES
+            )
+            self._opened[owner] = self._gateway.make(config, self._gateway.roles)
+            if len(self._opened) > CALLERS:
+                self._retire(self._opened.popitem(last=False)[1])
+        self._opened.move_to_end(owner)
+        return self._opened[owner]
+
+    def _retire(self, opened: OpenDatabase) -> None:
+        task = asyncio.create_task(opened.aclose())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    @asynccontextmanager
+    async def call(
+        self, call: AbstractAsyncContextManager[CallRecord], principal: Principal
+    ) -> AsyncGenerator[CallRecord]:
+        """Be a call on a caller's database, whose tables are what the caller may read now."""
+        async with call as record:
+            async with self._locks.setdefault(principal.identity, asyncio.Lock()):
+                await self._prepare(principal)
+            yield record
+
+    async def _prepare(self, principal: Principal) -> None:
+        """Make a table of every result that is complete, and hide those that today's policy refuses."""
+        changed = False
+        for kept in self._store.of(principal):
+            if kept.status == "complete":
+                changed = await self._show(kept, principal) or changed
+        catalog = self.database(principal).catalog
+        there = {path.stem for path in self._store.folder_of(principal).iterdir()}
+        if changed or (catalog.loaded and there != {table.relation.name for table in catalog.loaded.visible}):
+            await catalog.look(Scope())
+
+    async def _show(self, kept: Kept, principal: Principal) -> bool:
+        """Return whether a table came or went."""
+        try:
+            await self._check(kept, principal)
+        except DragomanError:
+            path = kept.exports.pop(_TABLE, None)
+            if path is not None:
+                await asyncio.to_thread(path.unlink, True)
+            return path is not None
+        if _TABLE in kept.exports:
+            return False
+        await self._write(kept, self._store.folder_of(principal) / f"{kept.name}.parquet")
+        return True
+
+    async def _write(self, kept: Kept, path: Path) -> None:
+        """Write the table beside the folder first, so that no query sees half of it."""
+        part = kept.pages.path.with_suffix(".part")
+        kept.exports["part"] = part
+        try:
+            await asyncio.to_thread(_export, kept, part, path)
+        except OSError:
+            raise Busy("The disk for kept results is full.", suggestion="Drop a result, or try again later.") from None
+        finally:
+            kept.exports.pop("part", None)
+            part.unlink(missing_ok=True)
+        kept.exports[_TABLE] = path
+        if kept.is_dropped:  # while it was written
+            path.unlink(missing_ok=True)
+
+    async def aclose(self) -> None:
+        """Close every caller's."""
+        for opened in self._opened.values():
+            self._retire(opened)
+        self._opened.clear()
+        await asyncio.gather(*self._closing)
+
+
+def _export(kept: Kept, part: Path, path: Path) -> None:
+    part.touch(0o600)
+    export(part, "parquet", kept.columns, kept.pages.batches)
+    part.replace(path)

@@ -1,0 +1,171 @@
+"""The database `results`: kept results as tables of DuckDB's, each caller's own, judged again at every reading."""
+
+import json
+import sqlite3
+from dataclasses import replace
+
+import pytest
+from dragoman import Database, Gateway, Principal
+from dragoman.config import Configuration, Results, Server
+from dragoman.tools import Toolbox
+
+ADA = Principal("user", issuer="https://id", subject="ada")
+EVE = Principal("user", issuer="https://id", subject="eve")
+SHOP = """
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER, total TEXT);
+INSERT INTO orders VALUES (1, 1, '12.50'), (2, 2, '0.10'), (3, 1, '0.20');
+"""
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def configuration(tmp_path) -> Configuration:
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        connection.executescript(SHOP)
+    connection.close()
+    shop = Database(name="shop", dialect="sqlite", database="shop.db", folder=tmp_path)
+    return Configuration(databases={"shop": shop}, results=Results(dir=tmp_path / "kept"))
+
+
+async def ask(toolbox: Toolbox, tool: str, principal: Principal = ADA, **arguments):
+    return json.loads((await toolbox.call(tool, arguments, principal=principal)).text)
+
+
+async def keep(toolbox: Toolbox, name: str, sql: str, principal: Principal = ADA, **arguments):
+    answer = await ask(toolbox, "execute_query", principal, sql=sql, keep=name, **arguments)
+    assert "error" not in answer, answer
+    return answer
+
+
+async def test_kept_results_are_tables_that_join(configuration):
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        assert (await ask(toolbox, "execute_query", database="results", sql="SELECT 1"))["error"]["code"] == (
+            "UNKNOWN_DATABASE"
+        )
+        await keep(toolbox, "orders", "SELECT id, customer, total FROM orders")
+        await keep(toolbox, "customers", "SELECT 1 AS id, 'Ada' AS name UNION ALL SELECT 2, 'Zo\u00eb'")
+        listed = await ask(toolbox, "list_databases")
+        assert [(each["name"], each["dialect"]) for each in listed["databases"]] == [
+            ("shop", "sqlite"),
+            ("results", "duckdb"),
+        ]
+        joined = await ask(
+            toolbox,
+            "execute_query",
+            database="results",
+            sql="SELECT c.name, sum(o.total::DECIMAL(12, 2)) AS total"
+            " FROM orders o JOIN customers c ON c.id = o.customer GROUP BY 1 ORDER BY 1",
+        )
+        assert joined["rows"] == [["Ada", "12.70"], ["Zo\u00eb", "0.10"]]
+        tables = await ask(toolbox, "list_tables", database="results")
+        assert {"orders", "customers"} <= set(json.dumps(tables).replace('"', " ").split())
+        described = await ask(toolbox, "describe_table", database="results", table_name="orders")
+        assert "customer" in json.dumps(described)
+        plan = await ask(toolbox, "explain_query", database="results", sql="SELECT count(*) FROM orders")
+        assert "error" not in plan
+        assert str(configuration.results.dir) not in json.dumps([joined, tables, described, plan])
+
+
+async def test_the_default_database_stays_the_one_that_is_configured(configuration):
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        await keep(toolbox, "few", "SELECT id FROM orders WHERE id < 3")
+        assert (await ask(toolbox, "execute_query", sql="SELECT count(*) AS n FROM orders"))["rows"] == [[3]]
+
+
+async def test_a_caller_s_results_are_its_own(configuration):
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        await keep(toolbox, "mine", "SELECT id FROM orders")
+        await keep(toolbox, "hers", "SELECT 7 AS n", EVE)
+        for who, own, other in ((ADA, "mine", "hers"), (EVE, "hers", "mine")):
+            assert "error" not in await ask(
+                toolbox, "execute_query", who, database="results", sql=f"SELECT * FROM {own}"
+            )
+            refused = await ask(toolbox, "execute_query", who, database="results", sql=f"SELECT * FROM {other}")
+            assert refused["error"]["code"] == "TABLE_NOT_FOUND"
+        folders = list(configuration.results.dir.glob("process-*/tables-*"))
+        assert [[path.stem for path in folder.iterdir()] for folder in folders] in (
+            [["mine"], ["hers"]],
+            [["hers"], ["mine"]],
+        )
+        assert all(folder.stat().st_mode & 0o077 == 0 for folder in folders)
+
+
+async def test_a_dropped_result_is_no_table_any_more_and_a_replaced_one_is_the_new(configuration):
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        await keep(toolbox, "a", "SELECT 1 AS n")
+        await keep(toolbox, "b", "SELECT 2 AS n")
+        read = "SELECT n FROM a"
+        assert (await ask(toolbox, "execute_query", database="results", sql=read))["rows"] == [[1]]
+        await keep(toolbox, "a", "SELECT 3 AS n, 4 AS m")
+        assert (await ask(toolbox, "execute_query", database="results", sql=read))["rows"] == [[3]]
+        assert (await ask(toolbox, "execute_query", database="results", sql="SELECT m FROM a"))["rows"] == [[4]]
+        await ask(toolbox, "drop_result", result="a")
+        gone = await ask(toolbox, "execute_query", database="results", sql=read)
+        assert gone["error"]["code"] == "TABLE_NOT_FOUND"
+
+
+async def test_what_is_made_of_a_kept_result_is_judged_by_what_that_was_made_of(configuration):
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        await keep(toolbox, "orders", "SELECT id FROM orders")
+        await keep(toolbox, "fewer", "SELECT id FROM orders WHERE id > 1", database="results")
+        same = {"database": "results", "sql": "SELECT * FROM fewer", "keep": "fewer"}
+        assert (await ask(toolbox, "execute_query", **same))["error"]["code"] == "PARAMETER_ERROR"
+        assert (await ask(toolbox, "get_result", result="fewer"))["rows"] == [[2], [3]]
+
+        await gateway.reload(
+            replace(configuration, databases={"other": replace(configuration.databases["shop"], name="other")})
+        )
+        for name in ("orders", "fewer"):
+            assert (await ask(toolbox, "get_result", result=name))["error"]["code"] == "UNKNOWN_DATABASE"
+            read = await ask(toolbox, "execute_query", database="results", sql=f"SELECT * FROM {name}")
+            assert read["error"]["code"] == "TABLE_NOT_FOUND"
+        await gateway.reload(configuration)
+        read = await ask(toolbox, "execute_query", database="results", sql="SELECT count(*) AS n FROM fewer")
+        assert read["rows"] == [[2]]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "COPY mine TO 'out.csv'",
+        "CREATE TABLE t AS SELECT 1",
+        "SELECT * FROM read_parquet('mine.parquet')",
+        "SELECT * FROM glob('**')",
+        "SELECT * FROM 'mine.parquet'",
+        "SELECT * FROM query('SELECT 1')",
+        "ATTACH 'x.db'",
+        "SELECT * FROM duckdb_settings()",
+    ],
+)
+async def test_its_sql_is_judged_like_any_other(configuration, sql):
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        await keep(toolbox, "mine", "SELECT id FROM orders")
+        refused = await ask(toolbox, "execute_query", database="results", sql=sql)
+        assert refused["error"]["code"] in {"WRITE_OPERATION_DENIED", "UNSAFE_SQL"}
+
+
+async def test_it_can_be_switched_off_and_a_configured_database_of_its_name_wins(configuration, caplog):
+    off = replace(configuration, server=Server(results=False))
+    async with Gateway.open(off) as gateway:
+        await gateway.kept.keep("x", None, "SELECT 1 AS n", principal=ADA, tool="execute_query")
+        assert gateway.seen_by(ADA).names == ("shop",)
+    own = replace(configuration.databases["shop"], name="results")
+    async with Gateway.open(replace(configuration, databases={"results": own})) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        await keep(toolbox, "x", "SELECT 1 AS n")
+        assert (await ask(toolbox, "execute_query", database="results", sql="SELECT count(*) AS n FROM orders"))[
+            "rows"
+        ] == [[3]]
+    assert "the configured database results" in caplog.text
