@@ -583,9 +583,9 @@ class RowStream:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """Why rows are missing: the limit that cut, and how to get the rest."""
+    """Why rows are missing: the limit that cut, of rows, bytes or seconds, and how to get the rest."""
 
-    reason: Literal["rows", "bytes"]
+    reason: Literal["rows", "bytes", "timeout"]
     limit: int
     hint: str = ""
 

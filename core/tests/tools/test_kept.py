@@ -61,6 +61,17 @@ async def test_a_kept_result_is_its_callers_own(keeping):
     assert len({error["message"].replace("mine", "X").replace("never", "X") for error in told}) == 1
 
 
+async def test_a_deadline_that_strikes_while_rows_come_keeps_what_came(database, scripts, tmp_path, ask):
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+    results = Results(dir=tmp_path / "kept", timeout=1, max_rows=10**9)
+    configuration = Configuration(databases={"shop": database("shop", scripts["shop"])}, results=results)
+    async with Gateway.open(configuration) as gateway:
+        kept = await ask(Toolbox(gateway, profile="full"), "execute_query", sql=endless, keep="part", limit=2)
+    assert kept["rows"] == [[1], [2]]
+    assert (kept["status"], kept["truncated"]["reason"], kept["truncated"]["limit"]) == ("complete", "timeout", 1)
+    assert kept["kept"]["rows"] == kept["total_rows"] > 2
+
+
 @pytest.mark.parametrize("name", ["../x", "", "a b", "x" * 64, "a;b", "/etc/passwd", "1"])
 async def test_a_name_is_a_plain_word(keeping, fail, name):
     assert (await fail(keeping, "execute_query", {"sql": MANY, "keep": name}))["code"] == "PARAMETER_ERROR"

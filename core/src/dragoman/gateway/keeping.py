@@ -25,7 +25,9 @@ class Keeper:
         self._gateway = gateway
         self._settings = settings
         bounds = Bounds(
-            max_bytes=settings.max_bytes, max_bytes_per_caller=settings.max_bytes_per_caller, ttl=settings.ttl
+            max_bytes=settings.max_bytes,
+            max_bytes_per_caller=settings.max_bytes_per_caller,
+            ttl=settings.ttl,
         )
         self._store = Store(settings.dir, bounds)
         self.databases = ResultsDatabases(gateway, self._store, self._check)
@@ -57,6 +59,7 @@ class Keeper:
         size = opened.config.pool_size
         # Where there is one place only, a query that is kept may not keep it longer than any other.
         longest = settings.timeout if size > 1 else min(settings.timeout, opened.config.timeout)
+        seconds = min(timeout or longest, longest)
         most = min(settings.max_rows, opened.role_rows or settings.max_rows)
 
         def open_stream() -> AbstractAsyncContextManager[RowStream]:
@@ -64,13 +67,15 @@ class Keeper:
                 opened.config.name,
                 text,
                 query.request.parameters,
-                ceiling=Limits(most, settings.max_bytes_per_caller, min(timeout or longest, longest)),
+                ceiling=Limits(most, settings.max_bytes_per_caller, seconds),
                 principal=principal,
                 tool=tool,
             )
 
         sources = self._sources(opened.config.name, text, name, principal)
-        kept = await self._store.keep(principal, name, opened.config.name, sources, open_stream, max(1, size // 2))
+        kept = await self._store.keep(
+            principal, name, opened.config.name, sources, open_stream, max(1, size // 2), seconds
+        )
         gateway.varies = gateway.varies or self.databases.offered
         kept.notices = (*query.notices, *kept.notices)
         return kept

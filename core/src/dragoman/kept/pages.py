@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from dragoman.errors import ResultNotFound
 from dragoman.model import Encoded
 
 PAGE_ROWS: Final = 1024
@@ -81,7 +82,10 @@ class Pages:
             left, place = left[written:], place + written
 
     def read(self, offset: int, limit: int, max_bytes: int) -> Encoded:
-        """Return rows from `offset` on: at most `limit`, and at most `max_bytes` of them, but one at least."""
+        """Return rows from `offset` on: at most `limit`, and at most `max_bytes` of them, but one at least.
+
+        Raises `ResultNotFound` when it was dropped meanwhile.
+        """
         found: list[bytes] = []
         taken = 0
         for row in self._from(offset):
@@ -105,6 +109,8 @@ class Pages:
             yield _decode_rows(b"[%b]" % self._page(number))
 
     def _page(self, number: int) -> bytes:
+        if self._file.closed:
+            raise ResultNotFound("The result was dropped while it was read.")
         start = self._ends[number - 1] if number else 0
         return os.pread(self._file.fileno(), self._ends[number] - start, start)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from dragoman.cleanup import finish
-from dragoman.errors import Busy, DragomanError, ParameterError, ResultNotFound
+from dragoman.errors import Busy, DragomanError, ParameterError, QueryTimeout, ResultNotFound
 from dragoman.kept.pages import PAGE_BYTES, Pages
 from dragoman.model import Column, Encoded, Principal, RowStream, Truncation
 
@@ -75,6 +75,7 @@ class Kept:
     task: asyncio.Task[None] | None = None
     exports: dict[str, Path] = field(default_factory=dict[str, Path])
     is_dropped: bool = False
+    timeout: float = 0.0
 
     @property
     def size(self) -> int:
@@ -113,6 +114,7 @@ class Store:
         sources: tuple[tuple[str, str], ...],
         open_stream: Open,
         places: int = 1,
+        timeout: float = 600.0,
     ) -> Kept:
         """Begin to keep what a stream gives, under the caller's name for it; a result of that name is replaced.
 
@@ -133,6 +135,7 @@ class Store:
         finally:
             self._entering[owner] -= 1
             self._entering += Counter()  # keeps what is above zero
+        kept.timeout = timeout
         # A context of its own: what runs on after the call is no part of the call.
         kept.task = asyncio.create_task(
             self._fill(kept, open_stream, self._places.setdefault((database, places), asyncio.Semaphore(places))),
@@ -146,6 +149,8 @@ class Store:
         if kept.error is not None:
             await self._drop(kept)
             raise kept.error
+        if kept.is_dropped:
+            raise ResultNotFound(f"The result {name} was dropped, or replaced, while it was kept.")
         return kept
 
     def _check_room(self, owner: Owner, name: str) -> None:
@@ -180,7 +185,7 @@ class Store:
                 kept.notices += tuple(stream.notices)
             kept.status = "complete"
         except DragomanError as error:
-            kept.status, kept.error = "failed", error
+            await asyncio.to_thread(self._end_early, kept, error)
         except OSError:
             kept.status = "failed"
             kept.error = Busy("The disk for kept results is full.", suggestion="Drop a result, or try again later.")
@@ -190,6 +195,16 @@ class Store:
         finally:
             with suppress(OSError, ValueError):  # the file may be gone with the result
                 kept.pages.flush()
+
+    def _end_early(self, kept: Kept, error: DragomanError) -> None:
+        """Keep what came before a deadline, marked as a part; any other error leaves nothing."""
+        with suppress(OSError, ValueError):
+            kept.pages.flush()
+        if isinstance(error, QueryTimeout) and kept.pages.rows:
+            hint = "It is a part: narrow the query with WHERE, or aggregate."
+            kept.status, kept.truncated = "complete", Truncation("timeout", round(kept.timeout), hint)
+        else:
+            kept.status, kept.error = "failed", error
 
     async def _copy(self, kept: Kept, batches: AsyncIterator[Any]) -> None:
         flushed = self._clock()
@@ -233,11 +248,9 @@ class Store:
 
     def folder_of(self, principal: Principal) -> Path:
         """Return a caller's own folder, in which there is nothing of any other's. It may block for a moment."""
-        if self._folder is None:
-            self._folder = self._own_folder()
         owner = principal.identity
         if owner not in self._folders:
-            self._folders[owner] = Path(tempfile.mkdtemp(prefix="tables-", dir=self._folder))
+            self._folders[owner] = Path(tempfile.mkdtemp(prefix="tables-", dir=self._ready_folder()))
         return self._folders[owner]
 
     def of(self, principal: Principal) -> tuple[Kept, ...]:
@@ -278,10 +291,13 @@ class Store:
             path.unlink(missing_ok=True)
 
     def _new_pages(self) -> Pages:
-        with self._making:
+        return Pages(self._ready_folder() / f"{secrets.token_hex(16)}.rows")
+
+    def _ready_folder(self) -> Path:
+        with self._making:  # two first results may come at once, each in a thread
             if self._folder is None:
                 self._folder = self._own_folder()
-        return Pages(self._folder / f"{secrets.token_hex(16)}.rows")
+            return self._folder
 
     def _own_folder(self) -> Path:
         base = self._base or Path(tempfile.gettempdir()) / f"dragoman-results-{os.getuid()}"

@@ -37,13 +37,15 @@ class Sender:
 
     def send_all(self, rows: Iterator[Any]) -> None:
         """Send rows until they or the limits end."""
-        while chunk := list(itertools.islice(rows, self._chunk())):
-            self._encode(chunk)
-            if self._waiting_bytes >= BATCH_BYTES or self._full:
-                self.flush()
-            if self.seen > self._order.max_rows or self._full:
-                break
-        self.flush()
+        try:
+            while chunk := list(itertools.islice(rows, self._chunk())):
+                self._encode(chunk)
+                if self._waiting_bytes >= BATCH_BYTES or self._full:
+                    self.flush()
+                if self.seen > self._order.max_rows or self._full:
+                    break
+        finally:
+            self.flush()  # what came before a deadline too
 
     def _chunk(self) -> int:
         """How many rows to fetch next: about a batch by the width of those seen, so that wide rows stay few."""

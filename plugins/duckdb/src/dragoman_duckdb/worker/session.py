@@ -97,11 +97,7 @@ class Session:
         send(Columns([name for name, *_ in described], [type_ for _, type_, *_ in described]))
         if order.task == "rows":
             cursor.execute(selected(_single(cursor, order), described), order.parameters)
-            sender = Sender(order, [column(name, type_) for name, type_, *_ in described], send)
-            try:
-                sender.send_all(_rows(cursor))
-            finally:
-                sender.flush()
+            Sender(order, [column(name, type_) for name, type_, *_ in described], send).send_all(_rows(cursor))
 
     def _plan(self, cursor: duckdb.DuckDBPyConnection, order: Run) -> Any:
         plan = _ask(cursor, "EXPLAIN (FORMAT JSON) " if order.verbose else "EXPLAIN ", order)[0][1]
