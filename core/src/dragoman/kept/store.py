@@ -149,8 +149,6 @@ class Store:
         if kept.error is not None:
             await self._drop(kept)
             raise kept.error
-        if kept.is_dropped:
-            raise ResultNotFound(f"The result {name} was dropped, or replaced, while it was kept.")
         return kept
 
     def _check_room(self, owner: Owner, name: str) -> None:
