@@ -23,6 +23,7 @@ _PATH = re.compile(r"^(~|\.{1,2})?/|^[^@:]+\.(db|db3|sqlite|sqlite3|duckdb|ddb)$
 _SUFFIXES = {".duckdb": "duckdb", ".ddb": "duckdb"}
 _FORM = "Write the path of a file, or DIALECT://USER:PASSWORD@HOST:PORT/DATABASE; for a file DIALECT:///relative.db or DIALECT:////absolute.db."
 _MISPLACED = re.compile(r"[^/:@]+:[^/@]*@[^/]+/")
+_LATE_HOST = re.compile(r"@[^&]*/")
 _ENCODE = "Percent-encode special characters in the user and the password (@ is %40, / is %2F, : is %3A, ? is %3F)."
 
 
@@ -91,7 +92,9 @@ def _in_home(path: str) -> str:
 def _check_encoded(authority: str, path: str, query: str) -> None:
     """Refuse a URL whose password ends too early: what is left of it would become a name, and names are shown."""
     names = [pair.partition("=")[0] or pair for pair in query.split("&")]
-    cut_off = query if authority and not path else ""
+    # Behind a host without a user, an "@" with a path behind it was meant to end a user and a password.
+    ended_late = authority and "@" not in authority and _LATE_HOST.search(query)
+    cut_off = query if authority and (ended_late or not path) else ""
     if any("@" in text for text in (path if authority else "", cut_off, *names)):
         raise ConfigurationError("The user or the password of this URL is not percent-encoded.", suggestion=_ENCODE)
     if not authority and _MISPLACED.match(path):
