@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from dragoman.catalog import Namespace
 from dragoman.catalog.search import words
 from dragoman.knowledge.types import family
-from dragoman.model import ForeignKey, Table, TableColumn
+from dragoman.model import ForeignKey, Relation, Table, TableColumn
 
 KEY_WORDS = frozenset({"id", "key", "code", "no", "nr", "num", "number", "uuid", "guid", "fk", "pk", "ref", "sk"})
 GENERIC = KEY_WORDS | {"name", "entity", "row", "record", "object", "value", "date", "type", "version", "year"}
@@ -55,10 +55,10 @@ def suggest(tables: Sequence[Table]) -> Iterator[ForeignKey]:
     stored = [table for table in tables if table.type in ("table", "partitioned table") and not table.system]
     shared = _shared_words(stored)
     names = {table.relation: _name(table, shared) for table in stored}
-    targets = [target for table in stored if (target := _target(table, names[table.relation]))]
+    targets = _Targets(target for table in stored if (target := _target(table, names[table.relation])))
     for table in stored:
         for written in _columns(table, names[table.relation]):
-            found = _best(written, targets)
+            found = _best(written, targets.near(written))
             if found is not None:
                 yield ForeignKey(
                     relation=table.relation,
@@ -112,6 +112,38 @@ def _target(table: Table, name: Words) -> _Target | None:
         return None
     key_words = _without(words(single), _column_prefix(table))
     return _Target(table, columns[single], name, key_words, tuple(word for word in key_words if word not in GENERIC))
+
+
+class _Targets:
+    """The relations that others may refer to, by the words that a column's name must share with theirs.
+
+    Comparing every column with every relation takes minutes where there are thousands.
+    """
+
+    def __init__(self, targets: Iterable[_Target]) -> None:
+        self._by_relation: dict[Relation, _Target] = {}
+        self._by_key: dict[Words, list[_Target]] = {}
+        self._by_last: dict[str, list[_Target]] = {}
+        self._by_start: dict[str, list[_Target]] = {}
+        for target in targets:
+            self._by_relation[target.table.relation] = target
+            self._by_last.setdefault(target.name[-1], []).append(target)
+            if target.own:
+                self._by_key.setdefault(target.key_words, []).append(target)
+            if len(target.name) == 1:
+                self._by_start.setdefault(target.name[0][:SHORTEST], []).append(target)
+
+    def near(self, written: _Written) -> Iterable[_Target]:
+        """Return, each once, all that `_rank` and `_itself` may put above 0 for a column, and few others."""
+        found = [*self._by_last.get(written.stem[-1], ())]
+        for start in range(len(written.words)):
+            found += self._by_key.get(written.words[start:], ())
+        if len(written.stem) == 1:
+            found += self._by_start.get(written.stem[0][:SHORTEST], ())
+        if written.stem[-1] in SUPERIORS:
+            found += [target for word in sorted(SUBORDINATES) for target in self._by_last.get(word, ())]
+        itself = self._by_relation.get(written.table.relation)
+        return {target.table.relation: target for target in (*found, *([itself] if itself else []))}.values()
 
 
 def _best(written: _Written, targets: Iterable[_Target]) -> _Target | None:

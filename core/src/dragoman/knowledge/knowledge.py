@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from dragoman.catalog import Catalog, Insight, Snapshot, Step
+from dragoman.catalog.flight import SingleFlight
 from dragoman.catalog.joins import Graph
 from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError
@@ -66,6 +67,7 @@ class Knowledge:
         self._gate = Gate(self._settings, vetoed)
         self._read = read if dialect.probes and not vetoed else None
         self._suggested: tuple[int, dict[Relation, list[ForeignKey]]] = (0, {})
+        self._flights = SingleFlight()
         self._compared: dict[ForeignKey, tuple[float, ForeignKey | None]] = {}
         self._clock = clock
         self._kept: dict[Relation, _Kept] = {}
@@ -180,6 +182,7 @@ class Knowledge:
         if self._behind is not None:
             self._behind.cancel()
             await asyncio.wait({self._behind})
+        await self._flights.aclose()
         await self.save()
 
     # Joins that nobody declared
@@ -219,10 +222,14 @@ class Knowledge:
 
     async def _candidates(self, snapshot: Snapshot) -> dict[Relation, list[ForeignKey]]:
         if self._suggested[0] != snapshot.version:
-            # In a thread: the names of 10,000 tables take a while.
-            found = await asyncio.to_thread(lambda: _by_relation(suggest(snapshot.listed)))
-            self._suggested = (snapshot.version, found)
+            # Once, however many ask: whoever stops waiting must not have it begun anew by the next.
+            await self._flights.run(snapshot.version, lambda: self._suggest(snapshot))
         return self._suggested[1]
+
+    async def _suggest(self, snapshot: Snapshot) -> None:
+        # In a thread: the names of 10,000 tables take a while.
+        found = await asyncio.to_thread(lambda: _by_relation(suggest(snapshot.listed)))
+        self._suggested = (snapshot.version, found)
 
     async def _compare(self, keys: Iterable[ForeignKey]) -> None:
         """Compare some values of those that were not compared lately."""
