@@ -170,6 +170,15 @@ def test_config_check_tells_what_serve_would_refuse(dragoman: Dragoman, folder: 
     assert host.startswith("dragoman.toml:4: server.host: The server would listen on 0.0.0.0 for anyone")
 
 
+def test_config_check_names_a_tool_of_a_role_that_is_none(dragoman: Dragoman, folder: Path) -> None:
+    (folder / "dragoman.toml").write_text(
+        '[databases.shop]\nurl = "sqlite:///shop.db"\n[roles.eu]\ngroups = ["eu"]\ntools = ["list_tabels"]\n'
+    )
+    (told,) = dragoman("config", "check").err.splitlines()
+    assert told.startswith("dragoman.toml:5: roles.eu.tools: ")
+    assert told.endswith("Did you mean 'list_tables'?")
+
+
 def test_config_check_tells_files_schemas_and_keys_that_are_not_there(dragoman: Dragoman, folder: Path) -> None:
     (folder / "dragoman.toml").write_text(CHECKED.replace("0.0.0.0", "127.0.0.1").replace("standrd", "standard"))
     schema, key, file = dragoman("config", "check").err.splitlines()

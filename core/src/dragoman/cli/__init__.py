@@ -87,7 +87,9 @@ def report(error: DragomanError) -> None:
     from dragoman.cli.common import in_our_words
     from dragoman.cli.output import put
 
-    lines = [f"{error.code}: {error.message}", error.context.get("position", ""), in_our_words(error.suggestion)]
+    # A configuration names tools by their own names.
+    hint = error.suggestion if isinstance(error, ConfigurationError) else in_our_words(error.suggestion)
+    lines = [f"{error.code}: {error.message}", error.context.get("position", ""), hint]
     put("\n".join(line for line in lines if line), sys.stderr)
 
 

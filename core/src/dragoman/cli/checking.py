@@ -42,6 +42,12 @@ class Check:
             chosen(server.tools, self.configuration)
         except ConfigurationError as error:
             yield self._problem("server.tools", error)
+        for role in self.configuration.roles.values():
+            key = f"roles.{role.name}.tools"
+            try:
+                chosen(role.tools or (), self.configuration, key)
+            except ConfigurationError as error:
+                yield self._problem(key, error)
         try:
             server.check_exposure()
         except ConfigurationError as error:
