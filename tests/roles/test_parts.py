@@ -2,6 +2,7 @@
 
 import pytest
 from dragoman import Gateway
+from dragoman.audit import records
 from dragoman.config import load
 from dragoman.errors import ConfigurationError
 from dragoman.model import Claims, Principal
@@ -53,6 +54,17 @@ async def test_masked_and_hidden_columns_are_not_there(opened):
         found = await ask(toolbox, "execute_query", sql="SELECT ssn FROM customers")
         missing = await ask(toolbox, "execute_query", sql="SELECT sss FROM customers")
         assert str(found).replace("ssn", "sss") == str(missing)
+
+
+async def test_the_audit_tells_the_roles_filters_and_masks_in_force(opened, shop):
+    async with opened(ROLES + '[audit]\npath = "audit/calls.jsonl"\n') as toolbox:
+        await ask(toolbox, "execute_query", sql="SELECT c.name FROM customers c JOIN orders o ON o.customer_id = c.id")
+        await ask(toolbox, "explain_query", sql="SELECT id FROM orders")
+    joined, planned = (each for each in records(shop / "audit" / "calls.jsonl") if each.event == "call")
+    assert joined.roles == planned.roles == ("analyst",)
+    assert set(joined.masks) == {"main.customers.email", "main.customers.name"}
+    assert joined.filters == ("main.orders: (\ntenant = $claim.tenant\n)",)
+    assert not planned.masks
 
 
 async def test_a_caller_without_the_claim_reads_nothing(opened):

@@ -23,11 +23,12 @@ from dragoman.errors import (
 )
 from dragoman.gateway.limiter import Admission, Limiter
 from dragoman.gateway.watchdog import Watchdog
-from dragoman.model import Principal
+from dragoman.model import ConfinedRelation, Principal
 from dragoman.sql import Statement
 from dragoman.telemetry import ModelUse, Run
 
 if TYPE_CHECKING:
+    from dragoman.gateway.confining import ConfinedStatement
     from dragoman.gateway.opened import OpenDatabase
     from dragoman.gateway.recording import Recorder
 
@@ -44,8 +45,8 @@ class CallRecord:
     """What is known of a call; filled in while it lives. `outcome`: ok, or an error's code.
 
     `admission`: the slots it holds. `sql`, `params` and `arguments` are as they came, for the audit alone, as
-    `relations` and `columns` are; the log never shows them. `audit`: the place of its record in the audit's chain.
-    `model_use`: what it used of a language model.
+    `relations`, `columns` and `confined` are; the log never shows them. `audit`: the place of its record in the audit's
+    chain. `model_use`: what it used of a language model.
     """
 
     admission: Admission
@@ -64,6 +65,7 @@ class CallRecord:
     arguments: Mapping[str, Any] | None = None
     relations: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    confined: tuple[ConfinedRelation, ...] = ()
     runs: list[Run] = field(default_factory=list[Run])
     model_use: ModelUse | None = None
 
@@ -96,11 +98,13 @@ class CallRecord:
             run = Run(began, time.time_ns(), name, dialect, statement.judged_relations, outcome, status)
             self.runs.append(run)
 
-    def judged(self, statement: Statement) -> None:
-        """Note a statement that may run."""
+    def judged(self, statement: Statement, confined: ConfinedStatement | None = None) -> None:
+        """Note a statement that may run, and what of its relations it reads; None: all that is granted is whole."""
         self.hash = statement.hash
         self.relations += statement.judged_relations
         self.columns += statement.judged_columns
+        if confined is not None:
+            self.confined += confined.parts
 
     def as_dict(self) -> dict[str, object]:
         """Return the fields of the log that say something."""

@@ -104,7 +104,11 @@ class Gateway:
         self._seen: OrderedDict[tuple[str, ...], Gateway] = OrderedDict()
         self._watchdog = Watchdog(plugins.culprit)
         self._offload = Offload()
-        self._recorder = Recorder(self._sinks(configuration), configuration.server.slow_query)
+        self._recorder = Recorder(
+            self._sinks(configuration),
+            configuration.server.slow_query,
+            lambda principal: self.roles.of(principal).names,
+        )
         self._calls = Calls(configuration.server.max_concurrent, self._watchdog, self._recorder)
         self._calls.quotas = self._quotas()
         self.kept = Keeper(self, configuration.results)
@@ -346,7 +350,7 @@ class Gateway:
             seen = self.seen_by(how.get("principal", LOCAL)) if self.varies else self
             opened = seen.database(database)
             query = await Query.prepare(opened, sql, params, **how)
-            record.judged(query.statement)
+            record.judged(query.statement, query.confined)
             async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
                 with record.running(query.opened, query.statement):
                     rows = await query.rows()
@@ -376,7 +380,7 @@ class Gateway:
             record.sql, record.params = sql, params
             opened = self.seen_by(how.get("principal", LOCAL)).database(database)
             query = await Query.prepare(opened, sql, params, **how)
-            record.judged(query.statement)
+            record.judged(query.statement, query.confined)
             async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
                 with record.running(query.opened, query.statement):
                     async with query.stream(record) as stream:
@@ -398,7 +402,7 @@ class Gateway:
             opened = self.seen_by(how.get("principal", LOCAL)).database(database)
             _check_explain(opened.dialect, options)
             query = await Query.prepare(opened, sql, params, **how)
-            record.judged(query.statement)
+            record.judged(query.statement, query.confined)
             # YAML is made of JSON here, so that no dialect needs to know it.
             async with record.admission.statement(opened.limiter, query.request.limits.timeout):
                 with record.running(opened, query.statement):

@@ -7,7 +7,7 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +16,7 @@ from dragoman.cleanup import finish
 from dragoman.config import wants_telemetry
 from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway.sinks import Sinks
+from dragoman.model import ConfinedRelation, Principal
 from dragoman.telemetry import Gauge, Metrics, ModelUse, origin
 
 if TYPE_CHECKING:
@@ -35,14 +36,18 @@ _LONGEST = 65536
 _LARGEST = 8 * _LONGEST
 
 
+NamesOf = Callable[[Principal], tuple[str, ...]]
+
+
 class Recorder:
     """Takes note of every call that is over: for OpenTelemetry, in the audit, in the counters.
 
-    `sinks`: where the audit goes.
+    `sinks`: where the audit goes. `roles`: the names of the roles that a principal has.
     """
 
-    def __init__(self, sinks: Sinks, slow_query: float = 0.0) -> None:
+    def __init__(self, sinks: Sinks, slow_query: float = 0.0, roles: NamesOf = lambda _: ()) -> None:
         self._slow = slow_query * 1e9
+        self._roles = roles
         self.metrics = Metrics()
         self._tracing = _tracing()
         self._sinks = sinks
@@ -158,6 +163,7 @@ class Recorder:
             subject=who.subject,
             client=who.client,
             token=who.token,
+            roles=self._roles(who),
             database=call.database or "",
             tool=call.tool,
             hash=(call.hash or _hash(call.sql)) if self._sinks.audit.text != "off" else "",
@@ -167,6 +173,8 @@ class Recorder:
             relations=tuple(dict.fromkeys(call.relations)),
             columns=tuple(dict.fromkeys(call.columns)),
             verdict="refused" if call.refused else "allowed",
+            filters=_once(_filter(each) for each in call.confined),
+            masks=_once(mask for each in call.confined for mask in _masks(each)),
             rows=call.rows,
             bytes=call.bytes,
             ms=call.ms,
@@ -243,3 +251,16 @@ def gauges(opened: Mapping[str, OpenDatabase], version: int) -> list[Gauge]:
         Gauge("database_up", "0 where the last call or probe did not reach the database.", up),
         Gauge("config_version", "How often a configuration was taken, the first one counted.", (({}, float(version)),)),
     ]
+
+
+def _once(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for text in texts if text))
+
+
+def _filter(part: ConfinedRelation) -> str:
+    """Return the condition on a relation's rows, with the names of the caller's values and not the values."""
+    return f"{part.relation}: {part.filter.write(lambda name: f'${name}')}" if part.filter else ""
+
+
+def _masks(part: ConfinedRelation) -> list[str]:
+    return [f"{part.relation}.{column.name}" for column in part.columns if column.expression is not None]
