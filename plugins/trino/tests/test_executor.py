@@ -1,6 +1,7 @@
 """The executor on a live server: bounds, deadlines, cancellation, a server that is lost, the event loop meanwhile."""
 
 import asyncio
+import contextlib
 import resource
 import time
 import uuid
@@ -310,6 +311,7 @@ class Moody:
         self._moods = list(moods)
         self._lower = lower
         self.requests = 0
+        self._serving = set()
 
     async def __aenter__(self):
         self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -318,8 +320,21 @@ class Moody:
 
     async def __aexit__(self, *_):
         self._listener.close()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     async def _serve(self, reader, writer):
+        """Answer one request. What is open is closed before the test ends, or another test would be told of it."""
+        task = asyncio.current_task()
+        self._serving.add(task)
+        try:
+            await self._answer(reader, writer)
+        finally:
+            await close(writer)
+            self._serving.discard(task)
+
+    async def _answer(self, reader, writer):
         head = await reader.readuntil(b"\r\n\r\n")
         self.requests += 1
         mood = self._moods.pop(0) if self._moods else None
@@ -327,7 +342,6 @@ class Moody:
             writer.write(mood)
         else:
             await self._pass_on(head, reader, writer)
-        writer.close()
 
     async def _pass_on(self, head, reader, writer):
         lengths = [line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")]
@@ -339,7 +353,14 @@ class Moody:
         writer.write(names + b"\r\n" + (rest.lower() if self._lower else rest))
         while data := await there.read(65536):
             writer.write(data)
-        back.close()
+        await close(back)
+
+
+async def close(writer):
+    """Close a stream and wait until it is closed; whoever is at its other end may have gone first."""
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
 
 
 def status(code, *headers):
