@@ -52,11 +52,11 @@ def problem(written: Expression, dialect: Dialect) -> DragomanError | None:
     return None
 
 
-def conjoin(expressions: tuple[Expression, ...], word: str) -> Expression:
-    """Return expressions in parentheses with a word between them."""
+def disjoin(expressions: tuple[Expression, ...]) -> Expression:
+    """Return expressions in parentheses with OR between them."""
     joined = Expression(("",))
     for place, each in enumerate(expressions):
-        joined = concat(joined, f" {word} (\n" if place else "(\n", each, "\n)")
+        joined = concat(joined, " OR (\n" if place else "(\n", each, "\n)")
     return joined
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dragoman.access.expressions import concat, conjoin
+from dragoman.access.expressions import concat, disjoin
 from dragoman.dialect import Dialect
 from dragoman.model import ConfinedColumn, ConfinedRelation, Expression, Relation, TableColumn
 
@@ -32,7 +32,7 @@ def unite(
     return ConfinedRelation(
         relation=relation,
         columns=tuple(confined),
-        filter=conjoin(tuple(dict.fromkeys(filters)), "OR") if len(filters) == len(parts) else None,
+        filter=disjoin(tuple(dict.fromkeys(filters))) if len(filters) == len(parts) else None,
     )
 
 

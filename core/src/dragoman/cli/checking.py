@@ -38,14 +38,10 @@ class Check:
         from dragoman.tools.registry import chosen
 
         server = self.configuration.server
-        try:
-            chosen(server.tools, self.configuration)
-        except ConfigurationError as error:
-            yield self._problem("server.tools", error)
-        for role in self.configuration.roles.values():
-            key = f"roles.{role.name}.tools"
+        roles = {f"roles.{role.name}.tools": role.tools or () for role in self.configuration.roles.values()}
+        for key, words in {"server.tools": server.tools, **roles}.items():
             try:
-                chosen(role.tools or (), self.configuration, key)
+                chosen(words, self.configuration, key)
             except ConfigurationError as error:
                 yield self._problem(key, error)
         try:

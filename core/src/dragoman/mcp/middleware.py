@@ -25,8 +25,10 @@ MAX_BODY = 1024 * 1024
 """Bytes of one request."""
 
 MAX_BODIES = 64 * MAX_BODY
-MAX_HEAD = 64 * 1024
 """Bytes of all requests whose bodies are being read."""
+
+MAX_HEAD = 64 * 1024
+"""Bytes of one request's headers."""
 
 # Sent twice they would mean one thing here and another to a proxy in front.
 _ONCE = frozenset(

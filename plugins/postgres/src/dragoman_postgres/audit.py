@@ -9,6 +9,7 @@ from dragoman import AUDIT_COLUMNS, AuditStore, Database, Sealing
 from dragoman_postgres.connecting import Connector
 from dragoman_postgres.driver import Connection
 from dragoman_postgres.failures import translate_errors
+from dragoman_postgres.spelling import quote
 
 Work = Callable[[Connection], Awaitable[None]]
 PATIENCE = 10.0
@@ -42,7 +43,7 @@ class PostgresAudit(AuditStore):
     def __init__(self, database: Database) -> None:
         self._name = database.name
         self._connector = Connector(database)
-        self._table = f"{_quoted(database.schema or 'public')}.calls"
+        self._table = f"{quote(database.schema or 'public')}.calls"
         self._connection: Connection | None = None
 
     async def open(self) -> None:
@@ -103,7 +104,3 @@ class PostgresAudit(AuditStore):
             connection.abort()
             self._connection = None
             raise
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -43,9 +43,7 @@ async def _database(gateway: Gateway, name: str) -> dict[str, Any]:
     except (TimeoutError, DragomanError) as error:
         reason = error.message if isinstance(error, DragomanError) else "It did not answer in time."
         return drop_empty(facts | {"status": "unreachable", "error": reason})
-    kinds = [
-        entry.kind for entries in listing.schemas.values() for entry in entries if not (entry.system or entry.part)
-    ]
+    kinds = [entry.kind for entry in listing.listed()]
     return drop_empty(facts | {"status": "ready", "tables": kinds.count("table"), "views": kinds.count("view")})
 
 
