@@ -16,7 +16,7 @@ import msgspec
 from dragoman.errors import AmbiguousQuery, ConfigurationError, DragomanError, Refused, Unsupported
 from dragoman.gateway import Gateway
 from dragoman.gateway.asking import Question
-from dragoman.gateway.emptiness import NOTHING
+from dragoman.gateway.emptiness import is_empty
 from dragoman.model import Principal, Result
 from dragoman.telemetry import ModelUse
 
@@ -72,10 +72,7 @@ class Report:
         total = ModelUse("")
         for use in (outcome.use for outcome in self.outcomes if outcome.use):
             total.name = use.name
-            total.calls += use.calls
-            total.input_tokens += use.input_tokens
-            total.output_tokens += use.output_tokens
-            total.cost += use.cost
+            total.add(use)
         return total
 
     def junit(self) -> bytes:
@@ -138,8 +135,7 @@ def _expects(case: Case, error: DragomanError) -> bool:
 def _judge(case: Case, expected: Result | None, result: Result | None) -> str:
     assert result is not None
     if case.expect == "empty":
-        is_empty = result.row_count == 0 or result.rows_json in NOTHING
-        return "" if is_empty else f"{result.row_count} rows where there should be none"
+        return "" if is_empty(result) else f"{result.row_count} rows where there should be none"
     if expected is None or case.expect in ("clarify", "refuse"):
         return f"an answer where a {'question back' if case.expect == 'clarify' else 'refusal'} was expected"
     same = same_rows(expected.rows, result.rows, case)

@@ -20,7 +20,7 @@ from dragoman.errors import (
     UnknownDatabase,
     Unsupported,
 )
-from dragoman.gateway.emptiness import NOTHING
+from dragoman.gateway.emptiness import is_empty
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Plan, Result
 
@@ -49,7 +49,7 @@ class Tried:
     @property
     def is_empty(self) -> bool:
         """Whether it found nothing, or only a zero or NULL that says so."""
-        return self.result is not None and (self.result.row_count == 0 or self.result.rows_json in NOTHING)
+        return self.result is not None and is_empty(self.result)
 
 
 async def try_query(session: Session, opened: OpenDatabase, written: Written, settings: ModelSettings) -> Tried:
@@ -109,6 +109,5 @@ def found_by(result: Result, send: Send) -> str:
         rows = [json.dumps(row, ensure_ascii=False)[:1_000] for row in result.rows[:SHOWN_ROWS]]
         lines = [f"Columns: {names}", f"{result.row_count} rows, of which the first are:", *rows, *result.notices]
         return "\n".join(lines)[:SHOWN_CHARACTERS]
-    is_empty = result.row_count == 0 or result.rows_json in NOTHING
-    told = "It found nothing." if is_empty else f"It found rows. Columns: {names}"
+    told = "It found nothing." if is_empty(result) else f"It found rows. Columns: {names}"
     return "\n".join([told, *(result.notices if send == "values" else ())])[:SHOWN_CHARACTERS]

@@ -16,7 +16,7 @@ from dragoman.gateway.queries import Query
 from dragoman.knowledge.emptiness import impossible, known_cause, near_values, there_are
 from dragoman.knowledge.gate import is_telling
 from dragoman.knowledge.types import family
-from dragoman.model import Table, TableColumn
+from dragoman.model import Result, Table, TableColumn
 from dragoman.results import Collected
 from dragoman.sql import Statement
 
@@ -36,6 +36,11 @@ _log = logging.getLogger(__name__)
 
 NOTHING: Final = (b"[[0]]", b"[[null]]")
 """Rows that say in a single value that there is nothing, as an answer without rows does."""
+
+
+def is_empty(found: Result) -> bool:
+    """Whether a query found no rows, or says in a single value that there is nothing."""
+    return found.row_count == 0 or found.rows_json in NOTHING
 
 
 async def why_empty(query: Query, rows: Collected, record: CallRecord) -> tuple[str, ...]:

@@ -57,16 +57,9 @@ class Metrics:
         series.rows += call.rows
         series.bytes += call.bytes
         if call.model_use is not None:
-            self._add(call.model_use)
+            self._models.setdefault(call.model_use.name, ModelUse(call.model_use.name)).add(call.model_use)
         if call.refused:
             self.refuse(call.outcome)
-
-    def _add(self, use: ModelUse) -> None:
-        total = self._models.setdefault(use.name, ModelUse(use.name))
-        total.calls += use.calls
-        total.input_tokens += use.input_tokens
-        total.output_tokens += use.output_tokens
-        total.cost += use.cost
 
     def refuse(self, reason: str) -> None:
         """Count something that was refused, a call or a request that never became one."""

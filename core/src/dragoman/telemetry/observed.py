@@ -36,6 +36,13 @@ class ModelUse:
     cost: float = 0.0
     attempts: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
+    def add(self, other: ModelUse) -> None:
+        """Count what another call used too."""
+        self.calls += other.calls
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
+        self.cost += other.cost
+
     @property
     def tokens(self) -> int:
         """All tokens."""
