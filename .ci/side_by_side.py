@@ -3,10 +3,15 @@
 Each line of the input is a name and a command, the longest first: `types  uv run mypy`. One that begins with `#` is
 left out. A line is printed when a command begins and when it ends; what a command printed is kept, and shown at the end
 if it failed, or still ran when the whole was ended from outside.
+
+Tests run while other programs keep every processor busy. A run of pytest in which at most three tests failed runs those
+once more, alone, when all else has ended. The output names what passes then as passed alone; what fails again fails the
+whole.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -21,6 +26,8 @@ from pathlib import Path
 AT_ONCE = int(os.environ.get("JOBS") or max(2, os.cpu_count() or 2))
 SHOWN = 30_000
 """Of what one command printed, the characters that are shown: its end."""
+AGAIN = 3
+"""The most tests of one command that run once more. More are no matter of a busy machine."""
 
 
 @dataclass
@@ -44,6 +51,33 @@ class Job:
             self.status = os.waitstatus_to_exitcode(status)
         took = f"{time.monotonic() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processor time"
         say(f"{self.name}: {self.verdict} after {took}; {self.last_line()}")
+
+    def remember_failures(self) -> None:
+        """Have pytest keep the names of failed tests in a place of this job's own, if this is a run of pytest."""
+        if "pytest" in self.command:
+            self.command += ["-o", f"cache_dir={self.cache}"]
+
+    def failed_tests(self) -> list[str]:
+        """Return the names of the tests that failed, as pytest kept them."""
+        names = self.cache / "v/cache/lastfailed"
+        return list(json.loads(names.read_text(encoding="utf-8"))) if names.exists() else []
+
+    def run_failures_again(self) -> None:
+        """Run the failed tests once more, if they are few; the command passes if they do."""
+        tests = self.failed_tests()
+        if self.status != 1 or not 0 < len(tests) <= AGAIN:
+            return
+        first = self.printed()
+        self.command += ["--last-failed", "--last-failed-no-failures", "none"]
+        self.run()
+        word = "PASSED ALONE, failed beside other programs" if self.status == 0 else "failed alone too"
+        say(f"{self.name}: {word}: {', '.join(tests)}")
+        say(f"{self.name}: what it printed at first:\n{first}")
+
+    @property
+    def cache(self) -> Path:
+        """The folder where pytest keeps what failed."""
+        return self.output.with_suffix(".cache")
 
     @property
     def verdict(self) -> str:
@@ -70,8 +104,12 @@ def main() -> int:
         lines = [line.split(None, 1) for line in sys.stdin if line.strip() and not line.startswith("#")]
         jobs = [Job(name, shlex.split(command), Path(folder, name)) for name, command in lines]
         signal.signal(signal.SIGTERM, lambda *_: give_up(jobs))
+        for job in jobs:
+            job.remember_failures()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(Job.run, jobs))
+        for job in jobs:
+            job.run_failures_again()
         return show_failures(jobs)
 
 

@@ -1,8 +1,10 @@
-"""CI runs every folder of tests."""
+"""CI runs every folder of tests, and tells which tests failed."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -22,3 +24,31 @@ def test_a_job_of_ci_runs_each_folder_of_tests(folder: str) -> None:
     assert script_trino is not None
     named = " ".join([*jobs, script_trino[1]]).split()
     assert any(folder == name or folder.startswith(f"{name}/") for name in named), (folder, named)
+
+
+def run_side_by_side(folder: Path, test: str) -> subprocess.CompletedProcess[str]:
+    """Run one file of tests as a job of CI."""
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    file = folder / "test_job.py"
+    file.write_text(test, encoding="utf-8")
+    script = [sys.executable, str(ROOT / ".ci" / "side_by_side.py")]
+    job = f"job {sys.executable} -m pytest {file}"
+    return subprocess.run(script, input=job, capture_output=True, text=True, check=False)
+
+
+def test_a_test_that_fails_only_beside_others_is_named(tmp_path: Path) -> None:
+    flag = tmp_path / "ran"
+    test = (
+        f"from pathlib import Path\ndef test_a(flag=Path({str(flag)!r})):\n    assert (flag.exists(), flag.touch())[0]"
+    )
+    ended = run_side_by_side(tmp_path, test)
+    assert ended.returncode == 0, ended
+    assert "PASSED ALONE, failed beside other programs: test_job.py::test_a" in ended.stdout
+
+
+@pytest.mark.parametrize(("failing", "again"), [(1, True), (3, True), (4, False)])
+def test_tests_that_fail_fail_the_run_and_only_few_run_again(tmp_path: Path, failing: int, again: bool) -> None:
+    test = "\n".join(f"def test_{number}(): assert 0" for number in range(failing))
+    ended = run_side_by_side(tmp_path, test)
+    assert ended.returncode == 1
+    assert ("failed alone too" in ended.stdout) == again
