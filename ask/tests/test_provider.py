@@ -84,7 +84,7 @@ async def test_cancelling_ends_the_request_to_the_model(asking):
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await model.left.wait()
 
 

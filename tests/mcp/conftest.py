@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 STANDIN = Path(__file__).with_name("standin.py")
-PATIENCE = 20.0
+PATIENCE = 60.0
 INITIALIZE = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},

@@ -116,6 +116,6 @@ async def test_the_tools_may_be_cached_by_this_client_only(toolbox: Any) -> None
 
 
 async def _until(condition: Any) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not condition():
             await asyncio.sleep(0)

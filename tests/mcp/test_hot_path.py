@@ -193,7 +193,7 @@ async def answered(connection: Connection, lines: int) -> None:
     import fcntl
     import termios
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         seen = b""
         while seen.count(b"\n") < lines:
             await asyncio.sleep(0.001)
@@ -334,7 +334,7 @@ class Exchange:
 
     async def through(self, app: Any) -> tuple[int, Any]:
         """Return the status and the messages of the answer, or its text when it holds none."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await app(self._scope, self._receive, self._send)
         if not self.stream:
             try:
@@ -487,7 +487,7 @@ async def test_a_client_that_leaves_cancels_its_call_and_gets_nothing(standin: A
     async with running(toolbox, True) as app:
         exchange = Exchange(body, lines(headers(modern, body, "wait")))
         asking = asyncio.create_task(exchange.through(app))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while toolbox.log != ["waiting"]:
                 await asyncio.sleep(0)
             exchange.leave()

@@ -201,7 +201,7 @@ async def test_a_signal_answers_the_calls_it_ends(serve_standin: Any, request_of
         call = asyncio.create_task(client.post(f"{url}/mcp", **request_of("wait"), timeout=20))
         await peer.logged("waiting")
         peer.process.send_signal(number)
-        assert await peer.ended(3) == 0
+        assert await peer.ended(30) == 0
         result = answer(await call)["result"]
     assert json.loads(result["content"][0]["text"])["error"]["code"] == "QUERY_CANCELLED"
     assert "cancelled" in peer.log

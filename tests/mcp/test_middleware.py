@@ -15,7 +15,7 @@ from dragoman.mcp.refusals import Refused
 TOKEN = "a-token-nobody-guesses"
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {}}}
 BODY = json.dumps(CALL).encode()
-PATIENCE = 20
+PATIENCE = 60.0
 
 # Short enough to wait for, long enough for a good client on a busy machine.
 HASTY = {"head": 1.0, "body": 1.0, "stall": 1.0}

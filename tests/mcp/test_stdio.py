@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds against hanging on a busy machine; that three are enough is tested with a real database."""
 
 PING = {"jsonrpc": "2.0", "id": 99, "method": "ping"}

@@ -99,12 +99,12 @@ async def test_a_client_of_2026_hears_what_it_listens_to_and_nothing_else(toolbo
                 Change("resource", "test://a"),
             ):
                 changes.tell(change)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 first, second = await anext(heard), await anext(heard)
         assert isinstance(first, ResourcesListChanged)
         assert isinstance(second, ResourceUpdated)
         assert second.uri == "test://a"
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while changes.watched or changes.listeners:
                 await anyio.lowlevel.checkpoint()
 
@@ -135,5 +135,5 @@ async def test_a_stream_ends_when_the_server_does(toolbox: Any) -> None:
     calls = Calls(toolbox)
     async with Client(build(toolbox, calls)) as client, client.listen(tools_list_changed=True) as heard:
         calls.stop()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             assert [event async for event in heard] == []

@@ -173,7 +173,7 @@ async def test_queries_that_are_kept_leave_places_to_others(tmp_path: Path, monk
     assert [kept.running for kept in store.of(ADA)] == [True] * 4
     # Which two have the places is a matter of chance: threads make their files.
     await store.drop(ADA, next(kept.name for kept in store.of(ADA) if kept.columns))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while len(opened) < 3:
             await asyncio.sleep(0)
     kept = await store.keep(Principal("bob"), "x", "other", "SELECT 1", _stream)

@@ -27,7 +27,7 @@ from dragoman.sqlalchemy.failures import translate_errors
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-SECONDS = 5
+SECONDS = 30
 
 
 async def ask(executor, statement: str, *parameters, timeout: float = SECONDS):

@@ -55,7 +55,7 @@ async def is_awake(folder):
 
 
 async def falls_asleep(folder):
-    limit = time.monotonic() + 5
+    limit = time.monotonic() + 30
     while await is_awake(folder):
         assert time.monotonic() < limit, "the server goes on"
     return True

@@ -37,13 +37,13 @@ BUSY = "SELECT count(*) FROM pg_stat_activity WHERE state <> 'idle' AND pid <> p
 
 async def assert_ended(admin, name):
     """Soon no backend of the database works any more, nor holds a transaction."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while await admin.fetchval(BUSY, name):
             await admin.execute("SELECT pg_sleep(0.02)")
 
 
 async def until_running(admin, name):
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while not await admin.fetchval(BUSY, name):
             await admin.execute("SELECT pg_sleep(0.02)")
 
@@ -359,7 +359,7 @@ async def test_connections_that_were_killed_are_replaced(server, database_name, 
     await asyncio.gather(*(ask(executor, "SELECT pg_sleep(0.05)") for _ in range(3)))
     others = "FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
     await admin.fetch("SELECT pg_terminate_backend(pid) " + others, database_name)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         while await admin.fetchval("SELECT count(*) " + others, database_name):
             await admin.execute("SELECT pg_sleep(0.02)")
     answers = await asyncio.gather(*(value_of(executor, f"SELECT {n}") for n in range(6)))

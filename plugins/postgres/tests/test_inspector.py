@@ -328,7 +328,7 @@ async def test_a_locked_table_costs_only_its_expressions(server, database_name, 
     holder = await asyncpg.connect(server.address(database_name))
     try:
         await holder.execute("BEGIN; LOCK TABLE orders, readings_2024 IN ACCESS EXCLUSIVE MODE")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             inspection = await inspector.tables(Scope())
     finally:
         await holder.close()

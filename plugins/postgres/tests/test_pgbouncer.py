@@ -60,7 +60,7 @@ def bouncer(request, server):
         user=owner.pw_uid if owner else None,
         group=owner.pw_gid if owner else None,
     )
-    socket, limit = server.folder / ".s.PGSQL.6432", time.monotonic() + 10
+    socket, limit = server.folder / ".s.PGSQL.6432", time.monotonic() + 30
     while not socket.exists():
         assert process.poll() is None
         assert time.monotonic() < limit
@@ -126,6 +126,6 @@ async def test_deadlines_and_cancellation_end_the_work(pooled, admin, database_n
     busy = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() AND datname = $1"
     began = time.monotonic()
     while await admin.fetchval(busy, database_name):
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 20
         await admin.execute("SELECT pg_sleep(0.02)")
     assert await value_of(pooled, "SELECT 1") == 1

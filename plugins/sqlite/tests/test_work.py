@@ -35,7 +35,7 @@ ALL = Limits(max_rows=10**9, max_bytes=10**12)
 # One step of SQLite's machine that takes minutes: neither an interrupt nor a deadline is looked at meanwhile.
 STUBBORN = """SELECT instr(hay, needle) FROM (SELECT replace(hex(zeroblob(490000)), '00', 'aa') AS hay,
     replace(hex(zeroblob(240000)), '00', 'aa') || 'b' AS needle)"""
-PROMPT = 5.0
+PROMPT = 30.0
 HAS_PROC = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads what Linux tells of processes")
 
 

@@ -37,8 +37,8 @@ def new_mark():
     return f"m{uuid.uuid4().hex}"
 
 
-async def until(server, mark, wanted, seconds=1.0):
-    """Wait until the query of a mark is in a state, within a second."""
+async def until(server, mark, wanted, seconds=30.0):
+    """Wait until the query of a mark is in a state."""
     states = None
     with anyio.move_on_after(seconds):
         while states != wanted:
@@ -192,7 +192,7 @@ async def test_cancelling_while_the_statement_is_on_its_way_ends_it_too(executor
         task.cancel()
         await asyncio.wait({task})
     for mark in marks:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while any(state != "FAILED" for state, _ in await trino_server.run(STATE.format(mark))):
                 await anyio.sleep(0.02)
 
@@ -217,7 +217,7 @@ async def test_the_server_enforces_the_deadline(executor, trino_server):
     mark = new_mark()
     began = time.monotonic()
     assert isinstance(await failure_of(executor, slow(mark), timeout=0.5), QueryTimeout)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     await until(trino_server, mark, [("FAILED", "EXCEEDED_TIME_LIMIT")])
 
 
