@@ -38,10 +38,10 @@ class Deaf(WrappedExecutor):
         closed.append("executor")
 
 class Replacing(PolicyPlugin):
-    def wrap_inspector(self, inspector, database):
+    def wrap_inspector(self, inspector, database, dialect):
         return Blind()
 
-    def wrap_executor(self, executor, database):
+    def wrap_executor(self, executor, database, dialect):
         return Deaf(executor)
 
 plugin = Replacing()

@@ -67,10 +67,10 @@ class Policy(PolicyPlugin):
     def __init__(self, who):
         self.who = who
 
-    def wrap_executor(self, executor, database):
+    def wrap_executor(self, executor, database, dialect):
         return Audited(executor, database, self.who)
 
-    def wrap_inspector(self, inspector, database):
+    def wrap_inspector(self, inspector, database, dialect):
         return Hiding(inspector)
 
     def further_validators(self, database, executor, inspector):
@@ -147,8 +147,8 @@ async def test_a_policy_that_does_not_load_stops_the_start(case: str, site, shop
 @pytest.mark.parametrize(
     ("method", "body", "what"),
     [
-        ("wrap_executor(self, executor, database)", "pass", "returned NoneType, not an Executor"),
-        ("wrap_inspector(self, inspector, database)", "1 / 0", "raised ZeroDivisionError"),
+        ("wrap_executor(self, executor, database, dialect)", "pass", "returned NoneType, not an Executor"),
+        ("wrap_inspector(self, inspector, database, dialect)", "1 / 0", "raised ZeroDivisionError"),
         ("further_validators(self, database, executor, inspector)", "return ['x']", "gave a str, not a Validator"),
     ],
 )

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         NamedPart,
         Report,
         Resolution,
+        Restriction,
+        Restrictor,
         Rules,
         Sealing,
         Validator,
@@ -118,7 +120,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "dragoman.cleanup": "finish",
     "dragoman.dialect": "AUDIT_COLUMNS AuditStore CONTRACT Call Capability Confined Dialect Executor Form Inspector"
-    " NamedPart Report Resolution Rules Sealing Validator WrappedExecutor WrappedInspector",
+    " NamedPart Report Resolution Restriction Restrictor Rules Sealing Validator WrappedExecutor WrappedInspector",
     "dragoman.errors": "AmbiguousQuery Busy ColumnNotFound ConfigurationError ConnectionFailed CostExceeded"
     " DialectError DragomanError InternalError InvalidSql ModelError NotFound ParameterError"
     " PathNotFound PermissionDenied QueryCancelled QueryError QueryTimeout QuotaExceeded Refused"
@@ -212,6 +214,8 @@ __all__ = [
     "Report",
     "Request",
     "Resolution",
+    "Restriction",
+    "Restrictor",
     "Result",
     "ResultNotFound",
     "ResultTooLarge",

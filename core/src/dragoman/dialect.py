@@ -557,9 +557,42 @@ class Call:
     principal: Principal
     tool: str
     database: Database
+    dialect: Dialect
     resolve: Callable[[], Awaitable[Resolution]]
     relations: Callable[[], Awaitable[tuple[Relation, ...]]]
     parsed: ParsedStatement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restriction:
+    """What a policy leaves of one relation. `Restriction()` leaves everything.
+
+    `filter`: SQL, a condition on the rows that stay. `masks`: what is shown in place of a column's values, by its
+    stored name: `null`, `hash`, `partial` or `year` where `Dialect.masks` has them, else SQL. Both are expressions over
+    the relation's own columns, in which `$user`, `$groups`, `$claim.NAME` and `$value.NAME` stand for values that are
+    bound. `hidden_columns`: stored names of columns that are not there. `hidden`: nor is the relation.
+    """
+
+    filter: str | None = None
+    masks: Mapping[str, str] = field(default_factory=lambda: _NO_MASKS)
+    hidden_columns: frozenset[str] = frozenset()
+    hidden: bool = False
+
+
+class Restrictor(abc.ABC):
+    """What a policy leaves of the relations of a database to some principals.
+
+    Equal ones share what is made of them, such as a catalog: so make it a frozen dataclass of what distinguishes
+    principals (their department, not their name), and one that depends on nothing else.
+    """
+
+    @abc.abstractmethod
+    def restrict(self, table: Table, dialect: Dialect) -> Restriction | None:
+        """Return what is left of a relation; None: everything.
+
+        A view for which it returns None is there if nothing is taken from all that it reads. Asked once for each
+        relation of a catalog; names that it writes into SQL go through `dialect.quote`.
+        """
 
 
 class Validator(abc.ABC):

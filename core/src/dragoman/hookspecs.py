@@ -7,14 +7,14 @@ missing hook cannot be instantiated. A policy plugin subclasses `PolicyPlugin` a
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pluggy
 
-from dragoman.dialect import AuditStore, Dialect, Executor, Inspector, Validator
-from dragoman.model import Database
+from dragoman.dialect import AuditStore, Dialect, Executor, Inspector, Restrictor, Validator
+from dragoman.model import Database, Principal
 
 PROJECT = "dragoman"
 
@@ -61,7 +61,7 @@ class DialectPlugin(abc.ABC):
 
 
 class PolicyPlugin:
-    """Sees every database, whatever its dialect: may wrap executors and inspectors and add validators.
+    """Sees every database, whatever its dialect: may restrict relations, wrap executors and inspectors, add validators.
 
     `contract`: the contract version it was written for. `options`: a dataclass of its settings, which stand in the
     configuration under `[policies.NAME]`; the core checks and builds it. What wraps should subclass `WrappedExecutor`
@@ -78,11 +78,26 @@ class PolicyPlugin:
         """
         return self
 
-    def wrap_executor(self, executor: Executor, database: Database) -> Executor:
+    def restrictor(self, database: Database, principal: Principal) -> Restrictor | None:
+        """Return what leaves a principal only a part of a database's relations; None: it leaves everything.
+
+        The gateway holds callers to it in every tool, beside what roles grant: of several policies all count. Asked for
+        each call, without I/O, and for every database; answers for equal principals are equal.
+        """
+        return None
+
+    def values(self, database: Database, principal: Principal) -> Mapping[str, Any]:
+        """Return what `$value.NAME` stands for in this policy's filters and masks: JSON values, which are bound.
+
+        Asked for each statement that reads a restricted relation, without I/O.
+        """
+        return {}
+
+    def wrap_executor(self, executor: Executor, database: Database, dialect: Dialect) -> Executor:
         """Return the executor to use instead, usually one that calls `executor`."""
         return executor
 
-    def wrap_inspector(self, inspector: Inspector, database: Database) -> Inspector:
+    def wrap_inspector(self, inspector: Inspector, database: Database, dialect: Dialect) -> Inspector:
         """Return the inspector to use instead, usually one that calls `inspector`."""
         return inspector
 

@@ -48,7 +48,7 @@ class Disguising(WrappedInspector):
         return dataclasses.replace(told, tables=plain)
 
 class Policy(PolicyPlugin):
-    def wrap_inspector(self, inspector, database):
+    def wrap_inspector(self, inspector, database, dialect):
         return Disguising(inspector)
 
 plugin = Policy()

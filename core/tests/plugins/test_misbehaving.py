@@ -277,7 +277,7 @@ async def test_the_fault_of_a_policy_is_told_as_the_policy_s(install):
         def open(self, request):
             raise KeyError(request.statement)
     class OddPolicy(PolicyPlugin):
-        def wrap_executor(self, executor, database):
+        def wrap_executor(self, executor, database, dialect):
             return Odd(executor)
     policy = OddPolicy()
     """

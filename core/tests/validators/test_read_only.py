@@ -69,6 +69,7 @@ async def check(text: str, target: Database, known: tuple[Relation, ...] = (), d
         resolve=resolve,
         relations=relations,
         parsed=read(dialect, statement(text)),
+        dialect=dialect,
     )
     await ReadOnly(dialect, target).check(statement(text), call)
 

@@ -45,6 +45,7 @@ async def checked(text: str, database: Database) -> ParsedStatement:
         resolve=nothing,  # type: ignore[arg-type]
         relations=nothing,
         parsed=parsed,
+        dialect=plugin.dialect,
     )
     await ReadOnly(plugin.dialect, database).check(statement(text), call)
     return parsed

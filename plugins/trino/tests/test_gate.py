@@ -63,6 +63,7 @@ async def checked(text: str, database: Database) -> None:
         resolve=resolve,
         relations=relations,
         parsed=read(plugin.dialect, statement(text)),
+        dialect=plugin.dialect,
     )
     await ReadOnly(plugin.dialect, database).check(statement(text), call)
 

@@ -6,18 +6,22 @@ Decides and knows no database: what it decides about is enforced by the catalog,
 from dragoman.access.checking import Misfit, misfits
 from dragoman.access.grants import DatabaseAccess, Grants, Permission, ReadGrant
 from dragoman.access.quotas import Quota, Quotas
+from dragoman.access.restricting import Decider, Restrictions, intersect
 from dragoman.access.roles import Access, Roles, has
 
 __all__ = [
     "Access",
     "DatabaseAccess",
+    "Decider",
     "Grants",
     "Misfit",
     "Permission",
     "Quota",
     "Quotas",
     "ReadGrant",
+    "Restrictions",
     "Roles",
     "has",
+    "intersect",
     "misfits",
 ]

@@ -11,22 +11,27 @@ from dragoman.sql.expressions import read_expression
 
 MASKS = ("null", "hash", "partial", "year")
 _QUOTED = r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""
-_VALUE = re.compile(rf"""{_QUOTED}|(?<![\w$])\$(?:(user|groups)\b|claim\.(?:([A-Za-z_]\w*)|"([^"]+)")|())""")
+_VALUE = re.compile(
+    rf"""{_QUOTED}|(?<![\w$])\$(?:(user|groups)\b|claim\.(?:([A-Za-z_]\w*)|"([^"]+)")|value\.([A-Za-z_]\w*)|())"""
+)
 
 
-def expression(text: str, key: str) -> Expression:
-    """Return an expression with its values found. Raises `ConfigurationError`."""
+def expression(text: str, key: str, policy: str | None = None) -> Expression:
+    """Return an expression with its values found; `policy`: whose, where it may name `$value.NAME`.
+
+    Raises `ConfigurationError`.
+    """
     texts, values, position = [""], list[str](), 0
     for found in _VALUE.finditer(text):
-        name, plain, quoted, unknown = found.groups()
+        name, plain, quoted, own, unknown = found.groups()
         texts[-1] += text[position : found.start()]
         position = found.end()
-        if unknown is not None:
+        if unknown is not None or (own and policy is None):
             raise ConfigurationError(
                 f"{key}: a $ stands for no value.", suggestion="Write $user, $groups or $claim.NAME."
             )
-        if name or plain or quoted:
-            values.append(name or f"claim.{plain or quoted}")
+        if name or plain or quoted or own:
+            values.append(name or (f"value.{policy}.{own}" if own else f"claim.{plain or quoted}"))
             texts.append("")
         else:
             texts[-1] += found[0]

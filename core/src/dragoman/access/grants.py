@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dragoman.access.expressions import MASKS, expression
@@ -49,6 +49,11 @@ class ReadGrant:
 
 def _mask(column: str, shown: str, key: str) -> tuple[ColumnPattern, str | Expression]:
     return column_pattern(column, key), shown if shown in MASKS else expression(shown, f'{key}."{column}"')
+
+
+def named_mask(name: str, column: TableColumn, dialect: Dialect) -> Expression:
+    """Return one of the dialect's masks of a column."""
+    return Expression((dialect.masks[name].format(column=dialect.quote(column.name), type=column.type),))
 
 
 def relation_pattern(text: str, key: str) -> RelationPattern:
@@ -157,10 +162,7 @@ class Grants:
     def _mask(self, grant: ReadGrant, relation: Relation, column: TableColumn) -> Expression | None:
         fitting = (shown for pattern, shown in grant.masks if pattern.fits(relation, column.name, self._dialect))
         shown = next(fitting, None)
-        if isinstance(shown, str):
-            written = self._dialect.masks[shown].format(column=self._dialect.quote(column.name), type=column.type)
-            return Expression((written,))
-        return shown
+        return named_mask(shown, column, self._dialect) if isinstance(shown, str) else shown
 
     def granting(self, relation: Relation) -> Iterator[ReadGrant]:
         """Yield the grants that name a relation."""
@@ -179,6 +181,10 @@ class Grants:
 
     def _gives(self, grant: ReadGrant, relation: Relation, column: str) -> bool:
         return not grant.columns or any(pattern.fits(relation, column, self._dialect) for pattern in grant.columns)
+
+    def is_open(self, found: Mapping[Relation, Permission], tables: Sequence[Table]) -> bool:
+        """Whether nothing has to be looked for behind views: never, since grants may leave out the engine's own."""
+        return False
 
     def fits(self, pattern: RelationPattern, relation: Relation) -> bool:
         """Whether a pattern names a relation of this database."""

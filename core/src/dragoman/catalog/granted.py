@@ -1,11 +1,11 @@
-"""The catalog as the holders of some roles see it: made of what the whole one knows, without asking the database."""
+"""The catalog as those see it who have a part of it: made of what the whole one knows, without asking the database."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from dragoman.access import Grants, Permission
+from dragoman.access import Decider, Permission, intersect
 from dragoman.catalog.catalog import Catalog
 from dragoman.catalog.listing import Listing
 from dragoman.catalog.places import Places
@@ -23,17 +23,20 @@ Behind = Callable[[Table], Awaitable[Collection[Relation] | None]]
 class GrantedPlaces(Places):
     """Of what the configuration opens, the schemas of which something may be granted."""
 
-    def __init__(self, database: Database, dialect: Dialect, grants: Grants) -> None:
-        self._grants = grants
+    def __init__(self, database: Database, dialect: Dialect, deciders: Sequence[Decider]) -> None:
+        self._deciders = deciders
         super().__init__(database, dialect, hides=True)
 
     def visible(self, schema: str | None, catalog: str | None) -> bool:
         """Whether a schema, by its stored names, exists for the callers."""
-        return super().visible(schema, catalog) and self._grants.reaches(schema, catalog)
+        return super().visible(schema, catalog) and all(decider.reaches(schema, catalog) for decider in self._deciders)
 
 
 class GrantedCatalog(Catalog):
-    """What grants leave of a catalog. `check`: raises when the roles do not fit what `whole` knows."""
+    """What grants and policies leave of a catalog, at least one decider.
+
+    `check`: raises when the roles do not fit what `whole` knows.
+    """
 
     places: GrantedPlaces
 
@@ -45,13 +48,13 @@ class GrantedCatalog(Catalog):
         dialect: Dialect,
         database: Database,
         *,
-        grants: Grants,
+        deciders: Sequence[Decider],
         behind: Behind,
         check: Callable[[Snapshot], Awaitable[None]],
     ) -> None:
         super().__init__(inspector, dialect, database, places=places)
         self._whole = whole
-        self._grants = grants
+        self._deciders = deciders
         self._behind = behind
         self._check = check
         self._seen: Snapshot | None = None
@@ -121,11 +124,21 @@ class GrantedCatalog(Catalog):
         return self._snapshot
 
     async def _decided(self, seen: Snapshot) -> Permissions:
-        """What may be read of each relation.
+        """What may be read of each relation: what every decider leaves."""
+        first, *others = [await self._decided_by(decider, seen) for decider in self._deciders]
+        for other in others:
+            both = {name: intersect(first[name], other[name]) for name in first if name in other}
+            first = {name: each for name, each in both.items() if each.columns or first[name].columns == ()}
+        return first
 
-        A view must be granted by its name, or all that it reads be granted; so must a part of another relation.
+    async def _decided_by(self, decider: Decider, seen: Snapshot) -> dict[Relation, Permission]:
+        """What one decider leaves of each relation.
+
+        A view must be left by its name, or all that it reads be left whole; so must a part of another relation.
         """
-        found = {table.relation: each for table in seen.tables if (each := self._grants.on(table))}
+        found = {table.relation: each for table in seen.tables if (each := decider.on(table))}
+        if decider.is_open(found, seen.tables):
+            return found
         for table in seen.tables:
             permission = found.get(table.relation)
             if permission and not permission.named:

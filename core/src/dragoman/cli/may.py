@@ -78,7 +78,8 @@ async def _ask(
     async with Gateway.open(configuration) as gateway:
         seen = gateway.seen_by(caller)
         if seen.access is None:
-            told: dict[str, Any] = {"roles": [], "note": "No roles are configured: everybody may all that is."}
+            rest = "policies say what is left to each" if gateway.plugins.restrict else "everybody may all that is"
+            told: dict[str, Any] = {"roles": [], "note": f"No roles are configured: {rest}."}
         else:
             tools = seen.access.tools
             told = {"roles": list(seen.access.names), "tools": "all" if tools is None else list(tools)}

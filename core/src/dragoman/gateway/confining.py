@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -28,8 +29,11 @@ from dragoman.sql import Statement
 from dragoman.validators import ReadOnly, read_query
 
 Prepare = Callable[[Request], Awaitable[None]]
+ValueOf = Callable[[str, Principal], Any]
+"""Returns a value of a policy's, by the name an expression has for it."""
 REMEMBERED = 512
 """Statements whose confined form is kept for a set of roles, the least recently used forgotten first."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +42,15 @@ class ConfinedStatement:
 
     confined: Confined
     parts: tuple[ConfinedRelation, ...]
+    value_of: ValueOf
 
     def request(self, request: Request) -> Request:
         """Return a request that reads those parts as its principal has them.
 
-        Raises `PermissionDenied` for who lacks a claim, and `ParameterError`.
+        Raises `PermissionDenied` for who lacks a claim, `DialectError` for a policy, and `ParameterError`.
         """
         names = dict.fromkeys(name for part in self.parts for name in part.values)
-        values = {name: _value(name, request.principal) for name in names}
+        values = {name: _value(name, request.principal, self.value_of) for name in names}
         return replace(
             request,
             statement=self.confined.text,
@@ -59,11 +64,25 @@ class ConfinedStatement:
 
 
 class Confiner:
-    """Confines the statements of those who have some roles; remembers how, as long as the catalog stays the same."""
+    """Confines the statements of those who have a part; remembers how, as long as the catalog stays the same.
+
+    `value_of`: tells the values of policies. `compile`: has the database compile each part before it is first read,
+    where nobody did at the start: an error of its own would tell a caller of it.
+    """
 
     def __init__(
-        self, dialect: Dialect, database: Database, catalog: GrantedCatalog, whole: Resolver, source: Source
+        self,
+        dialect: Dialect,
+        database: Database,
+        catalog: GrantedCatalog,
+        whole: Resolver,
+        source: Source,
+        value_of: ValueOf,
+        compile: Prepare | None = None,
     ) -> None:
+        self._value_of = value_of
+        self._compile = compile
+        self._compiled: set[ConfinedRelation] = set()
         self._dialect = dialect
         self._catalog = catalog
         self._whole = whole
@@ -81,9 +100,13 @@ class Confiner:
         permissions = await self._catalog.permissions()
         if permissions is not self._permissions:
             self._known.clear()
+            self._compiled.clear()
             self._permissions = permissions
         if statement.text not in self._known:
-            self._known[statement.text] = await self._confine(statement)
+            made = await self._confine(statement)
+            for part in made.parts if made and self._compile else ():
+                await self._try(part)
+            self._known[statement.text] = made
             if len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
         self._known.move_to_end(statement.text)
@@ -97,7 +120,7 @@ class Confiner:
         sql = f"SELECT * FROM {self._dialect.qualify(part.relation)}"
         statement = Statement.parse(sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
         try:
-            confined = await self.confine(statement)
+            confined = await self._confine(statement)
         except Unsupported as error:
             # What was refused is the filter or a mask, not a statement of a caller's.
             raise error.__cause__ or error from None
@@ -106,6 +129,20 @@ class Confiner:
         parameters = tuple(None for _ in confined.confined.parameters or ())
         confinement = Confinement(relations=confined.parts, values=values)
         return Request(statement=confined.confined.text, parameters=parameters, confinement=confinement)
+
+    async def _try(self, part: ConfinedRelation) -> None:
+        """Have the database compile a part. Raises `PermissionDenied` for one that does not fit."""
+        if part in self._compiled or self._compile is None:
+            return
+        try:
+            await self._compile(await self.trial(part))
+        except (NotFound, QueryError, Refused, Unsupported) as error:
+            _log.error("what a policy leaves of %s does not fit it: %s", part.relation, error.message)
+            raise PermissionDenied(
+                f"The rules of this server do not fit {part.relation.name}, so it is closed.",
+                suggestion="Tell the server's administrator: the log says what is wrong.",
+            ) from None
+        self._compiled.add(part)
 
     async def _confine(self, statement: Statement) -> ConfinedStatement | None:
         parsed = await asyncio.to_thread(read_query, self._dialect, statement)
@@ -118,7 +155,7 @@ class Confiner:
             confined = await asyncio.to_thread(confine, statement, named)
         if confined.replaced:
             await self._judge(confined)
-        return ConfinedStatement(confined, parts)
+        return ConfinedStatement(confined, parts, self._value_of)
 
     async def _named(self, parsed: ParsedStatement) -> list[NamedPart]:
         permissions = await self._catalog.permissions()
@@ -167,12 +204,14 @@ def _unheld() -> Unsupported:
     )
 
 
-def _value(name: str, principal: Principal) -> Any:
+def _value(name: str, principal: Principal, of_policy: ValueOf) -> Any:
     match name:
         case "user":
             return principal.subject or principal.name
         case "groups":
             return sorted(principal.groups)
+        case _ if name.startswith("value."):
+            return of_policy(name, principal)
         case _:
             claim = name.removeprefix("claim.")
             if claim not in principal.claims:

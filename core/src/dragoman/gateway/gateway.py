@@ -41,12 +41,14 @@ from dragoman.gateway.sinks import Sinks
 from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import LOCAL, Database, ExplainOptions, Limits, Plan, Principal, Result, RowStream
 from dragoman.plugins import Plugins
+from dragoman.plugins.policies import Restricting
 from dragoman.words import nearest
 
 Source = Configuration | Sequence[Database] | str | Path | None
 PLAIN = ExplainOptions()
 SETS_OF_ROLES = 64
-"""Sets of roles whose view of the databases is kept, the least recently used forgotten first."""
+"""Sets of roles and restrictions whose view of the databases is kept, the least recently used forgotten first."""
+Restricted = tuple[Restricting, ...]
 PATIENCE = 10.0
 """Seconds that a database may take at the start to tell whether roles fit it."""
 _log = logging.getLogger(__name__)
@@ -94,14 +96,15 @@ class Gateway:
         self.version = 1
         self.roles = Roles(configuration)
         self.has_roles = bool(self.roles)
-        self.varies = self.has_roles
+        self.varies = self.has_roles or plugins.restrict
         self.own: Mapping[str, OpenDatabase] = {}
         self._whole = self
         self._opened: dict[str, OpenDatabase] = {}
         self._replaced: dict[asyncio.Task[None], list[OpenDatabase | Sinks]] = {}
         self._access: Access | None = None
+        self._restricting: Mapping[str, Restricted] | None = None
         self._granted: dict[str, OpenDatabase] = {}
-        self._seen: OrderedDict[tuple[str, ...], Gateway] = OrderedDict()
+        self._seen: OrderedDict[tuple[tuple[str, ...] | None, tuple[Any, ...]], Gateway] = OrderedDict()
         self._watchdog = Watchdog(plugins.culprit)
         self._offload = Offload()
         self._recorder = Recorder(
@@ -252,15 +255,16 @@ class Gateway:
     def database(self, name: str | None = None) -> OpenDatabase:
         """Return a database, opening it at first. Raises `UnknownDatabase`, `DialectError`, `ConfigurationError`."""
         name = self.default if name is None else name
-        known = self._opened if self._access is None else self._granted
+        known = self._opened if self._restricting is None else self._granted
         opened = None if name is None else known.get(name)
         return opened or self._open(self.resolve_name(name))
 
     def _open(self, name: str) -> OpenDatabase:
         if name in self.own:
             return self.own[name]
-        if self._access is not None:
-            self._granted[name] = self._whole.database(name).granted(self._access.databases[name])
+        if self._restricting is not None:
+            access = None if self._access is None else self._access.databases[name]
+            self._granted[name] = self._whole.database(name).granted(access, self._restricting.get(name, ()))
             return self._granted[name]
         opened = self.make(self.configuration.databases[name], self.roles)
         self._opened[name] = opened
@@ -273,28 +277,46 @@ class Gateway:
         return OpenDatabase(self.plugins, database, waiting, self._offload, grants, state)
 
     def seen_by(self, principal: Principal) -> Gateway:
-        """Return the gateway as a principal sees it: what its roles do not grant is not there, its own results are."""
-        if not self.varies or self.own or self._access is not None:
+        """Return the gateway as a principal sees it: what roles or policies keep from it is not there.
+
+        Its own results are. Raises `DialectError` for a policy that does not answer.
+        """
+        if not self.varies or self.own or self._restricting is not None:
             return self
-        seen = self._granted_to(principal) if self.has_roles else self
+        seen = self._granted_to(principal)
         return self.kept.databases.shown(seen, principal) if self.kept.databases.serves(principal) else seen
 
     def _granted_to(self, principal: Principal) -> Gateway:
-        access = self.roles.of(principal)
-        seen = self._seen.get(access.names)
+        access = self.roles.of(principal) if self.has_roles else None
+        restricting = self._restrict(principal, access) if self.plugins.restrict else {}
+        if access is None and not restricting:
+            return self
+        key = access.names if access else None, tuple(restricting.items())
+        seen = self._seen.get(key)
         if seen is None:
-            seen = self._seen[access.names] = self._narrow(access)
+            seen = self._seen[key] = self._narrow(access, restricting)
             if len(self._seen) > SETS_OF_ROLES:
                 self._seen.popitem(last=False)
-        self._seen.move_to_end(access.names)
+        self._seen.move_to_end(key)
         return seen
 
-    def _narrow(self, access: Access) -> Gateway:
+    def _restrict(self, principal: Principal, access: Access | None) -> dict[str, Restricted]:
+        """What the policies leave a principal of those databases that they restrict."""
+        names = self.configuration.databases if access is None else access.databases
+        found = {
+            name: self.plugins.restricting(database, principal)
+            for name, database in self.configuration.databases.items()
+            if name in names
+        }
+        return {name: each for name, each in found.items() if each}
+
+    def _narrow(self, access: Access | None, restricting: Mapping[str, Restricted]) -> Gateway:
         seen = copy.copy(self)
-        seen.configuration = configuration = access.narrowed(self.configuration)
-        seen.names = tuple(configuration.databases)
-        seen.default = _default(configuration)
-        seen._access = access
+        if access is not None:
+            seen.configuration = configuration = access.narrowed(self.configuration)
+            seen.names = tuple(configuration.databases)
+            seen.default = _default(configuration)
+        seen._access, seen._restricting = access, restricting
         seen._granted = {}
         return seen
 

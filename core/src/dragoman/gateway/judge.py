@@ -166,6 +166,7 @@ class Judge:
             principal=principal,
             tool=tool,
             database=self._database,
+            dialect=self._dialect,
             resolve=resolve,
             relations=relations,
             parsed=parsed,

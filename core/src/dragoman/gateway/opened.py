@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dragoman.access import DatabaseAccess, Grants, Misfit, ReadGrant
+from dragoman.access import DatabaseAccess, Decider, Grants, Misfit, ReadGrant, Restrictions
 from dragoman.catalog import (
     Catalog,
     GrantedCatalog,
@@ -39,9 +39,10 @@ from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
 from dragoman.knowledge import Knowledge, KnowledgeFile
-from dragoman.model import Database, Finding, Limits, Relation, Request, Table
+from dragoman.model import Database, Finding, Limits, Principal, Relation, Request, Table
 from dragoman.plugins import Plugins
 from dragoman.plugins.owned import Parts
+from dragoman.plugins.policies import Restricting
 from dragoman.results import collect
 from dragoman.validators import ReadOnly
 
@@ -93,6 +94,7 @@ class OpenDatabase:
         grants: Sequence[ReadGrant] = (),
         state: Path | None = None,
     ) -> None:
+        self._plugins = plugins
         self._offload = offload
         self.running = 0
         self.whole = self
@@ -170,29 +172,48 @@ class OpenDatabase:
         if not isinstance(seen.catalog, GrantedCatalog) or seen.confiner is None:
             return ()
 
-        async def prepare(request: Request) -> None:
+        return await try_parts(seen.catalog, seen.confiner, self._compile)
+
+    async def _compile(self, request: Request) -> None:
+        """Have the database check a statement of the gateway's own."""
+        with self.source.ours("Executor.prepare"):
             await self.work.do(self.config.timeout, self.executor.prepare, request)
 
-        with self.source.ours("Executor.prepare"):
-            return await try_parts(seen.catalog, seen.confiner, prepare)
+    def _value_of(self, name: str, principal: Principal) -> Any:
+        """Return a value of a policy's: `name` is value.POLICY.NAME."""
+        policy, _, own = name.removeprefix("value.").rpartition(".")
+        return self._plugins.value(policy, own, self.config, principal)
 
-    def granted(self, access: DatabaseAccess, check: CheckCatalog | None = None) -> OpenDatabase:
-        """Return the database as those see it who have some roles; what serves it is shared."""
-        grants = Grants(access.grants, self.dialect, self.config)
+    def granted(
+        self,
+        access: DatabaseAccess | None,
+        restricting: Sequence[Restricting] = (),
+        check: CheckCatalog | None = None,
+    ) -> OpenDatabase:
+        """Return the database as those see it who have some roles, None where there are none, and whom policies bind.
+
+        What serves it is shared.
+        """
+        if access is None and not restricting:
+            return self
+        deciders: list[Decider] = [Restrictions(each, self.dialect) for each in restricting]
+        if access is not None:
+            deciders.insert(0, Grants(access.grants, self.dialect, self.config))
         resolver = Resolver(self.dialect, self.config, self.catalog, self._offload)
         seen = copy.copy(self)
-        seen.role_rows, seen.max_cost = access.max_rows, access.max_cost
-        seen.config = limited(self.config, access)
-        seen.places = GrantedPlaces(self.config, self.dialect, grants)
+        if access is not None:
+            seen.role_rows, seen.max_cost = access.max_rows, access.max_cost
+            seen.config = limited(self.config, access)
+        seen.places = GrantedPlaces(self.config, self.dialect, deciders)
         seen.catalog = catalog = GrantedCatalog(
             self.catalog,
             self.inspector,
             seen.places,
             self.dialect,
             seen.config,
-            grants=grants,
+            deciders=deciders,
             behind=resolver.behind,
-            check=check or self.fit.check,
+            check=check or (self.fit.check if access else _take),
         )
         seen.judge = Judge(
             self.dialect,
@@ -206,7 +227,8 @@ class OpenDatabase:
             resolver,
         )
         if self.dialect.confine is not None:
-            seen.confiner = Confiner(self.dialect, self.config, catalog, resolver, self.source)
+            compile = self._compile if restricting else None
+            seen.confiner = Confiner(self.dialect, self.config, catalog, resolver, self.source, self._value_of, compile)
         return seen
 
     async def insights(self, tables: Sequence[Table]) -> Mapping[Relation, Insight]:

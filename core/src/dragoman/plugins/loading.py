@@ -56,8 +56,8 @@ def load_policy(entry_point: EntryPoint) -> PolicyPlugin:
     for hook, _ in _find_hooks(policy):
         raise unusable(
             entry_point,
-            f"it marks {hook!r} with @hookimpl, which is no hook of a policy: override wrap_executor, wrap_inspector or"
-            " further_validators.",
+            f"it marks {hook!r} with @hookimpl, which is no hook of a policy: override restrictor, wrap_executor,"
+            " wrap_inspector or further_validators.",
         )
     return policy
 

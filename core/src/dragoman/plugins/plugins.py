@@ -17,7 +17,7 @@ import pluggy
 from dragoman.dialect import AuditStore, Capability, Dialect, Executor, Inspector, Validator
 from dragoman.errors import ConfigurationError, DialectError
 from dragoman.hookspecs import PROJECT, DialectPlugin
-from dragoman.model import Database
+from dragoman.model import Database, Principal
 from dragoman.plugins.loading import (
     distribution_of,
     driver_of,
@@ -29,7 +29,14 @@ from dragoman.plugins.loading import (
 )
 from dragoman.plugins.options import check_options, policy_options
 from dragoman.plugins.owned import OwnedExecutor, OwnedInspector, Parts, speaks_for_values
-from dragoman.plugins.policies import Enforced, call_hook, check_type, check_validators, configure_policy
+from dragoman.plugins.policies import (
+    Enforced,
+    Restricting,
+    call_hook,
+    check_type,
+    check_validators,
+    configure_policy,
+)
 from dragoman.words import display, nearest
 
 DIALECTS: Final = "dragoman.dialects"
@@ -90,7 +97,22 @@ class Plugins:
             policy = load_policy(entry_point)
             given = policy_options(policy.options, name, options.get(name, {}))
             self._modules[_package(type(policy))] = origin_of(entry_point)
-            self._enforced.append(configure_policy(policy, given, origin_of(entry_point)))
+            self._enforced.append(configure_policy(policy, given, origin_of(entry_point), name))
+
+    @property
+    def restrict(self) -> bool:
+        """Whether any policy may leave principals a part of a database's relations."""
+        return any(policy.restricts for policy in self._enforced)
+
+    def restricting(self, database: Database, principal: Principal) -> tuple[Restricting, ...]:
+        """Return what the policies leave a principal of a database, in words of theirs. Raises `DialectError`."""
+        found = (policy.restricting(database, principal) for policy in self._enforced if policy.restricts)
+        return tuple(each for each in found if each is not None)
+
+    def value(self, policy: str, name: str, database: Database, principal: Principal) -> Any:
+        """Return what `$value.NAME` stands for in the filters and masks of a policy. Raises `DialectError`."""
+        enforced = next(each for each in self._enforced if each.name == policy)
+        return enforced.value(name, database, principal)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -195,10 +217,11 @@ class Plugins:
             return Parts(executor, inspector, inspector, validators, ())
         owned = OwnedInspector(inspector), OwnedExecutor(executor)
         inspector, executor = owned
-        vetoed = False
+        vetoed, dialect = False, self.load(database.dialect).dialect
         for policy in self._enforced:
             before = inspector
-            inspector, executor = policy.inspector(inspector, database), policy.executor(executor, database)
+            inspector = policy.inspector(inspector, database, dialect)
+            executor = policy.executor(executor, database, dialect)
             vetoed |= not speaks_for_values(inspector, before)
         return Parts(executor, inspector, owned[0], validators, owned, vetoed)
 

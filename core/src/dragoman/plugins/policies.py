@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from dragoman.dialect import Executor, Inspector, Validator
+from dragoman.dialect import Dialect, Executor, Inspector, Restriction, Restrictor, Validator
 from dragoman.errors import DialectError, DragomanError
 from dragoman.hookspecs import PolicyPlugin
-from dragoman.model import Database
+from dragoman.model import Database, Principal, Table
 from dragoman.plugins.mistakes import words_of
 from dragoman.words import with_article
 
@@ -18,20 +19,66 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Restricting:
+    """A policy's restrictor, held to its word. `policy`: the policy's name; `origin`: and its distribution, in words.
+
+    Equal where policy and restrictor are.
+    """
+
+    restrictor: Restrictor
+    policy: str
+    origin: str
+
+    def restrict(self, table: Table, dialect: Dialect) -> Restriction | None:
+        """Return what is left of a relation; None: the policy says nothing of it. Raises `DialectError`."""
+        method = f"{type(self.restrictor).__name__}.restrict"
+        answer = call_hook(lambda: self.restrictor.restrict(table, dialect), method, self.origin)
+        return None if answer is None else check_type(answer, Restriction, method, self.origin)
+
+    def fault(self, what: str) -> DialectError:
+        """Return the error of a restriction that cannot be."""
+        return fault(f"{type(self.restrictor).__name__}.restrict", self.origin, what)
+
+
 class Enforced:
     """Wraps what the owner of a database returns. `origin`: the policy and its distribution, in words."""
 
-    def __init__(self, policy: PolicyPlugin, origin: str) -> None:
+    def __init__(self, policy: PolicyPlugin, origin: str, name: str = "") -> None:
         self._policy = policy
         self.origin = origin
+        self.name = name
 
-    def executor(self, inner: Executor, database: Database) -> Executor:
+    @property
+    def restricts(self) -> bool:
+        """Whether it may leave principals a part of a database's relations."""
+        return type(self._policy).restrictor is not PolicyPlugin.restrictor
+
+    def restricting(self, database: Database, principal: Principal) -> Restricting | None:
+        """Return what leaves a principal a part of the relations. Raises `DialectError`."""
+        answer = call_hook(lambda: self._policy.restrictor(database, principal), "restrictor", self.origin)
+        if answer is None:
+            return None
+        check_type(answer, Restrictor, "restrictor", self.origin)  # type: ignore[type-abstract]
+        found = Restricting(answer, self.name, self.origin)
+        call_hook(lambda: hash(found), "restrictor", self.origin)  # what is not frozen has none
+        return found
+
+    def value(self, name: str, database: Database, principal: Principal) -> Any:
+        """Return what `$value.NAME` stands for. Raises `DialectError`."""
+        values = call_hook(lambda: self._policy.values(database, principal), "values", self.origin)
+        check_type(values, Mapping, "values", self.origin)  # type: ignore[type-abstract]
+        if name not in values:
+            raise fault("values", self.origin, f"gave no {name!r}, which a filter or mask of it names")
+        return values[name]
+
+    def executor(self, inner: Executor, database: Database, dialect: Dialect) -> Executor:
         """Return the executor to use instead of `inner`. Raises `DialectError`."""
-        return self._wrap("wrap_executor", self._policy.wrap_executor, inner, Executor, database)
+        return self._wrap("wrap_executor", self._policy.wrap_executor, inner, Executor, database, dialect)
 
-    def inspector(self, inner: Inspector, database: Database) -> Inspector:
+    def inspector(self, inner: Inspector, database: Database, dialect: Dialect) -> Inspector:
         """Return the inspector to use instead of `inner`. Raises `DialectError`."""
-        return self._wrap("wrap_inspector", self._policy.wrap_inspector, inner, Inspector, database)
+        return self._wrap("wrap_inspector", self._policy.wrap_inspector, inner, Inspector, database, dialect)
 
     def validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
         """Return the policy's own validators. Raises `DialectError`."""
@@ -39,18 +86,25 @@ class Enforced:
         answer = call_hook(lambda: self._policy.further_validators(database, executor, inspector), method, self.origin)
         return check_validators(answer, method, self.origin)
 
-    def _wrap(self, method: str, wrap: Callable[[T, Database], T], inner: T, kind: type[Any], database: Database) -> T:
-        answer = call_hook(lambda: wrap(inner, database), method, self.origin)
+    def _wrap(
+        self,
+        method: str,
+        wrap: Callable[[T, Database, Dialect], T],
+        inner: T,
+        kind: type[Any],
+        database: Database,
+        dialect: Dialect,
+    ) -> T:
+        answer = call_hook(lambda: wrap(inner, database, dialect), method, self.origin)
         check_type(answer, kind, method, self.origin)
         return answer
 
 
-def configure_policy(policy: PolicyPlugin, options: Any, origin: str) -> Enforced:
+def configure_policy(policy: PolicyPlugin, options: Any, origin: str, name: str) -> Enforced:
     """Return the policy as it is configured for one gateway. Raises `DialectError` for one that cannot take it."""
     method = "configured"
-    return Enforced(
-        check_type(call_hook(lambda: policy.configured(options), method, origin), PolicyPlugin, method, origin), origin
-    )
+    made = check_type(call_hook(lambda: policy.configured(options), method, origin), PolicyPlugin, method, origin)
+    return Enforced(made, origin, name)
 
 
 def call_hook(ask: Callable[[], T], hook: str, origin: str) -> T:

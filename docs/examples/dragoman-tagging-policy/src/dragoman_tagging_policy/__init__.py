@@ -13,6 +13,7 @@ from dragoman import (
     Column,
     ConfigurationError,
     Database,
+    Dialect,
     Executor,
     ExplainOptions,
     Inspection,
@@ -155,11 +156,11 @@ class TaggingPolicy(PolicyPlugin):
         """Return the policy with these options."""
         return TaggingPolicy(options)
 
-    def wrap_executor(self, executor: Executor, database: Database) -> Executor:
+    def wrap_executor(self, executor: Executor, database: Database, dialect: Dialect) -> Executor:
         """Return an executor that tags."""
         return TaggingExecutor(executor, self._given.tags)
 
-    def wrap_inspector(self, inspector: Inspector, database: Database) -> Inspector:
+    def wrap_inspector(self, inspector: Inspector, database: Database, dialect: Dialect) -> Inspector:
         """Return an inspector that hides."""
         return HidingInspector(inspector, self._hidden) if self._given.hide else inspector
 
