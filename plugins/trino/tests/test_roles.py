@@ -43,10 +43,9 @@ async def test_lists_show_what_is_granted(toolbox):
         "SELECT count(*) FROM orders",
         "SELECT * FROM tpch.tiny.orders",
         "SELECT * FROM tpch.sf1.customer",
-        "SELECT * FROM customer",
         "SELECT phone FROM customer",
         "SELECT custkey FROM customer WHERE phone > ''",
-        "TABLE customer",
+        "DESCRIBE customer",
         "SELECT x FROM customer AS c(a, b, x, d, e, f, g, h)",
         "WITH customer AS (SELECT * FROM tpch.tiny.customer) SELECT phone FROM customer",
         "SHOW TABLES FROM tpch.sf1",
@@ -61,3 +60,10 @@ async def test_what_is_not_granted_is_read_by_no_statement(toolbox, sql):
 async def test_what_is_granted_is_read(toolbox):
     sql = "SELECT c.custkey FROM customer c JOIN nation n ON n.nationkey = c.nationkey ORDER BY 1 LIMIT 1"
     assert (await ask(toolbox, "execute_query", sql=sql))["rows"] == [[1]]
+
+
+@pytest.mark.parametrize("sql", ["SELECT * FROM customer", "TABLE customer"])
+async def test_every_column_means_those_that_are_granted(toolbox, sql):
+    columns = (await ask(toolbox, "execute_query", sql=sql))["columns"]
+    assert len(columns) == 7
+    assert "phone" not in columns

@@ -20,7 +20,7 @@ def read(statement: Statement) -> ParsedStatement:
     except RecursionError:
         refusal = _TOO_DEEP
     return ParsedStatement(
-        relations=tuple(NamedRelation(relation, offset) for relation, offset in found.relations.items()),
+        relations=tuple(NamedRelation(each.relation, each.offset) for each in found.mentions),
         calls=tuple(found.calls),
         schemas=tuple(NamedSchema(schema, catalog, 0) for catalog, schema in found.schemas),
         lists_schemas=found.lists_schemas,

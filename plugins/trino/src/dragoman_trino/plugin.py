@@ -9,6 +9,7 @@ from typing import Any
 from dragoman import Capability, Database, Dialect, DialectPlugin, Executor, Inspector, hookimpl
 
 from dragoman_trino.client import Client
+from dragoman_trino.confining import MASKS, confine
 from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.gate import read
 from dragoman_trino.inspector import TrinoInspector
@@ -59,6 +60,8 @@ class TrinoPlugin(DialectPlugin):
         probes=False,  # a query costs a queue and a plan, and may cost money
         rewrite=_rewrite,
         read=read,
+        confine=confine,
+        masks=MASKS,
     )
 
     @hookimpl

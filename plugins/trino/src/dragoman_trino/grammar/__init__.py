@@ -6,7 +6,7 @@ does (types are not checked, nor precedence), but every name before a parenthesi
 word of the grammar, and every relation is found.
 """
 
-from dragoman_trino.grammar.found import Found
+from dragoman_trino.grammar.found import Found, Mention
 from dragoman_trino.grammar.statements import Statements
 
-__all__ = ["Found", "Statements"]
+__all__ = ["Found", "Mention", "Statements"]

@@ -140,6 +140,12 @@ class Cursor:
         """Where the current token stands."""
         return self._tokens[self._index].start
 
+    @property
+    def end(self) -> int:
+        """Where what was read last ends."""
+        token = self._tokens[self._index - 1]
+        return token.start + len(token.text)
+
     def fail(self) -> NoReturn:
         """Raise what says that the current token does not fit."""
         raise self._misfit()

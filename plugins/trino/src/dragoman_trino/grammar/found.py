@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from dragoman import FunctionCall, Relation
+
+MentionForm = Literal["table", "version", "query", "argument", "shown"]
+
+
+@dataclass(slots=True)
+class Mention:
+    """A place where a statement names a relation. `offset`, `start` and `end` count characters.
+
+    `offset`: where the name stands. `start`, `end`: the name, with TABLE before it in a `query`, and with the
+    parenthesis behind it in an `argument`. `form`: a `table` in FROM, or an older `version` of one; a `query` TABLE t;
+    an `argument` TABLE(t); `shown`: something is told of it, as by DESCRIBE. `aliased`: an alias follows.
+    """
+
+    relation: Relation
+    offset: int
+    start: int
+    end: int
+    form: MentionForm = "table"
+    aliased: bool = False
 
 
 @dataclass(slots=True)
 class Found:
     """Everything a statement touches, as written, in lower case.
 
-    `relations`: with the offset of the first mention, without those WITH defines. `schemas`: the schemas it lists the
+    `mentions`: of relations, every one, in order, without those WITH defines. `schemas`: the schemas it lists the
     contents of, as (catalog, schema), None for the session's own. `lists_schemas`: it lists schemas, or what is in
     several of them.
     """
 
     calls: list[FunctionCall] = field(default_factory=list[FunctionCall])
-    relations: dict[Relation, int] = field(default_factory=dict[Relation, int])
+    mentions: list[Mention] = field(default_factory=list[Mention])
     schemas: list[tuple[str | None, str | None]] = field(default_factory=list[tuple[str | None, str | None]])
     lists_schemas: bool = False

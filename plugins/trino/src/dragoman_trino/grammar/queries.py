@@ -69,8 +69,11 @@ class Queries(Relations):
         elif self.accept("VALUES"):
             self.read_expressions()
         else:
+            start = self.offset
             self.expect("TABLE")
-            self.read_relation_name()
+            mention = self.read_relation_name("query")
+            if mention is not None:
+                mention.start = start
 
     def _limits(self) -> None:
         """OFFSET and LIMIT or FETCH; in which order is left to the server."""

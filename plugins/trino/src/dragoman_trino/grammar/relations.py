@@ -6,6 +6,7 @@ import abc
 
 from dragoman import Relation
 
+from dragoman_trino.grammar.found import Mention, MentionForm
 from dragoman_trino.grammar.tokens import NUMBER, STRING
 from dragoman_trino.grammar.windows import Windows
 
@@ -37,10 +38,10 @@ class Relations(Windows, abc.ABC):
         while self.accept(","):
             self._relation()
 
-    def read_alias(self, *, columns: bool = False) -> None:
-        """Read an alias if one is here, with its columns if it may have them."""
+    def read_alias(self, *, columns: bool = False) -> bool:
+        """Read an alias if one is here, with its columns if it may have them; whether one was."""
         if not self.accept("AS") and (not self.at_name() or self._at_clause()):
-            return
+            return False
         if columns:
             self.read_name()
             self.read_columns()
@@ -48,17 +49,20 @@ class Relations(Windows, abc.ABC):
             self.read_columns()  # of a.* AS (b, c)
         else:
             self.read_name()
+        return True
 
-    def read_relation_name(self) -> None:
+    def read_relation_name(self, form: MentionForm) -> Mention | None:
         """Read the name of a relation, and note it unless WITH defines it."""
         offset = self.offset
         names = self.read_names()
         if len(names) > 3:
             self.fail()
         if len(names) == 1 and names[0] in self.visible:
-            return
+            return None
         catalog, schema, name = (None, None, *names)[-3:]
-        self.found.relations.setdefault(Relation(str(name), schema, catalog), offset)
+        mention = Mention(Relation(str(name), schema, catalog), offset, offset, self.end, form)
+        self.found.mentions.append(mention)
+        return mention
 
     def _at_clause(self) -> bool:
         if self.symbol not in _CLAUSES:
@@ -87,8 +91,10 @@ class Relations(Windows, abc.ABC):
         self.leave()
 
     def _read_sample(self) -> None:
-        self._primary()
-        self.read_alias(columns=True)
+        mention = self._primary()
+        aliased = self.read_alias(columns=True)
+        if mention is not None:
+            mention.aliased = aliased
         if self.accept("MATCH_RECOGNIZE", "("):
             self.read_matching()
             self.expect(")")
@@ -99,7 +105,7 @@ class Relations(Windows, abc.ABC):
             self.read_expression()
             self.expect(")")
 
-    def _primary(self) -> None:
+    def _primary(self) -> Mention | None:
         if self.symbol == "(" and self.opens_query():
             self.read_query_in_parentheses()
         elif self.accept("("):
@@ -119,14 +125,18 @@ class Relations(Windows, abc.ABC):
             self._json_table()
             self.expect(")")
         else:
-            self._table_name()
+            return self._table_name()
+        return None
 
-    def _table_name(self) -> None:
-        self.read_relation_name()
+    def _table_name(self) -> Mention | None:
+        mention = self.read_relation_name("table")
         if self.symbol == "FOR" and self.ahead().symbol in _PERIODS:
             self.advance(2)
             self.expect("AS", "OF")
             self.read_expression()
+            if mention is not None:
+                mention.form = "version"
+        return mention
 
     # Table functions
 
@@ -176,14 +186,19 @@ class Relations(Windows, abc.ABC):
         self.expect(")")
 
     def _table(self) -> None:
+        mention = None
         self.expect("TABLE")
         if self.symbol == "(" and self.opens_query():
             self.read_query_in_parentheses()
         else:
             self.expect("(")
-            self.read_relation_name()
+            mention = self.read_relation_name("argument")
             self.expect(")")
-        self.read_alias(columns=True)
+        if mention is not None:
+            mention.end = self.end
+        aliased = self.read_alias(columns=True)
+        if mention is not None:
+            mention.aliased = aliased
         if self.accept("PARTITION", "BY") and not self.accept("(", ")"):
             self.read_expression()
         if self.symbol in {"PRUNE", "KEEP"}:

@@ -67,7 +67,7 @@ class Statements(Queries):
         self.advance()
         if self.symbol in {"INPUT", "OUTPUT"} and self.ahead().name:
             self.fail()
-        self.read_relation_name()
+        self.read_relation_name("shown")
 
     def _show(self) -> None:
         self.expect("SHOW")
@@ -85,7 +85,7 @@ class Statements(Queries):
             self._like()
         elif self.accept("COLUMNS"):
             self.expect_any(_IN)
-            self.read_relation_name()
+            self.read_relation_name("shown")
             self._like()
         elif self.accept("CREATE"):
             self._creation()
@@ -93,10 +93,10 @@ class Statements(Queries):
             if self.symbol == "(":
                 self.read_query_in_parentheses()
             else:
-                self.read_relation_name()
+                self.read_relation_name("shown")
         elif self.accept("GRANTS", "ON"):
             self.accept("TABLE")
-            self.read_relation_name()
+            self.read_relation_name("shown")
         else:
             self._everything()
 
@@ -121,7 +121,7 @@ class Statements(Queries):
         if self.accept("SCHEMA"):
             self._schema_name()
         elif self.accept("MATERIALIZED", "VIEW") or self.accept_any(_CREATED):
-            self.read_relation_name()
+            self.read_relation_name("shown")
         else:
             self.fail()
 

@@ -1,0 +1,216 @@
+"""Filters and masks on Trino: a subquery stands where a statement names a relation, and nothing passes it."""
+
+import json
+
+import pytest
+from dragoman import ConfinedRelation, Expression, Gateway, NamedRelation, Principal, Relation, Statement
+from dragoman.config import Configuration
+from dragoman.config.roles import Grant, Role
+from dragoman.errors import ConfigurationError
+from dragoman.model import Claims, ConfinedColumn
+from dragoman.tools import Toolbox
+from dragoman_trino.confining import confine
+from dragoman_trino.lexicon import LEXICON
+
+SAM = Principal("sam", subject="sam", groups=frozenset({"sellers"}), claims=Claims({"tenant": "a"}))
+SCHEMA = """
+CREATE TABLE {s}.orders (id bigint, tenant varchar, total bigint, note varchar)
+INSERT INTO {s}.orders VALUES (1, 'a', 10, 'first'), (8, 'b', 20, 'zyxmark'), (3, 'a', 30, 'third')
+CREATE TABLE {s}.people (id bigint, name varchar, email varchar, ssn varchar, born date)
+INSERT INTO {s}.people VALUES (1, 'Ada', 'ada@zyxmark', 'zyxmark', DATE '1815-12-10')
+CREATE TABLE {s}.members (tenant varchar, member varchar)
+INSERT INTO {s}.members VALUES ('a', 'sam'), ('b', 'eve')
+CREATE VIEW {s}.few AS SELECT * FROM {s}.orders ORDER BY id LIMIT 5
+CREATE VIEW {s}.listed AS SELECT * FROM (VALUES (1, 'a'), (8, 'b'), (3, 'a')) AS t(id, tenant)
+""".strip().splitlines()
+FILTERS = {
+    "claim": "tenant = $claim.tenant",
+    "subquery": "tenant IN (SELECT m.tenant FROM {s}.members m WHERE m.member = $user)",
+    "exists": "EXISTS (SELECT 1 FROM {s}.members m WHERE m.tenant = orders.tenant AND m.member = $user)",
+}
+ATTACKS = [
+    "SELECT * FROM orders",
+    "SELECT o.* FROM orders o",
+    "SELECT x.* FROM orders AS x(a, b, c, d)",
+    "SELECT CAST(ROW(o.id, o.note) AS json) FROM orders o",
+    'TABLE "ORDERS"',
+    "TABLE {s}.orders ORDER BY id",
+    "(TABLE orders)",
+    "SELECT * FROM (TABLE orders) x(a, b, c, d)",
+    "SELECT * FROM ((orders))",
+    "SELECT * FROM orders, orders AS again",
+    "SELECT * FROM orders TABLESAMPLE BERNOULLI (100)",
+    "SELECT * FROM orders AS o TABLESAMPLE SYSTEM (100)",
+    "SELECT * FROM orders FOR VERSION AS OF 1",
+    "SELECT * FROM orders FOR TIMESTAMP AS OF TIMESTAMP '2020-01-01 00:00:00' o",
+    'SELECT "$path" FROM orders',
+    'SELECT * FROM "orders$partitions"',
+    "WITH orders AS (SELECT * FROM orders) SELECT * FROM orders",
+    "WITH members AS (SELECT 'b' AS tenant, 'sam' AS member) SELECT * FROM orders",
+    "WITH members(tenant, member) AS (VALUES ('b', 'sam')) SELECT o.* FROM members, orders o",
+    "WITH RECURSIVE o(id, note) AS (SELECT id, note FROM orders UNION SELECT id + 1, note FROM o WHERE id < 3)"
+    " SELECT * FROM o",
+    "WITH RECURSIVE orders(id) AS (SELECT id FROM orders) SELECT * FROM orders",
+    "WITH a AS (WITH orders AS (SELECT 1) SELECT * FROM {s}.orders) SELECT * FROM a",
+    "SELECT * FROM members m JOIN orders USING (tenant)",
+    "SELECT * FROM people p FULL JOIN orders o ON true",
+    "SELECT * FROM people p CROSS JOIN LATERAL (SELECT * FROM orders WHERE id > p.id) x",
+    "SELECT * FROM orders CROSS JOIN UNNEST(ARRAY[note]) AS u(x)",
+    "SELECT (SELECT listagg(note, ',') WITHIN GROUP (ORDER BY id) FROM orders)",
+    "SELECT ARRAY[(SELECT max(note) FROM orders)]",
+    "SELECT count(*) FROM people p WHERE EXISTS (SELECT 1 FROM orders o WHERE o.note = 'zyxmark')",
+    "SELECT note FROM orders UNION ALL SELECT note FROM orders",
+    "SELECT note FROM orders WHERE id IN (SELECT id FROM orders)",
+    "SELECT count(*) FILTER (WHERE note = 'zyxmark') FROM orders",
+    "SELECT last_value(note) OVER (PARTITION BY 1) FROM orders",
+    "SELECT * FROM orders MATCH_RECOGNIZE (ORDER BY id MEASURES last(a.note) AS n PATTERN (a+) DEFINE a AS true)",
+    "SELECT * FROM TABLE(exclude_columns(input => TABLE(orders), columns => DESCRIPTOR(id)))",
+    "SELECT * FROM TABLE(exclude_columns(TABLE({s}.orders) AS o, DESCRIPTOR(id)))",
+    "SELECT * FROM TABLE(exclude_columns(TABLE(SELECT * FROM orders), DESCRIPTOR(id)))",
+    "SELECT * FROM JSON_TABLE((SELECT max(note) FROM orders), 'lax $' COLUMNS (x varchar PATH 'lax $')) t",
+    "SELECT * FROM people",
+    "SELECT ssn FROM people",
+    "SELECT p.ssn FROM people AS p(a, b, ssn)",
+    "SELECT name FROM people ORDER BY email, ssn",
+    "SELECT count(*) FROM people WHERE email LIKE '%zyxmark'",
+    "SELECT p.* FROM people p NATURAL JOIN (VALUES ('zyxmark')) AS v(email)",
+    "SELECT * FROM TABLE(exclude_columns(TABLE(people), DESCRIPTOR(id)))",
+    "DESCRIBE people",
+    "SHOW COLUMNS FROM people",
+    "SHOW CREATE TABLE people",
+    "SHOW STATS FOR orders",
+    "SHOW STATS FOR (SELECT * FROM people)",
+    "EXPLAIN SELECT * FROM orders WHERE id = 1",
+    "EXPLAIN (TYPE IO) SELECT * FROM people",
+]
+# A caller's own words for what is hidden: they are told back.
+ASKED = ("'zyxmark'", "'%zyxmark'")
+
+
+@pytest.fixture(scope="module")
+async def schema(trino_server, anyio_backend):
+    async with trino_server.schema() as name:
+        await trino_server.run(*(line.format(s=name) for line in SCHEMA))
+        yield name
+
+
+def opened(trino_server, schema, rows=None, *, tables=("orders",)):
+    database = trino_server.configured(*schema.split("."), name="db")
+    rows = None if rows is None else rows.format(s=schema)
+    grants = (
+        Grant(database="db", tables=tuple(f"{schema}.{name}" for name in tables), filter=rows, key="grants.0"),
+        Grant(
+            database="db",
+            tables=tuple(f"{schema}.{name}" for name in ("people", "members")),
+            deny_columns=("ssn",),
+            masks={"email": "partial", f"{schema}.people.born": "year", "name": "hash", "people.id": "null"},
+            key="grants.1",
+        ),
+    )
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=grants)
+    return Gateway.open(Configuration(databases={"db": database}, roles={"seller": role}))
+
+
+async def ask(toolbox, tool, principal=SAM, **arguments):
+    return json.loads((await toolbox.call(tool, arguments, principal=principal)).text)
+
+
+@pytest.mark.full
+async def test_no_query_reaches_what_is_hidden(trino_server, schema):
+    async with opened(trino_server, schema, FILTERS["exists"]) as gateway:
+        toolbox = Toolbox(gateway)
+        assert (await ask(toolbox, "execute_query", sql="SELECT id FROM orders ORDER BY 1"))["rows"] == [[1], [3]]
+        for attack in ATTACKS:
+            sql = attack.format(s=schema)
+            answer = await ask(toolbox, "execute_query", sql=sql)
+            told = str(answer).replace(sql, "")
+            for asked in ASKED:
+                told = told.replace(asked, "")
+            assert "zyxmark" not in told, answer
+            assert "ssn" not in told or "error" in answer, answer
+            assert not sql.startswith(("EXPLAIN", "SHOW", "DESC")) or "error" in answer, answer
+            if "rows" in answer and any(asked in sql for asked in ASKED):
+                assert all(row == [0] for row in answer["rows"]), answer
+
+
+@pytest.mark.parametrize("rows", FILTERS.values(), ids=FILTERS)
+async def test_no_error_tells_of_a_hidden_row(trino_server, schema, rows):
+    sources = ("orders", "(SELECT * FROM orders) o", "people p RIGHT JOIN orders o ON o.id = p.id + 1")
+    async with opened(trino_server, schema, rows) as gateway:
+        toolbox = Toolbox(gateway)
+        for condition in ("1 / (total - 20) > -5", "regexp_like('x', CASE total WHEN 20 THEN '(' ELSE '' END)"):
+            for source in sources:
+                answer = await ask(toolbox, "execute_query", sql=f"SELECT total FROM {source} WHERE {condition}")
+                assert len(answer["rows"]) == 2, answer
+        empty = "SELECT * FROM orders WHERE tenant = 'b' AND 1 / 0 = 1"
+        assert (await ask(toolbox, "execute_query", sql=empty))["rows"] == []
+
+
+@pytest.mark.parametrize("name", ["orders", "few", "listed"])
+async def test_the_server_evaluates_no_condition_below_the_fence(trino_server, schema, name):
+    """Of views with a known number of rows too, of which it drops a LIMIT."""
+    sql = f"SELECT id FROM {name} WHERE 1 / (id - 8) > -5 AND 1 / 0 = 1"
+    relation = Relation(name, *reversed(schema.split(".")))
+    columns = (ConfinedColumn(name="id", type="bigint"), ConfinedColumn(name="tenant", type="varchar"))
+    part = ConfinedRelation(relation=relation, columns=columns, filter=Expression(("tenant = 'a'",)))
+    statement = Statement.parse(sql, sqlglot="trino", lexicon=LEXICON)
+    confined = confine(statement, [(NamedRelation(relation, sql.index(name)), part)])
+    ((plan,),) = await trino_server.run(f"EXPLAIN {confined.text}", schema=schema)
+    above, below = plan.split("Limit[count = 9223372036854775807]", 1)
+    assert "$divide" in above
+    assert "$divide" not in below
+    assert "varchar 'a'" not in above or name == "listed"
+
+
+async def test_masks_show_what_they_show_everywhere(trino_server, schema):
+    async with opened(trino_server, schema) as gateway:
+        toolbox = Toolbox(gateway)
+        answer = await ask(toolbox, "execute_query", sql="SELECT * FROM people WHERE email = 'a***'")
+        assert answer["columns"] == ["id", "name", "email", "born"]
+        (row,) = answer["rows"]
+        assert (row[0], len(row[1]), *row[2:]) == (None, 64, "a***", "1815-01-01")
+        hidden = await ask(toolbox, "execute_query", sql="SELECT ssn FROM people")
+        assert hidden["error"]["code"] == "COLUMN_NOT_FOUND"
+
+
+async def test_values_stand_where_the_text_has_them(trino_server, schema):
+    async with opened(trino_server, schema, FILTERS["claim"]) as gateway:
+        toolbox = Toolbox(gateway)
+        sql = "SELECT ? AS x, id FROM orders WHERE total > ? AND id IN (SELECT id FROM orders WHERE note <> ?)"
+        answer = await ask(toolbox, "execute_query", sql=sql, params=["p", 5, "third"])
+        assert answer["rows"] == [["p", 1]]
+        error = (await ask(toolbox, "execute_query", sql=sql, params=["p"]))["error"]
+        assert error["message"] == "The statement uses 3 values; 1 came."
+        for tenant, rows in {"b": [[8]], "' OR true --": []}.items():
+            who = Principal("sam", groups=frozenset({"sellers"}), claims=Claims({"tenant": tenant}))
+            assert (await ask(toolbox, "execute_query", who, sql="SELECT id FROM orders"))["rows"] == rows
+
+
+async def test_an_error_is_shown_in_the_callers_own_text(trino_server, schema):
+    async with opened(trino_server, schema, FILTERS["claim"]) as gateway:
+        sql = "SELECT id\nFROM orders\nWHERE ttotal > 0"
+        error = (await ask(Toolbox(gateway), "execute_query", sql=sql))["error"]
+        assert error["code"] == "COLUMN_NOT_FOUND"
+        assert "rand" not in str(error)
+        assert "total" in error["suggestion"]
+
+
+async def test_groups_are_an_array(trino_server, schema):
+    async with opened(trino_server, schema, "contains($groups, tenant)") as gateway:
+        who = Principal("x", groups=frozenset({"sellers", "b"}))
+        assert (await ask(Toolbox(gateway), "execute_query", who, sql="SELECT id FROM orders"))["rows"] == [[8]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("tenat = $user", "tenat"),
+        ("tenant IN (SELECT tenant FROM members)", "members"),
+        ("tenant = (SELECT max(x) FROM TABLE(system.query('SELECT 1')))", "query"),
+        ("tenant = $1", "stands for no value"),
+    ],
+)
+async def test_a_filter_that_does_not_hold_stops_the_start(trino_server, schema, rows, told):
+    with pytest.raises(ConfigurationError, match=told):
+        async with opened(trino_server, schema, rows):
+            pass
