@@ -3,9 +3,9 @@
 import pytest
 from dragoman import ConfigurationError, ParameterError, Principal
 from dragoman.gateway.asking import Question
+from dragoman.meaning.search import rank
 from dragoman.tools import Toolbox
 from dragoman_ask.evaluation import Case, evaluate, load_cases
-from dragoman_ask.examples import rank
 from scripted import query
 
 COUNT = "SELECT count(*) AS orders FROM orders"
@@ -69,9 +69,10 @@ def test_examples_are_ranked_by_the_words_they_share():
     cases = [
         Case(question=text, sql="x") for text in ("Revenue by month", "Open orders by customer", "Orders by month")
     ]
-    assert [case.question for case in rank("How many orders each month?", cases)] == [
+    found = rank("How many orders each month?", cases, lambda case: case.question)
+    assert [case.question for case in found] == [
         "Orders by month",
         "Revenue by month",
         "Open orders by customer",
     ]
-    assert rank("What is the weather?", cases) == []
+    assert rank("What is the weather?", cases, lambda case: case.question) == []

@@ -48,5 +48,6 @@ async def _describe(session: Session, name: str, room: int) -> str:
             snapshot = await opened.catalog.snapshot()
     except (TimeoutError, DragomanError):
         return line[:room]
+    line = f"{name} ({config.dialect}): {' '.join(opened.config.description.split())}"
     tables = ", ".join(opened.catalog.namespace.name(table.relation) for table in snapshot.listed)
     return f"{line} Tables: {tables}"[:room]

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
-from dragoman.catalog.search import words
 from dragoman.errors import ConfigurationError, DragomanError
 from dragoman.gateway.opened import OpenDatabase
+from dragoman.meaning.search import rank
 
 from dragoman_ask.evaluation import Case, load_cases
 from dragoman_ask.session import Session
 
 _log = logging.getLogger(__name__)
 SHOWN = 3
-_K, _B = 1.2, 0.75
-"""BM25's usual constants."""
 
 
 def add(folder: Path, database: str, question: str, sql: str, *, right: bool) -> str:
@@ -41,41 +36,24 @@ def add(folder: Path, database: str, question: str, sql: str, *, right: bool) ->
     return name
 
 
-def find(folder: Path, database: str, question: str) -> list[Case]:
-    """Return the examples of a database that are nearest to a question, best first."""
-    file = folder / f"{database}.yaml"
-    if not file.is_file():
+def _marked(folder: Path | None, database: str) -> list[Case]:
+    """The answers of a database that were marked right."""
+    file = None if folder is None else folder / f"{database}.yaml"
+    if file is None or not file.is_file():
         return []
     try:
-        cases = load_cases(str(file))
+        return [case for case in load_cases(str(file)) if case.expect == "rows"]
     except ConfigurationError as error:
         _log.warning("examples are not used: %s", error.message)
         return []
-    return rank(question, [case for case in cases if case.expect == "rows"])[:SHOWN]
-
-
-def rank(question: str, cases: Sequence[Case]) -> list[Case]:
-    """Return the cases that share words with a question, best first, by BM25."""
-    texts = [Counter(words(case.question)) for case in cases]
-    average = sum(text.total() for text in texts) / max(len(texts), 1) or 1
-    wanted = set(words(question))
-    known = {word: sum(word in text for text in texts) for word in wanted}
-    weights = {word: math.log(1 + (len(texts) - n + 0.5) / (n + 0.5)) for word, n in known.items()}
-
-    def score(text: Counter[str]) -> float:
-        length = _K * (1 - _B + _B * text.total() / average)
-        return sum(weights[word] * text[word] * (_K + 1) / (text[word] + length) for word in wanted)
-
-    scored = sorted(((score(text), -place) for place, text in enumerate(texts)), reverse=True)
-    return [cases[-place] for points, place in scored if points > 0]
 
 
 async def tell(session: Session, opened: OpenDatabase, folder: Path | None) -> str:
     """Return the examples that fit the question, as the model is told them; only those that the caller may run now."""
-    if folder is None:
-        return ""
-    found = await asyncio.to_thread(find, folder, opened.config.name, session.question.text)
-    cases = [case for case in found if await _runs(session, opened, case.sql)]
+    written = [Case(question=each.question, sql=each.sql) for each in await opened.written.examples()]
+    marked = await asyncio.to_thread(_marked, folder, opened.config.name)
+    nearest = rank(session.question.text, [*marked, *written], lambda case: case.question)[:SHOWN]
+    cases = [case for case in nearest if await _runs(session, opened, case.sql)]
     if not cases:
         return ""
     told = "\n\n".join(f"Question: {case.question}\nQuery: {case.sql.strip()}" for case in cases)

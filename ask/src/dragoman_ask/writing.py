@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import msgspec
 from dragoman.config import ModelSettings
 from dragoman.gateway.opened import OpenDatabase
+from dragoman.meaning.search import rank
 from dragoman.model import Table
 
 from dragoman_ask import examples
@@ -15,6 +17,8 @@ from dragoman_ask.models import Message
 from dragoman_ask.replies import Written
 from dragoman_ask.session import Session
 
+NOTES = 4_000
+"""Characters of what files tell: terms, metrics, conventions."""
 LOOKS = 12
 """Tables that a model may ask to see, once for a question."""
 
@@ -41,7 +45,7 @@ async def begin(session: Session, opened: OpenDatabase, settings: ModelSettings)
     """Return the conversation up to where the model writes."""
     schema = await link(opened, session.question.text, settings.send)
     fence, database = session.fence, opened.config
-    about = [f"-- {' '.join(database.description.split())}"] if database.description else []
+    about = [f"-- {line}" for line in (" ".join(database.description.split()), *await _notes(session, opened)) if line]
     system = session.fill(
         "system", dialect=opened.dialect.name, database=database.name, instructions=opened.dialect.instructions
     )
@@ -53,6 +57,18 @@ async def begin(session: Session, opened: OpenDatabase, settings: ModelSettings)
         examples=await examples.tell(session, opened, settings.examples_dir),
     )
     return Conversation(opened, settings.send, [Message("system", system), Message("user", text)], dict(schema.others))
+
+
+async def _notes(session: Session, opened: OpenDatabase) -> list[str]:
+    """What files tell of the database: all of it where that is short, else what fits the question best."""
+    written = await opened.told()
+    if written is None:
+        return []
+    notes = [str(note) for note in written.notes]
+    if sum(map(len, notes)) > NOTES:
+        notes = rank(session.question.text, notes, str)
+    sizes = itertools.accumulate(len(note) for note in notes)
+    return [note for note, end in zip(notes, sizes, strict=True) if end <= NOTES]
 
 
 def _more(session: Session, schema: Schema) -> str:

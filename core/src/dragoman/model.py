@@ -138,6 +138,7 @@ class KnowledgeSettings:
     `hide_values`: patterns of columns (`status`, `orders.st*`, `sales.orders.status`) whose values are told, or not,
     whatever the core thinks of them; hiding wins. `infer_joins`: whether joins that nobody declared are looked for.
     `refresh_interval`: seconds. `reports`: those of the dialect's reports that are told only where they are named.
+    `files`: what people wrote about the database, relative to its folder; the first that tells of something counts.
     """
 
     values: Literal["statistics", "sample", "off"] = "statistics"
@@ -146,6 +147,7 @@ class KnowledgeSettings:
     infer_joins: bool = True
     refresh_interval: float = 3600.0
     reports: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,12 @@ class GrantedCatalog(Catalog):
         await self.snapshot()
         return self._names
 
+    async def is_whole(self) -> bool:
+        """Whether everything but the system's is granted, every row and column of it."""
+        permissions = await self.permissions()
+        relations = [table.relation for table in (await self._whole.snapshot()).visible]
+        return all(relation in permissions and permissions[relation].whole for relation in relations)
+
     async def reaches_outside(self, plan: Plan, relations: Iterable[Relation]) -> bool:
         """Whether a plan may name what is not granted: it names columns and indexes that the statement does not."""
         permissions = await self.permissions()

@@ -143,6 +143,7 @@ KNOWLEDGE: dict[str, Reader] = {
     "infer_joins": readers.boolean,
     "refresh_interval": readers.seconds(),
     "reports": readers.texts,
+    "files": readers.texts,
 }
 
 

@@ -447,7 +447,12 @@ class _Merge:
 
     def _knowledge(self, defaults: Mapping[str, Any], own: Mapping[str, Any], path: KeyPath) -> KnowledgeSettings:
         read = self._table(defaults, KNOWLEDGE, ("defaults", "knowledge"))
-        return KnowledgeSettings(**(read | self._table(own, KNOWLEDGE, (*path, "knowledge"))))
+        read = self._with_paths(read, ("defaults", "knowledge", "files"))
+        mine = self._table(own, KNOWLEDGE, (*path, "knowledge"))
+        return KnowledgeSettings(**(read | self._with_paths(mine, (*path, "knowledge", "files"))))
+
+    def _with_paths(self, read: dict[str, Any], path: KeyPath) -> dict[str, Any]:
+        return read | {"files": tuple(self._path(path, name) for name in read["files"])} if "files" in read else read
 
     def _table(self, values: Mapping[str, Any], known: Mapping[str, Reader], path: KeyPath) -> dict[str, Any]:
         """Read a table of keys; what cannot be read is a problem and left out."""

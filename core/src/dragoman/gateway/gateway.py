@@ -141,6 +141,8 @@ class Gateway:
         for database in self.configuration.databases.values():
             try:
                 self.plugins.prepare(database)
+                if database.knowledge.files:
+                    self.database(database.name).written.begin()
             except DialectError as error:
                 _log.warning("the database %s cannot be used: %s %s", database.name, error.message, error.suggestion)
 

@@ -38,8 +38,10 @@ from dragoman.gateway.limiter import Limiter
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
+from dragoman.gateway.written import Written
 from dragoman.knowledge import Knowledge, KnowledgeFile
-from dragoman.model import Database, Finding, Limits, Principal, Relation, Request, Table
+from dragoman.meaning import DescribedInspector, read_meaning
+from dragoman.model import LOCAL, Database, Finding, Limits, Principal, Relation, Request, Table
 from dragoman.plugins import Plugins
 from dragoman.plugins.owned import Parts
 from dragoman.plugins.policies import Restricting
@@ -58,10 +60,10 @@ _log = logging.getLogger(__name__)
 class OpenDatabase:
     """A database, its dialect, executor, catalog and judge. Raises `DialectError` or `ConfigurationError` when made.
 
-    `running`: statements, now. `whole`: the database itself, where this is what some roles see of it.
-    `role_rows`: the most rows of one answer that those roles have, and `max_cost` the most that the database may expect
-    a query to cost, if they set a limit. `confiner`: what holds their statements to parts of relations, if there is any
-    and the dialect can.
+    `written`: what files tell of it. `running`: statements, now. `whole`: the database itself, where this is what some
+    roles see of it. `role_rows`: the most rows of one answer that those roles have, and `max_cost` the most that the
+    database may expect a query to cost, if they set a limit. `confiner`: what holds their statements to parts of
+    relations, if there is any and the dialect can.
     """
 
     config: Database
@@ -71,6 +73,7 @@ class OpenDatabase:
     places: Places
     catalog: Catalog
     knowledge: Knowledge
+    written: Written
     judge: Judge
     work: Work
     health: Health
@@ -102,6 +105,9 @@ class OpenDatabase:
         self.confiner = None
         self.dialect = plugins.load(database.dialect).dialect
         self.config = place_database(plugins.prepare(database), self.dialect)
+        meaning = read_meaning(self.config)
+        self.config = replace(self.config, description=self.config.description or meaning.about)
+        self.written = Written(meaning, self._run_example)
         self.limiter = Limiter(f"{database.name} runs statements", self.config.pool_size, waiting)
         self.work = Work()
         parts = plugins.open(self.config)
@@ -109,7 +115,9 @@ class OpenDatabase:
         self._owned = parts.owned
         self.source = Source(plugins, self.config)
         self._breaker = Breaker(database.name)
-        self.inspector = self._guarded(parts.inspector)
+        self.inspector: Inspector = self._guarded(parts.inspector)
+        if meaning.tables:
+            self.inspector = DescribedInspector(self.inspector, meaning, database.name)
         self.places = Places(self.config, self.dialect, hides=parts.hides)
         self.catalog = self._own_catalog = Catalog(self.inspector, self.dialect, self.config, places=self.places)
         self.knowledge = Knowledge(
@@ -131,13 +139,20 @@ class OpenDatabase:
     def _guarded(self, inspector: Inspector) -> GuardedInspector:
         return GuardedInspector(inspector, self.config, self.work, self.source, self._breaker)
 
+    async def _run_example(self, sql: str) -> None:
+        """Judge and run a query that a file has. Raises what is wrong with it."""
+        statement = await self.judge.judge(sql, "execute_query", LOCAL)
+        await self._collect(statement.text, self.config.timeout, 1)
+
     async def _read(self, sql: str, seconds: float) -> list[list[Any]]:
         """Return the rows of a statement that the gateway itself wrote."""
         return (await self._collect(sql, seconds))[1]
 
-    async def _collect(self, sql: str, seconds: float) -> tuple[list[str], list[list[Any]]]:
-        """Return the names of the columns, and the rows, of a statement that the gateway or a plugin wrote."""
-        request = Request(statement=sql, limits=Limits(timeout=seconds))
+    async def _collect(
+        self, sql: str, seconds: float, rows_at_most: int = Limits().max_rows
+    ) -> tuple[list[str], list[list[Any]]]:
+        """Return the names of the columns, and the rows, of a statement that no caller sent."""
+        request = Request(statement=sql, limits=Limits(max_rows=rows_at_most, timeout=seconds))
 
         async def rows() -> tuple[list[str], list[list[Any]]]:
             async with self.executor.open(request) as stream:
@@ -265,6 +280,12 @@ class OpenDatabase:
         columns, rows = await self._collect(self.reports[name].sql, self.config.timeout)
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
+    async def told(self) -> Written | None:
+        """Return what files tell of the database; None for those who see a part: it may speak of the rest."""
+        if isinstance(self.catalog, GrantedCatalog) and not await self.catalog.is_whole():
+            return None
+        return self.written
+
     async def is_reduced(self, table: Table) -> bool:
         """Whether something of a relation is not granted to those who see this database."""
         if not isinstance(self.catalog, GrantedCatalog):
@@ -318,7 +339,16 @@ class OpenDatabase:
         """End what runs and release everything; a part that fails or hangs does not keep the others open."""
         self.health.close()
         catalogs = dict.fromkeys((self.catalog, self._own_catalog))
-        for part in (self.watch, self.knowledge, self.work, *catalogs, self.inspector, self.executor, *self._owned):
+        for part in (
+            self.watch,
+            self.written,
+            self.knowledge,
+            self.work,
+            *catalogs,
+            self.inspector,
+            self.executor,
+            *self._owned,
+        ):
             try:
                 async with asyncio.timeout(CLEANUP):
                     await part.aclose()

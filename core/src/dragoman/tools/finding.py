@@ -14,7 +14,7 @@ from dragoman.model import Database
 from dragoman.tools.answer import Body
 from dragoman.tools.context import ENVELOPE, Budget, ToolCall
 from dragoman.tools.describing import by_schema
-from dragoman.tools.overview import describe_small, find_values
+from dragoman.tools.overview import describe_small, find_notes, find_values
 
 Known = TypeVar("Known", Snapshot, Listing)
 PROBE = 1.0
@@ -46,7 +46,12 @@ async def _database(call: ToolCall, name: str) -> dict[str, Any]:
     except DragomanError as error:
         return {**drop_empty(facts), "status": "unreachable", "error": error.message, "schemas": list(config.schemas)}
     schemas = await _schemas(opened, config) if status.state == "ready" else list(config.schemas)
-    facts |= {"version": status.version, "status": status.state, "error": status.error}
+    facts |= {
+        "description": opened.config.description,
+        "version": status.version,
+        "status": status.state,
+        "error": status.error,
+    }
     told = {**drop_empty(facts), "placeholder": opened.dialect.placeholder, "schemas": schemas[:SHOWN_SCHEMAS]}
     return {**told, **drop_empty({"omitted_schemas": len(schemas[SHOWN_SCHEMAS:]) or None})}
 
@@ -70,12 +75,24 @@ async def search_catalog(call: ToolCall) -> Body:
         budget, told = _notify(call, names, notices)
         if len(listings) == 1 and not call["kinds"]:
             name, listing = listings[0]
+            told |= await _notes(call, [name], budget)
             if (described := await describe_small(call.gateway.database(name), listing)) is not None:
                 return Body({"tables": described, **told})
         return Body({**_everything(listings, _kinds(call), budget), **told})
     snapshots, notices = await _load(call, names, lambda catalog: catalog.snapshot())
     budget, told = _notify(call, names, notices)
+    if not call["kinds"]:
+        told |= await _notes(call, [name for name, _ in snapshots], budget)
     return Body({"results": budget.fitting(await _rank(call, snapshots)), **told})
+
+
+async def _notes(call: ToolCall, names: Sequence[str], budget: Budget) -> dict[str, Any]:
+    """What files tell of databases that fits the query; it says of which where several were searched."""
+    found: list[str] = []
+    for name in names:
+        notes = await find_notes(call.gateway.database(name), call["query"])
+        found += notes if len(names) == 1 else [f"{name}: {note}" for note in notes]
+    return drop_empty({"notes": budget.fitting(found)})
 
 
 def _notify(call: ToolCall, names: Sequence[str], notices: Sequence[str]) -> tuple[Budget, dict[str, Any]]:

@@ -12,6 +12,7 @@ from dragoman.model import ForeignKey, Relation, Result, Table
 from dragoman.tools.answer import Body
 from dragoman.tools.context import ToolCall
 from dragoman.tools.finding import PROBE
+from dragoman.tools.overview import find_notes
 
 
 async def read_schema(call: ToolCall) -> Body:
@@ -27,8 +28,11 @@ async def read_schema(call: ToolCall) -> Body:
         return Body({"schema": objects, **drop_empty({"omitted": len(tables) - len(objects) or None})})
     if call["format"] == "mermaid":
         return _diagram(call, tables, known)
-    texts = call.budget().fitting(as_sql(table, namespace, known[table.relation]) for table in tables)
-    return Body({"schema": "\n".join(texts), **drop_empty({"omitted": len(tables) - len(texts) or None})})
+    notes = [] if call["tables"] else [f"-- {note}" for note in await find_notes(opened, "")]
+    budget = call.budget()
+    head = budget.fitting(notes)
+    texts = budget.fitting(as_sql(table, namespace, known[table.relation]) for table in tables)
+    return Body({"schema": "\n".join([*head, *texts]), **drop_empty({"omitted": len(tables) - len(texts) or None})})
 
 
 def _diagram(call: ToolCall, tables: Sequence[Table], known: Mapping[Relation, Insight]) -> Body:

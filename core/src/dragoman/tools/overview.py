@@ -9,12 +9,25 @@ from dragoman.gateway.opened import OpenDatabase
 from dragoman.knowledge.search import search_values
 from dragoman.model import Relation
 from dragoman.tools.answer import size
+from dragoman.tools.context import Budget
 
 SMALL = 8
 """A database is small when its descriptions take this part of an answer at most."""
 SHORTEST = 8
 """Bytes of a column's line, at least."""
 UNKNOWN = Insight()
+NOTES = 5
+"""Notes and examples that a search tells at most."""
+ROOM = 4_000
+"""Bytes of them with the overview of a database."""
+
+
+async def find_notes(opened: OpenDatabase, query: str) -> list[str]:
+    """Return what files tell that fits a query; for an empty one the first of it, as far as there is room."""
+    written = await opened.told()
+    if written is None:
+        return []
+    return await written.find(query, NOTES) if query.strip() else Budget(ROOM).fitting(await written.all())
 
 
 async def describe_small(opened: OpenDatabase, listing: Listing) -> dict[str, list[str]] | None:

@@ -44,8 +44,8 @@ for a second at most.""",
 case and number, parts of words, and near spellings. `results` have `database`, `schema_name`, `table`, `column`,
 `kind`, `value` and `description`. Values are found that descriptions would show, as far as they are known already; with
 `kinds` `value` they are learned first. An empty query answers `tables`, the compact descriptions, for one small
-database, and else `relations`, the names of all relations by database and schema. Databases that could not be searched
-are named in `notices`.""",
+database, and else `relations`, the names of all relations by database and schema. `notes` are what
+[files](knowledge-files.md) tell that fits. Databases that could not be searched are named in `notices`.""",
     "describe_table": """Takes one name or a list; of a list, names that are not there come back in `not_found`.
 `compact` is a line per column:
 

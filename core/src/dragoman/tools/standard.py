@@ -33,7 +33,7 @@ SPECS = (
             count("limit", 20, maximum=1000),
         ),
         reach="any",
-        answers={"results": "array", "tables": "object", "relations": "object", "notices": "array"},
+        answers={"results": "array", "tables": "object", "relations": "object", "notes": "array", "notices": "array"},
         always=(),
     ),
     Spec(

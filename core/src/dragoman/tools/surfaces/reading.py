@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman.catalog import drop_empty, full
 from dragoman.catalog.as_text import as_sql, indexes_sql
+from dragoman.catalog.compact import one_line
 from dragoman.dialect import Report
 from dragoman.errors import DragomanError, NotFound, ParameterError, ResultNotFound, ResultTooLarge, UnknownDatabase
 from dragoman.gateway import Gateway
@@ -17,6 +18,7 @@ from dragoman.saved.queries import front_matter
 from dragoman.tools import keeping, saving
 from dragoman.tools.answer import encode, size
 from dragoman.tools.context import ENVELOPE, Budget
+from dragoman.tools.overview import find_notes
 from dragoman.tools.surfaces import uris
 from dragoman.tools.surfaces.items import Resource, Template, UnknownResource
 
@@ -39,7 +41,9 @@ async def _database(gateway: Gateway, name: str) -> dict[str, Any]:
     facts["schema"] = uris.expand(uris.SCHEMA, database=name)
     try:
         async with asyncio.timeout(PROBE):
-            listing = await gateway.database(name).catalog.listing()
+            opened = gateway.database(name)
+            facts["description"] = opened.config.description
+            listing = await opened.catalog.listing()
     except (TimeoutError, DragomanError) as error:
         reason = error.message if isinstance(error, DragomanError) else "It did not answer in time."
         return drop_empty(facts | {"status": "unreachable", "error": reason})
@@ -53,11 +57,14 @@ async def schema(gateway: Gateway, principal: Principal, values: Mapping[str, st
     tables = list((await opened.catalog.snapshot()).listed)
     known = await opened.insights(tables)
     namespace = opened.catalog.namespace
-    texts = Budget(opened.config.max_bytes - ENVELOPE).fitting(
+    budget = Budget(opened.config.max_bytes - ENVELOPE)
+    about = [one_line(opened.config.description)] if opened.config.description else []
+    notes = budget.fitting(f"-- {note}" for note in (*about, *await find_notes(opened, "")))
+    texts = budget.fitting(
         "\n".join([as_sql(table, namespace, known[table.relation]), *indexes_sql(table, namespace)]) for table in tables
     )
     left = len(tables) - len(texts)
-    head = [f"-- {opened.config.name} ({opened.dialect.name})"]
+    head = [f"-- {opened.config.name} ({opened.dialect.name})", *notes]
     tail = [f"-- {left} more do not fit here: read schema://{opened.config.name}/SCHEMA/TABLE."] if left else []
     return "\n".join([*head, *texts, *tail])
 

@@ -1,0 +1,119 @@
+"""An inspector whose relations bear what files tell of them, where the database itself tells nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from dragoman.dialect import Inspector, WrappedInspector
+from dragoman.meaning.values import ColumnText, Meaning, TableText, WrittenKey
+from dragoman.model import Constraint, ForeignKey, Inspection, Names, Relation, Scope, Table, TableColumn
+
+NOTHING = ColumnText()
+_log = logging.getLogger(__name__)
+
+
+class DescribedInspector(WrappedInspector):
+    """Adds descriptions, values and keys to what `inner` tells. What the database tells itself always wins."""
+
+    def __init__(self, inner: Inspector, meaning: Meaning, database: str) -> None:
+        super().__init__(inner)
+        self._database = database
+        self._texts: dict[str, list[TableText]] = {}
+        for text in meaning.tables:
+            self._texts.setdefault(text.name[-1].casefold(), []).append(text)
+        self._seen: dict[str, dict[Relation, Table]] = {}
+        self._checked = False
+
+    async def names(self, scope: Scope) -> Sequence[Names] | None:
+        """As `Inspector.names`."""
+        return await self.inner.names(scope)
+
+    async def tables(self, scope: Scope) -> Inspection:
+        """As `Inspector.tables`."""
+        seen = await self.inner.tables(scope)
+        for table in seen.tables:
+            self._seen.setdefault(table.relation.name.casefold(), {})[table.relation] = table
+        if not self._checked:
+            self._checked = True
+            self._tell_unused()
+        return replace(seen, tables=tuple(map(self._describe, seen.tables)))
+
+    async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
+        """As `Inspector.details`."""
+        return [self._describe(table) for table in await self.inner.details(tables)]
+
+    def _tell_unused(self) -> None:
+        """Warn of what describes nothing: of a project's relations only where none of them is here."""
+        unused = [text for texts in self._texts.values() for text in texts if not self._find(text.name)]
+        for text in unused:
+            if not text.optional:
+                _log.warning("%s: %s has no table %s", text.place, self._database, ".".join(text.name))
+        by_file = {text.place for texts in self._texts.values() for text in texts if text.optional}
+        used = {text.place for texts in self._texts.values() for text in texts if text not in unused}
+        for file in sorted(by_file - used):
+            _log.warning("%s: %s has none of its tables", file, self._database)
+
+    def _find(self, name: tuple[str, ...], near: Relation | None = None) -> list[Relation]:
+        """The relations that a written name may mean, those of a schema first."""
+        found = [each for each in self._seen.get(name[-1].casefold(), ()) if fits(name, each)]
+        return sorted(
+            found, key=lambda each: near is None or (each.schema, each.catalog) != (near.schema, near.catalog)
+        )
+
+    def _describe(self, table: Table) -> Table:
+        for text in self._texts.get(table.relation.name.casefold(), ()):
+            if fits(text.name, table.relation):
+                table = self._add(table, text)
+        return table
+
+    def _add(self, table: Table, text: TableText) -> Table:
+        columns = tuple(
+            _described(column, text.columns.get(column.name.casefold(), NOTHING)) for column in table.columns
+        )
+        key = _names(table, text.primary_key)
+        own = (Constraint(type="PRIMARY KEY", columns=key),) if key and not table.primary_key else ()
+        return replace(
+            table,
+            comment=table.comment or text.description or None,
+            columns=columns,
+            constraints=(*own, *table.constraints),
+            foreign_keys=(*table.foreign_keys, *self._keys(table, text.keys)),
+        )
+
+    def _keys(self, table: Table, keys: Iterable[WrittenKey]) -> Iterable[ForeignKey]:
+        """The keys whose both ends are here and that the database does not tell itself."""
+        known = {(key.columns, key.references) for key in table.foreign_keys}
+        for key in keys:
+            columns = _names(table, key.columns)
+            for target in self._find(key.references, table.relation)[:1]:
+                there = _names(self._seen[target.name.casefold()][target], key.referenced_columns)
+                if columns and there and (columns, target) not in known:
+                    yield ForeignKey(
+                        relation=table.relation,
+                        columns=columns,
+                        references=target,
+                        referenced_columns=there,
+                        declared=True,
+                    )
+
+
+def fits(name: tuple[str, ...], relation: Relation) -> bool:
+    """Whether a written name, of which a part may be missing, can mean a relation; case does not count."""
+    own = (relation.name, relation.schema, relation.catalog)
+    pairs = zip(reversed(name), own, strict=False)
+    return all(part is None or written.casefold() == part.casefold() for written, part in pairs)
+
+
+def _names(table: Table, written: Sequence[str]) -> tuple[str, ...]:
+    """The columns of these names as the database stores them; none where one is not there."""
+    stored = {column.name.casefold(): column.name for column in table.columns}
+    found = tuple(stored[name.casefold()] for name in written if name.casefold() in stored)
+    return found if len(found) == len(written) else ()
+
+
+def _described(column: TableColumn, text: ColumnText) -> TableColumn:
+    if text is NOTHING:
+        return column
+    return replace(column, comment=column.comment or text.description or None, enum=column.enum or text.values)

@@ -1,0 +1,90 @@
+"""Reading the files of `knowledge.files`: each by what it is, errors with the file and the line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from dragoman.errors import ConfigurationError
+from dragoman.meaning.values import Meaning, WrongFile
+from dragoman.model import Database
+
+MAX_BYTES: Final = 256 * 1024 * 1024
+"""Of one file: manifests of large dbt projects have tens of megabytes."""
+KNOWN: Final = (
+    "A knowledge file is markdown (.md), dbt's manifest.json, catalog.json or semantic_manifest.json, or Ossie."
+)
+
+
+def read_meaning(database: Database) -> Meaning:
+    """Return what a database's files tell. Raises `ConfigurationError`, which names every wrong file and line."""
+    problems: list[str] = []
+    parts: list[Meaning] = []
+    remedy = ""
+    for path in database.knowledge.files:
+        try:
+            parts.append(read_file(database.folder / path))
+        except WrongFile as wrong:
+            problems.append(f"{path.name}:{wrong.line}: {wrong.message}")
+            remedy = remedy or wrong.remedy
+    if problems:
+        raise ConfigurationError(
+            f"databases.{database.name}.knowledge.files: {'; '.join(problems)}.",
+            suggestion=remedy or "Correct the files.",
+        )
+    return Meaning.join(parts)
+
+
+def read_file(path: Path) -> Meaning:
+    """Return what one file tells. Raises `WrongFile`."""
+    # Only those who have files wait for what reads them.
+    from dragoman.meaning import markdown, ossie
+
+    readers = {".md": markdown.read, ".json": _read_json, ".yaml": ossie.read_yaml, ".yml": ossie.read_yaml}
+    read = readers.get(path.suffix.lower())
+    if read is None:
+        raise WrongFile(1, "the kind of the file is not known", KNOWN)
+    return read(_text(path), path.name)
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise WrongFile(1, f"the file is larger than {MAX_BYTES} bytes")
+        return path.read_text("utf-8-sig")
+    except OSError as error:
+        raise WrongFile(1, f"the file cannot be read ({error.strerror})", "Correct knowledge.files.") from None
+    except UnicodeDecodeError:
+        raise WrongFile(1, "the file is no UTF-8 text") from None
+
+
+def _read_json(text: str, name: str) -> Meaning:
+    from dragoman.meaning import dbt, ossie
+
+    try:
+        document: Any = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise WrongFile(_line(text, error), f"this is no JSON: {error}") from None
+    kinds: Sequence[tuple[Callable[[Any], bool], Callable[[Any, str], Meaning]]] = (
+        (dbt.is_manifest, dbt.read_manifest),
+        (dbt.is_catalog, dbt.read_catalog),
+        (dbt.is_semantic, dbt.read_semantic),
+        (ossie.is_model, ossie.read),
+    )
+    for fits, read in kinds if isinstance(document, dict) else ():
+        if fits(document):  # pyright: ignore[reportUnknownArgumentType]
+            try:
+                return read(document, name)
+            except msgspec.ValidationError as error:
+                raise WrongFile(1, str(error).rstrip(".")) from None
+    raise WrongFile(1, "the kind of the file is not known", KNOWN)
+
+
+def _line(text: str, error: msgspec.DecodeError) -> int:
+    """The line that an error's byte stands in, as far as it tells one."""
+    position = str(error).rpartition("(byte ")[2].rstrip(")")
+    end = int(position) if position.isdigit() else len(text.encode())
+    return text.encode()[:end].count(b"\n") + 1
