@@ -69,6 +69,7 @@ async def try_query(session: Session, opened: OpenDatabase, written: Written, se
                 principal=session.question.principal,
                 tool="ask",
             )
+            _check_whole(result)
         return Tried(written, plan, result, ran=ran)
     except DragomanError as error:
         outcome = error.code
@@ -77,6 +78,12 @@ async def try_query(session: Session, opened: OpenDatabase, written: Written, se
         return Tried(written, plan, None, error, ran)
     finally:
         session.spending.use.attempts.append((written.sql, outcome))
+
+
+def _check_whole(result: Result) -> None:
+    """Raise `QueryTimeout` for the rows that came before a deadline: they are no answer to a question."""
+    if result.truncated is not None and result.truncated.reason == "timeout":
+        raise QueryTimeout("The query ran into its deadline; only a part of its rows came.")
 
 
 async def _explain(session: Session, opened: OpenDatabase, sql: str) -> Plan | None:

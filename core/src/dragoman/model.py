@@ -6,6 +6,7 @@ Words are the field's: catalog > schema > relation > column, as in `information_
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -590,6 +591,11 @@ class Truncation:
     reason: Literal["rows", "bytes", "timeout"]
     limit: int
     hint: str = ""
+
+    @classmethod
+    def late(cls, seconds: float) -> Truncation:
+        """Return what says that a deadline struck while rows were coming."""
+        return cls("timeout", math.ceil(seconds), "These rows came in time: narrow the query with WHERE, or aggregate.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

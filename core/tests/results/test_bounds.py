@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 from dragoman import Column, Encoded, Kind, Limits, ResultTooLarge, RowStream, encode
-from dragoman.results import Bounded, collect
+from dragoman.results import Bounded, Collected, Collector
 from hypothesis import given
 from hypothesis import strategies as st
 
 COLUMNS = [Column("n", "integer", Kind("integer")), Column("s", "text", Kind("text"))]
 ROWS = [(1, "a"), (22, "bb"), (333, "c"), (4, ""), (5, None)]
 PLENTY = Limits(max_rows=1000, max_bytes=100_000)
+
+
+async def collect(stream: RowStream, limits: Limits) -> Collected:
+    return await Collector().collect(stream, limits)
 
 
 def stream(rows: Sequence[Any], cuts: Sequence[int] = (), *, encoded: bool = False) -> RowStream:

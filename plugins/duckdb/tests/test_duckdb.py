@@ -21,6 +21,7 @@ from dragoman import (
     UnsafeSql,
     WriteDenied,
 )
+from dragoman.testing.asking import part_of
 
 SHOP = """
     CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL UNIQUE, since DATE DEFAULT current_date);
@@ -228,3 +229,13 @@ async def test_a_query_that_is_cut_short_frees_its_threads(gateway):
     assert time.monotonic() - began < 20
     with pytest.raises(InvalidSql):
         await gateway.query(None, "SELECT FROM")
+
+
+@pytest.mark.parametrize("rows", [1, 100, 3000])
+async def test_a_deadline_hands_out_the_rows_that_came(shop, rows):
+    sql = f"SELECT i FROM range({rows}) t(i) UNION ALL SELECT i FROM range(1000000000000) t(i) WHERE i % 7 = 9"
+    async with Gateway.open([dataclasses.replace(shop, max_rows=10_000)]) as gateway:
+        part = await part_of(gateway, sql, limit=10_000)
+        assert part.rows == [[row] for row in range(rows)]
+        assert part.truncated.reason == "timeout"
+        assert (await gateway.query(None, "SELECT 1 AS one")).rows == [[1]]

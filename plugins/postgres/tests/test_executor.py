@@ -25,7 +25,7 @@ from dragoman import (
     TableNotFound,
     WriteDenied,
 )
-from dragoman.testing.asking import ask, failure_of, value_of
+from dragoman.testing.asking import ask, failure_of, part_of, value_of
 from dragoman_postgres.executor import LARGE, PostgresExecutor
 from dragoman_postgres.failures import translate_errors
 from dragoman_postgres.pool import Connections
@@ -564,3 +564,35 @@ async def test_a_wrong_number_of_parameters_is_told(executor, parameters):
     error = await failure_of(executor, "SELECT $1::int", *parameters)
     assert isinstance(error, ParameterError)
     assert "1 parameter" in error.message
+
+
+# A deadline that strikes while rows are coming
+
+STUCK = """SELECT n, CASE WHEN n > {0} THEN
+    (SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE a + b > n) END AS later
+    FROM generate_series(1, 1000) n"""
+"""Its first rows come at once; the one after them takes minutes."""
+
+
+@pytest.mark.parametrize("rows", [1, 3, 700])
+async def test_a_deadline_hands_out_the_rows_that_came(server, database_name, rows):
+    async with Gateway.open([server.configured(database_name)]) as gateway:
+        part = await part_of(gateway, STUCK.format(rows), limit=1000)
+        assert part.rows == [[n, None] for n in range(1, rows + 1)]
+        assert part.truncated.reason == "timeout"
+        assert "narrow" in part.truncated.hint
+        assert (await gateway.query(None, "SELECT 1 AS one")).rows == [[1]]
+
+
+@pytest.mark.parametrize("rows", [3, 100])
+async def test_a_deadline_hands_out_the_rows_of_a_large_answer(server, database_name, rows):
+    async with Gateway.open([server.configured(database_name)]) as gateway:
+        part = await part_of(gateway, STUCK.format(rows), max_bytes=LARGE + 1, limit=1000)
+    assert part.rows == [[n, None] for n in range(1, rows + 1)]
+    assert part.truncated.reason == "timeout"
+
+
+async def test_a_deadline_before_any_row_is_an_error(server, database_name):
+    async with Gateway.open([server.configured(database_name)]) as gateway:
+        with pytest.raises(QueryTimeout):
+            await gateway.query(None, STUCK.format(0), timeout=0.2)

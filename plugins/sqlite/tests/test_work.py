@@ -25,6 +25,7 @@ from dragoman import (
     Request,
     ResultTooLarge,
 )
+from dragoman.testing.asking import part_of
 from dragoman.testing.idleness import children
 from dragoman_sqlite.executor import SQLiteExecutor
 
@@ -292,3 +293,15 @@ def test_bounds_that_bound_nothing_are_refused(options):
 async def test_the_smallest_bounds_still_answer(bench):
     shop = bench.make("CREATE TABLE t (a); INSERT INTO t VALUES (1)", options={"memory_mb": 1, "max_value_kb": 1})
     assert await answers(bench, shop)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 700])
+async def test_a_deadline_hands_out_the_rows_that_came(shop: Database, rows: int):
+    endless = "WITH RECURSIVE m (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM m) SELECT count(*) FROM m"
+    sql = f"{NUMBERS} SELECT i, CASE WHEN i > {rows} THEN ({endless}) END AS later FROM n LIMIT 1000"
+    async with Gateway.open([shop]) as gateway:
+        part = await part_of(gateway, sql, limit=1000)
+        assert part.rows == [[row, None] for row in range(1, rows + 1)]
+        assert part.truncated is not None
+        assert part.truncated.reason == "timeout"
+        assert (await gateway.query(None, "SELECT 1 AS one")).rows == [[1]]

@@ -20,7 +20,7 @@ from dragoman import (
     ResultTooLarge,
     WriteDenied,
 )
-from dragoman.testing.asking import ask, failure_of, value_of
+from dragoman.testing.asking import ask, failure_of, part_of, value_of
 from dragoman_trino.client import Client
 from dragoman_trino.executor import TrinoExecutor
 
@@ -429,3 +429,10 @@ async def test_the_type_of_a_parameter_is_asked_again_once_the_table_has_changed
         await trino_server.run(f"DROP TABLE {schema}.t", f"CREATE TABLE {schema}.t AS SELECT 7 AS a")
         assert isinstance(await failure_of(executor, sql, 7), InvalidSql)
         assert await value_of(executor, sql, 7) == 7
+
+
+async def test_a_deadline_hands_out_the_rows_that_came(trino_server):
+    async with Gateway.open([trino_server.configured("tpch", "tiny")]) as gateway:
+        part = await part_of(gateway, f"SELECT nationkey FROM nation UNION ALL {slow('stuck')}")
+        assert sorted(part.rows) == [[key] for key in range(25)]
+        assert part.truncated.reason == "timeout"

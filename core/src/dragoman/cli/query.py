@@ -104,7 +104,8 @@ def print_result(result: Result, form: str) -> None:
             if sys.stdout.isatty():
                 print(f"{result.row_count} {'row' if result.row_count == 1 else 'rows'}, {result.elapsed_ms:.1f} ms")
     if result.truncated:
-        warn(f"cut at {result.truncated.limit} {result.truncated.reason}. {result.truncated.hint}")
+        cut = result.truncated
+        warn(f"cut at {cut.limit} {'seconds' if cut.reason == 'timeout' else cut.reason}. {cut.hint}")
     for notice in result.notices:
         warn(notice)
     if result.sql:

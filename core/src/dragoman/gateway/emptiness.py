@@ -72,7 +72,10 @@ async def _find_cause(query: Query, rows: Collected, record: CallRecord, found: 
             tool=record.tool,
         )
         async with record.admission.statement(query.opened.limiter, seconds):
-            answer: list[list[Any]] = json.loads((await probe.rows()).rows_json)
+            read = await probe.rows()
+        if read.truncated is not None and read.truncated.reason == "timeout":
+            raise TimeoutError
+        answer: list[list[Any]] = json.loads(read.rows_json)
         return answer
 
     parameters = query.request.parameters

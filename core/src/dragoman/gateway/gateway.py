@@ -378,7 +378,8 @@ class Gateway:
             async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
                 with record.running(query.opened, query.statement):
                     rows = await query.rows()
-            reason = await why_empty(query, rows, record) if rows.row_count == 0 or rows.rows_json in NOTHING else ()
+            empty = rows.row_count == 0 or (rows.rows_json in NOTHING and not rows.truncated)
+            reason = await why_empty(query, rows, record) if empty else ()
             record.rows, record.bytes = rows.row_count, len(rows.rows_json)
             return Result(
                 columns=rows.columns,

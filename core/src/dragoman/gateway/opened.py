@@ -45,7 +45,7 @@ from dragoman.model import LOCAL, Database, Finding, Limits, Principal, Relation
 from dragoman.plugins import Plugins
 from dragoman.plugins.owned import Parts
 from dragoman.plugins.policies import Restricting
-from dragoman.results import collect
+from dragoman.results import Collector
 from dragoman.validators import ReadOnly
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class OpenDatabase:
 
         async def rows() -> tuple[list[str], list[list[Any]]]:
             async with self.executor.open(request) as stream:
-                found = await collect(stream, request.limits)
+                found = await Collector().collect(stream, request.limits)
             answer: list[list[Any]] = json.loads(found.rows_json)
             return [column.name for column in found.columns], answer
 

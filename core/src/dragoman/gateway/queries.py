@@ -11,13 +11,13 @@ from typing import Any, ParamSpec, TypeVar
 
 from dragoman.catalog import withheld
 from dragoman.dialect import Capability
-from dragoman.errors import CostExceeded, DragomanError, InvalidSql, ParameterError, Unsupported
+from dragoman.errors import CostExceeded, DragomanError, InvalidSql, ParameterError, QueryTimeout, Unsupported
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.confining import ConfinedStatement
 from dragoman.gateway.failures import explained
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
-from dragoman.results import Bounded, Collected, check_columns, check_stream, collect
+from dragoman.results import Bounded, Collected, Collector, check_columns, check_stream
 from dragoman.sql import Statement
 
 P = ParamSpec("P")
@@ -82,21 +82,30 @@ class Query:
         return query
 
     async def rows(self) -> Collected:
-        """Run it and return its rows within the limits."""
+        """Run it and return its rows within the limits; of those of a deadline, the rows that came before it."""
         opened = self.opened
         if opened.max_cost is not None:
             await self._check_cost(opened.max_cost)
+        collector = Collector()
         try:
-            found = await opened.work.do(self.request.limits.timeout, self._read)
+            found = await opened.work.do(self.request.limits.timeout, self._read, collector)
         except Exception as error:
-            raise await self._explain(error, "open") from None
+            return self._part(collector, await self._explain(error, "open"))
         if not opened.health.ready:
             opened.health.saw(None)
         return self._mask(found) if opened.places.narrowed else found
 
-    async def _read(self) -> Collected:
+    async def _read(self, collector: Collector) -> Collected:
         async with self.opened.executor.open(self.request) as stream:
-            return await collect(stream, self.request.limits)
+            return await collector.collect(stream, self.request.limits)
+
+    def _part(self, collector: Collector, error: DragomanError) -> Collected:
+        """Return the rows that came before a deadline struck. Raises any other error."""
+        limits = self.request.limits
+        part = collector.collected_until(limits.timeout, limits) if isinstance(error, QueryTimeout) else None
+        if part is None:
+            raise error from None
+        return self._mask(part) if self.opened.places.narrowed else part
 
     def _mask(self, found: Collected) -> Collected:
         places = self.opened.places

@@ -199,8 +199,7 @@ class Store:
         with suppress(OSError, ValueError):
             kept.pages.flush()
         if isinstance(error, QueryTimeout) and kept.pages.rows:
-            hint = "It is a part: narrow the query with WHERE, or aggregate."
-            kept.status, kept.truncated = "complete", Truncation("timeout", round(kept.timeout), hint)
+            kept.status, kept.truncated = "complete", Truncation.late(kept.timeout)
         else:
             kept.status, kept.error = "failed", error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -127,26 +127,42 @@ def _check_columns(columns: tuple[Column, ...], most: int) -> None:
         )
 
 
-async def collect(stream: RowStream, limits: Limits) -> Collected:
-    """Read `stream` until a limit cuts it. Leaving the stream is up to the caller.
+@dataclass(slots=True)
+class Collector:
+    """Reads one stream. `collected`: what was read of it, whatever ended the reading; None: nothing yet."""
 
-    Raises `ResultTooLarge` when not even the first row fits `limits.max_bytes`.
-    """
-    bounded = Bounded(stream, limits)
-    parts: list[bytes] = []
-    notices: list[str] = []
-    async for batch in bounded.batches():
-        if batch.count:
-            parts.append(batch.json)
-        notices += batch.notices
-    check_columns(stream.columns, limits)  # their types may have come with the rows
-    return Collected(
-        columns=tuple(stream.columns),
-        rows_json=b"[%b]" % b",".join(parts),
-        row_count=bounded.rows,
-        truncated=bounded.truncated,
-        notices=tuple(dict.fromkeys((*stream.notices, *notices))),
-    )
+    collected: Collected | None = None
+
+    async def collect(self, stream: RowStream, limits: Limits) -> Collected:
+        """Read `stream` until a limit cuts it. Leaving the stream is up to the caller.
+
+        Raises `ResultTooLarge` when not even the first row fits `limits.max_bytes`.
+        """
+        bounded = Bounded(stream, limits)
+        parts: list[bytes] = []
+        notices: list[str] = []
+        try:
+            async for batch in bounded.batches():
+                if batch.count:
+                    parts.append(batch.json)
+                notices += batch.notices
+        finally:
+            self.collected = found = Collected(
+                columns=tuple(stream.columns),
+                rows_json=b"[%b]" % b",".join(parts),
+                row_count=bounded.rows,
+                truncated=bounded.truncated,
+                notices=tuple(dict.fromkeys((*stream.notices, *notices))),
+            )
+        check_columns(found.columns, limits)  # their types may have come with the rows
+        return found
+
+    def collected_until(self, deadline: float, limits: Limits) -> Collected | None:
+        """Return the rows that came before a deadline ended the reading, marked as a part; None: there were none."""
+        if self.collected is None or self.collected.row_count == 0:
+            return None
+        check_columns(self.collected.columns, limits)
+        return replace(self.collected, truncated=Truncation.late(deadline))
 
 
 def _truncation(reason: Literal["rows", "bytes"], limit: int) -> Truncation:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from typing import TYPE_CHECKING, Any
 
 from dragoman.dialect import Executor
-from dragoman.errors import DragomanError
-from dragoman.model import Column, Encoded, Limits, Request, RowStream
+from dragoman.errors import DragomanError, QueryTimeout
+from dragoman.model import Column, Encoded, Limits, Request, Result, RowStream
 from dragoman.results import encode
+
+if TYPE_CHECKING:
+    from dragoman.gateway import Gateway
 
 
 async def rows_of(stream: RowStream) -> list[list[Any]]:
@@ -40,3 +44,11 @@ async def failure_of(executor: Executor, sql: str, *parameters: Any, **limits: A
     except DragomanError as error:
         return error
     raise AssertionError(f"{sql!r} must fail")
+
+
+async def part_of(gateway: Gateway, sql: str, **limits: int) -> Result:
+    """Return what came of a query before its deadline, which is put off until some of its rows come in time."""
+    for timeout in (1.0, 5.0, 25.0):
+        with contextlib.suppress(QueryTimeout):
+            return await gateway.query(None, sql, timeout=timeout, **limits)
+    raise AssertionError("No row came before the deadline.")

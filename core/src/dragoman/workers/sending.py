@@ -38,14 +38,22 @@ class Sender:
     def send_all(self, rows: Iterator[Any]) -> None:
         """Send rows until they or the limits end."""
         try:
-            while chunk := list(itertools.islice(rows, self._chunk())):
-                self._encode(chunk)
-                if self._waiting_bytes >= BATCH_BYTES or self._full:
-                    self.flush()
-                if self.seen > self._order.max_rows or self._full:
-                    break
+            while self._send_chunk(rows):
+                pass
         finally:
             self.flush()  # what came before a deadline too
+
+    def _send_chunk(self, rows: Iterator[Any]) -> bool:
+        """Send a chunk of rows, those before an error too; return whether more are wanted."""
+        chunk: list[Any] = []
+        try:
+            chunk.extend(itertools.islice(rows, self._chunk()))
+        finally:
+            if chunk:
+                self._encode(chunk)
+        if self._waiting_bytes >= BATCH_BYTES or self._full:
+            self.flush()
+        return bool(chunk) and self.seen <= self._order.max_rows and not self._full
 
     def _chunk(self) -> int:
         """How many rows to fetch next: about a batch by the width of those seen, so that wide rows stay few."""

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import socket
 import struct
+import time
 from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,6 +18,8 @@ import asyncpg
 from asyncpg import connect_utils
 from asyncpg.prepared_stmt import PreparedStatement
 from dragoman import ResultTooLarge
+
+from dragoman_postgres.deadline import Deadline
 
 if TYPE_CHECKING:
     _Connection = asyncpg.Connection[asyncpg.Record]
@@ -63,17 +66,21 @@ class CountingProtocol(asyncio.Protocol):
         self._driver = driver
         self._frames: Frames | None = None
         self._most = self._left = CATALOG
+        self._deadline: Deadline | None = None
         self.kept: bytearray | None = None
         self.deaf = False
         self.gone = asyncio.get_running_loop().create_future()
 
-    def allow(self, most: int, *, trusted: bool = False) -> None:
+    def allow(self, most: int, *, trusted: bool = False, deadline: Deadline | None = None) -> None:
         """Let the server send so many bytes from now on; beyond them the connection is lost, because of `TooMuch`.
+
+        `deadline`: that of a caller's statement, whose rows it keeps when it strikes.
 
         To be called between its answers. When work is cancelled what still comes of it stays bounded, until the next
         `allow`. `trusted`: no caller has a say in what it sends.
         """
         self._most = self._left = most
+        self._deadline = deadline
         # Looking at every message costs time, which what is so short or no caller's does not need.
         self._frames = None if trusted or most <= OURS else Frames()
 
@@ -87,6 +94,11 @@ class CountingProtocol(asyncio.Protocol):
             return
         if self.kept is not None:
             self.kept += data
+        if self._deadline is not None:
+            if time.monotonic() < self._deadline.near:
+                self._deadline.passed.append(data)
+            else:
+                data = self._deadline.change(data)
         self._driver.data_received(data)
 
     def end(self, why: Exception | None) -> None:

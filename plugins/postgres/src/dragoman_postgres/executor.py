@@ -21,12 +21,14 @@ from dragoman import (
     InvalidSql,
     NotFound,
     Plan,
+    QueryTimeout,
     Request,
     ResultTooLarge,
     RowStream,
 )
 
 from dragoman_postgres import plans
+from dragoman_postgres.deadline import Deadline
 from dragoman_postgres.driver import OURS, Statement, TooMuch
 from dragoman_postgres.failures import Stale, Unreadable, raise_translated, translate_errors
 from dragoman_postgres.parameters import Parameters, teach
@@ -42,6 +44,10 @@ LARGE = 16 * 1024 * 1024
 """Answers that may be larger than this are read in pieces, so that they never stand in memory as a whole."""
 SMALL = 1024 * 1024
 """Answers of fewer bytes than this are no burden, however little of them is wanted."""
+STALE = 0.2
+"""Seconds by which the server may end a piece of an answer later than its statement."""
+NEAR = 0.8
+"""The part of the timeout in which neither the statement's deadline nor that of its wait for a lock can strike."""
 WIDE = 1000
 """Statements remembered for answers that were too large to be read at once."""
 PIECE = 256 * 1024
@@ -160,7 +166,8 @@ class PostgresExecutor(Executor):
         else:
             # Where the server counts the bytes itself, it stops long before.
             most = (1 if prepared.wrapped.most_bytes is None else 3) * SLACK * request.limits.max_bytes
-            session.connection.allow(max(most, SMALL))
+            deadline = Deadline(time.monotonic() + NEAR * request.limits.timeout)
+            session.connection.allow(max(most, SMALL), deadline=deadline)
             try:
                 rows: Rows = await prepared.statement.fetch(*arguments)
             except Exception as error:
@@ -170,6 +177,9 @@ class PostgresExecutor(Executor):
                 rows, cut = split_counts(rows, prepared.wrapped)
             if prepared.converters:
                 rows = convert_values(rows, prepared.converters)
+            if deadline.struck:
+                cut = "late"
+            deadline.passed.clear()
             batches = _batches(rows, cut, prepared.wrapped.most_bytes)
             notices += prepared.notices
         return RowStream(prepared.columns, batches, notices), batches
@@ -181,8 +191,17 @@ class PostgresExecutor(Executor):
         with self._translate_errors(prepared.wrapped, request):
             cursor = await prepared.statement.cursor(*arguments)
         count = 32
+        told = time.monotonic()
+        until = told + request.limits.timeout
         while True:
-            session.connection.allow(request.limits.max_bytes)
+            if (now := time.monotonic()) - told > STALE:
+                # The server counts from the beginning for each piece.
+                milliseconds = max(1, round((until - now) * 1000))
+                with self._translate_errors(prepared.wrapped, request):
+                    await session.connection.execute(f"SET LOCAL statement_timeout = {milliseconds}")
+                told = now
+            deadline = Deadline(now + NEAR * (until - now))
+            session.connection.allow(request.limits.max_bytes, deadline=deadline)
             with self._translate_errors(prepared.wrapped, request):
                 rows = await cursor.fetch(count)
             if not rows:
@@ -190,6 +209,8 @@ class PostgresExecutor(Executor):
             values = convert_values(rows, prepared.converters)
             notices[:] = prepared.notices
             yield values
+            if deadline.struck:
+                raise _late()
             octets = _octets(rows, prepared.wrapped.long) or 1
             count = max(1, min(4 * count, 10_000, PIECE * len(rows) // octets))
 
@@ -293,11 +314,17 @@ async def _batches(rows: Rows, cut: Cut, most: int | None) -> Batches:
         yield rows[start : start + ROWS_AT_ONCE]
     if cut == "oversized":
         yield Encoded(b"", 0, oversized=True)
+    if cut == "late":
+        raise _late()
     if cut:
         raise ResultTooLarge(
             f"The rows take more than {most} bytes as the server writes them; only a part was read.",
             suggestion="Select fewer columns or rows, or pick parts of the JSON and composite values.",
         )
+
+
+def _late() -> QueryTimeout:
+    return QueryTimeout("The query ran into its deadline and was ended.")
 
 
 def _octets(rows: Rows, places: Sequence[int]) -> int:

@@ -19,7 +19,7 @@ from dragoman_postgres.types import AS_IT_IS, Scalar
 _INSPECTION = re.compile(r"\s*(?:show|explain)\b", re.IGNORECASE)
 _WHOLE = "SELECT * FROM (\n"
 _OF_FIXED_WIDTH = frozenset({"boolean", "integer", "float"})
-Cut: TypeAlias = Literal["", "stopped", "oversized"]
+Cut: TypeAlias = Literal["", "stopped", "oversized", "late"]
 SLACK = 4
 """How many times `max_bytes` the server may send: its texts are a little longer or shorter than our JSON."""
 

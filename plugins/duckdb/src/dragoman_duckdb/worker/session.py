@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import dragoman
@@ -22,8 +21,6 @@ from dragoman_duckdb.types import column, selected
 from dragoman_duckdb.worker.opening import Identity, identity, open_sealed
 
 Row = tuple[Any, ...]
-FIRST_ROWS, ROWS = 32, 256
-"""Rows fetched at once, at first and later: they may be large."""
 AGAIN = 0.01
 """Seconds between two interrupts: one that comes before the statement does nothing."""
 
@@ -97,7 +94,9 @@ class Session:
         send(Columns([name for name, *_ in described], [type_ for _, type_, *_ in described]))
         if order.task == "rows":
             cursor.execute(selected(_single(cursor, order), described), order.parameters)
-            Sender(order, [column(name, type_) for name, type_, *_ in described], send).send_all(_rows(cursor))
+            columns = [column(name, type_) for name, type_, *_ in described]
+            # One by one: of several that are fetched at once none comes before an interrupt.
+            Sender(order, columns, send).send_all(iter(cursor.fetchone, None))
 
     def _plan(self, cursor: duckdb.DuckDBPyConnection, order: Run) -> Any:
         plan = _ask(cursor, "EXPLAIN (FORMAT JSON) " if order.verbose else "EXPLAIN ", order)[0][1]
@@ -109,13 +108,6 @@ class Session:
             return Failed(self._why, f"The query {'ran into its deadline' if late else 'was cancelled'} and was ended.")
         told = error if isinstance(error, DragomanError) else translate(error)
         return Failed(type(told).__name__, told.message, told.suggestion, told.identifier)
-
-
-def _rows(cursor: duckdb.DuckDBPyConnection) -> Iterator[Row]:
-    rows = cursor.fetchmany(FIRST_ROWS)
-    while rows:
-        yield from rows
-        rows = cursor.fetchmany(ROWS)
 
 
 def _ask(cursor: duckdb.DuckDBPyConnection, what: str, order: Run) -> list[Row]:

@@ -1,0 +1,60 @@
+"""Rows that came before the server ended their statement: the driver would throw them away with the error."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Final
+
+_HEAD: Final = struct.Struct("!BI")
+_ERROR, _ROW = ord("E"), ord("D")
+_COMPLETE: Final = b"C" + struct.pack("!I", 13) + b"SELECT 0\0"
+_LATE: Final = (b"\0C57014\0", b"\0C55P03\0")
+"""The states that an error is sent with which ends a statement, or its wait for a lock, at its deadline."""
+
+
+@dataclass(slots=True)
+class Deadline:
+    """Makes the error of a deadline that strikes after some rows the end of the rows, and then is `struck`.
+
+    `near`: until this moment, in the time of `time.monotonic`, no such error can come, so that nothing is looked at;
+    what comes is passed on and noted in `passed`. To be forgotten with the answer.
+    """
+
+    near: float
+    passed: list[bytes] = field(default_factory=list[bytes])
+    struck: bool = False
+    _held: bytearray = field(default_factory=bytearray)
+    _already: int = 0
+    _rows: int = 0
+
+    def change(self, data: bytes) -> bytes:
+        """Return what the driver is to see of what has arrived: whole messages only, the rest when its end is there."""
+        if self.passed:
+            self._follow(b"".join(self.passed))
+            self.passed.clear()
+            self._already = len(self._held)
+        return self._follow(data)
+
+    def _follow(self, data: bytes) -> bytes:
+        self._held += data
+        seen, start = bytearray(), 0
+        while (end := self._message_end(start)) <= len(self._held):
+            seen += self._replace(bytes(self._held[start:end]))
+            start = end
+        del self._held[:start]
+        already, self._already = self._already, 0 if seen else self._already
+        return bytes(seen[already:])
+
+    def _message_end(self, start: int) -> int:
+        """Where the message ends that begins there; where its head does, as long as that is not there."""
+        head = start + _HEAD.size
+        length: int = _HEAD.unpack_from(self._held, start)[1] if head <= len(self._held) else _HEAD.size - 1
+        return start + 1 + length
+
+    def _replace(self, message: bytes) -> bytes:
+        self._rows += message[0] == _ROW
+        if message[0] != _ERROR or not self._rows or not any(state in message for state in _LATE):
+            return message
+        self.struck = True
+        return _COMPLETE
