@@ -46,9 +46,9 @@ async def failure_of(executor: Executor, sql: str, *parameters: Any, **limits: A
     raise AssertionError(f"{sql!r} must fail")
 
 
-async def part_of(gateway: Gateway, sql: str, **limits: int) -> Result:
+async def part_of(gateway: Gateway, sql: str, *, limit: int | None = None, max_bytes: int | None = None) -> Result:
     """Return what came of a query before its deadline, which is put off until some of its rows come in time."""
     for timeout in (1.0, 5.0, 25.0):
         with contextlib.suppress(QueryTimeout):
-            return await gateway.query(None, sql, timeout=timeout, **limits)
+            return await gateway.query(None, sql, timeout=timeout, limit=limit, max_bytes=max_bytes)
     raise AssertionError("No row came before the deadline.")
