@@ -137,7 +137,7 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run(way: str) -> Start:
     """Run a program as a server process: `async with run(*command) as peer`."""
     return started

@@ -27,6 +27,7 @@ SERVER: dict[str, Reader] = {
     "allowed_hosts": readers.texts,
     "allowed_origins": readers.texts,
     "max_concurrent": readers.whole(1),
+    "workers": readers.whole(1, 64),
     "metrics": readers.boolean,
     "slow_query": readers.seconds(zero=True),
     "drain": readers.seconds(zero=True),

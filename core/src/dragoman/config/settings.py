@@ -78,6 +78,7 @@ class Server:
     `trusted_proxies`: addresses and networks whose `X-Forwarded-User` is believed. `queries_dir`: the folder of saved
     queries; callers may add to it where `save_queries` says so. `prompts_dir`: the folder of prompts;
     those under `ask` stand in for the shipped ones of `ask`.
+    `workers`: processes that serve HTTP; each has pools of its own.
     `state_dir`: where what was learned of databases, and what administrators change, outlives the process.
     """
 
@@ -98,6 +99,7 @@ class Server:
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     max_concurrent: int = 64
+    workers: int = 1
     metrics: bool = False
     slow_query: float = 0.0
     drain: float = 0.0

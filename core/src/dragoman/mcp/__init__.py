@@ -17,6 +17,7 @@ from dragoman.model import LOCAL, Principal
 if TYPE_CHECKING:
     from dragoman.config import Configuration
     from dragoman.mcp.early import Early
+    from dragoman.mcp.prefork import Worker
     from dragoman.mcp.reloading import Reread
 
 _LOADED_BEHIND = (
@@ -32,6 +33,9 @@ def run(configuration: Configuration, principal: Principal = LOCAL, reread: Rere
     from dragoman.mcp.switch import hot_path
 
     hot = hot_path()
+    if configuration.server.transport == "http" and configuration.server.workers > 1:
+        _run_workers(configuration, hot, reread)
+        return
     if configuration.server.transport != "stdio" or not hot:
         _run_in_loop(configuration, None, hot, principal, reread)
         return
@@ -43,6 +47,23 @@ def run(configuration: Configuration, principal: Principal = LOCAL, reread: Rere
         answer_early(early, _handshake(configuration, principal), _load)
         if not early.stopped:
             _run_in_loop(configuration, early, hot, principal, reread)
+
+
+def _run_workers(configuration: Configuration, hot: bool, reread: Reread | None) -> None:
+    """Serve in several processes; this one returns when all have ended, and each of them when it ends."""
+    from dragoman.mcp.sdk import import_sdk
+
+    import_sdk()
+    _load()
+    from dragoman.mcp.http import listening
+    from dragoman.mcp.prefork import prefork
+
+    forked = prefork(configuration, reread, listening(configuration.server))
+    if forked is not None:
+        import asyncio
+
+        worker, taken = forked
+        asyncio.run(serve(taken, hot=hot, reread=reread, worker=worker))
 
 
 def _handshake(configuration: Configuration, principal: Principal) -> Any:
@@ -82,16 +103,18 @@ async def serve(
     hot: bool | None = None,
     principal: Principal = LOCAL,
     reread: Reread | None = None,
+    worker: Worker | None = None,
 ) -> None:
     """Serve the configured databases until the client leaves (stdio) or the process is told to stop.
 
     `early`: how far the handshake has come. `hot`: whether calls may pass by the SDK; None: as `hot_path` says.
-    `principal`: who calls over stdio. `reread`: reads the configuration again, at every SIGHUP. Returns after the
+    `principal`: who calls over stdio. `reread`: reads the configuration again, at every SIGHUP. `worker`: which
+    of several processes this is. Returns after the
     databases were closed and every worker process is gone. Raises `ConfigurationError` when the HTTP address cannot be
     bound.
     """
     from dragoman.gateway import Gateway
-    from dragoman.mcp.reloading import reloaded_by_signal
+    from dragoman.mcp.reloading import reloaded_by_signal, reloaded_with_others
     from dragoman.tools.toolbox import Toolbox
 
     settings = configuration.server
@@ -99,14 +122,14 @@ async def serve(
     logging.getLogger("mcp").setLevel(logging.WARNING)
     async with Gateway.open(configuration) as gateway:
         toolbox = Toolbox(gateway, profile=settings.tools, result_format=settings.result_format, reread=reread)
-        with reloaded_by_signal(toolbox, reread):
+        with reloaded_with_others(toolbox, reread, worker) if worker else reloaded_by_signal(toolbox, reread):
             if settings.transport == "http":
                 from dragoman.mcp.sdk import import_sdk
 
                 import_sdk()
                 from dragoman.mcp.http import serve_http
 
-                await serve_http(toolbox, settings, hot=hot)
+                await serve_http(toolbox, settings, hot=hot, worker=worker)
             else:
                 from dragoman.mcp.stdio import serve_stdio
 

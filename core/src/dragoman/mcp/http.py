@@ -8,8 +8,9 @@ import math
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
@@ -30,6 +31,7 @@ from dragoman.mcp.refusals import RefusalLog
 from dragoman.mcp.resource import ProtectedResource
 from dragoman.mcp.server import accepts, build
 from dragoman.mcp.sessions import Sessions
+from dragoman.mcp.siblings import Siblings
 from dragoman.mcp.signals import stopping
 from dragoman.mcp.switch import hot_path
 from dragoman.mcp.tls import renewing, tls_context
@@ -38,6 +40,7 @@ from dragoman.telemetry import CONTENT_TYPE
 if TYPE_CHECKING:
     from dragoman.config import Server as Settings
     from dragoman.gateway import Gateway
+    from dragoman.mcp.prefork import Worker
     from dragoman.tools import Toolbox
 
 LOGGER = logging.getLogger("dragoman.mcp")
@@ -47,6 +50,7 @@ METRICS = "/metrics"
 _ABANDON = 2
 """Seconds until connections are dropped although their answers were not yet read."""
 
+_BACKLOG = 2048
 _PROBE = 1.0
 _READ = ("GET", "HEAD")
 _LIMITS = Limits()
@@ -58,19 +62,72 @@ With a token, send it as "Authorization: Bearer TOKEN".
 
 
 async def serve_http(
-    toolbox: Toolbox, settings: Settings, limits: Limits = _LIMITS, *, hot: bool | None = None
+    toolbox: Toolbox,
+    settings: Settings,
+    limits: Limits = _LIMITS,
+    *,
+    hot: bool | None = None,
+    worker: Worker | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; calls that still run then are ended in their databases.
 
-    `hot`: whether calls may pass by the SDK; None: as `hot_path` says. Port 0 takes a free one; the log says which.
-    Raises `ConfigurationError` when the address cannot be bound.
+    `hot`: whether calls may pass by the SDK; None: as `hot_path` says. `worker`: which of several processes this is;
+    None: the only one. Port 0 takes a free one; the log says which. Raises `ConfigurationError` when the address cannot
+    be bound.
     """
-    listener = listen(settings.host, settings.port)
+    listener = worker.listener if worker else listening(settings)
+    siblings = Siblings(worker, toolbox, PATH, METRICS) if worker else None
     calls = Calls(toolbox)
     hot = hot_path() if hot is None else hot
     log = RefusalLog()
-    config = uvicorn.Config(
-        http_app(toolbox, settings, calls, limits, log, hot=hot),
+    app = http_app(toolbox, settings, calls, limits, log, hot=hot, siblings=siblings)
+    config = _config(app, settings, limits)
+    # asyncio accepts so many connections at once; workers leave some to the others.
+    config.backlog = 1 if worker else _BACKLOG
+    config.load()
+    config.ssl = tls = tls_context(settings)
+    if tls is not None:
+        toolbox.parts.append(renewing(tls))
+    config.http_protocol_class = cast("Any", Connections(limits, log).protocol(config.http_protocol_class))
+    servers = [_Uvicorn(config)]
+
+    def stop() -> None:
+        toolbox.gateway.stop()
+        asyncio.get_running_loop().call_later(settings.drain, leave)
+
+    def leave() -> None:
+        for server in servers:
+            server.should_exit = True
+        asyncio.get_running_loop().call_later(settings.grace, calls.stop)
+
+    with stopping(stop):
+        if worker is None or siblings is None:
+            await servers[0].serve(sockets=[listener])
+        else:
+            inner = _Uvicorn(_config(siblings.behind(app), settings, limits, lifespan="off"))
+            servers.append(inner)
+            await _serve_among_others(servers[0], inner, worker)
+            await siblings.aclose()
+
+
+async def _serve_among_others(server: _Uvicorn, inner: _Uvicorn, worker: Worker) -> None:
+    """Serve clients, and the other workers over a socket of one's own."""
+
+    async def serve_inside() -> None:
+        await server.ready.wait()
+        worker.listener.listen(_BACKLOG)  # what asyncio made of it is how many it accepts at once
+        worker.up()
+        await inner.serve(sockets=[worker.doors[worker.index]])
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(serve_inside)
+        await server.serve(sockets=[worker.listener])
+        inner.should_exit = True
+
+
+def _config(app: ASGIApp, settings: Settings, limits: Limits, lifespan: Literal["auto", "off"] = "auto") -> Any:
+    return uvicorn.Config(
+        app,
         log_config=None,
         # Below it uvicorn tells of malformed requests, without the peer; our own line has it.
         log_level="error",
@@ -79,35 +136,34 @@ async def serve_http(
         # Anybody on this machine could choose the address in the log.
         proxy_headers=False,
         ws="none",
+        lifespan=lifespan,
         timeout_keep_alive=limits.idle,
         timeout_graceful_shutdown=math.ceil(settings.grace + _ABANDON),
     )
-    config.load()
-    config.ssl = tls = tls_context(settings)
-    if tls is not None:
-        toolbox.parts.append(renewing(tls))
-    config.http_protocol_class = cast("Any", Connections(limits, log).protocol(config.http_protocol_class))
-    server = _Uvicorn(config)
-    LOGGER.info("serving on %s://%s:%d%s", settings.scheme, in_url(settings.host), listener.getsockname()[1], PATH)
-
-    def stop() -> None:
-        toolbox.gateway.stop()
-        asyncio.get_running_loop().call_later(settings.drain, leave)
-
-    def leave() -> None:
-        server.should_exit = True
-        asyncio.get_running_loop().call_later(settings.grace, calls.stop)
-
-    with stopping(stop):
-        await server.serve(sockets=[listener])
 
 
 class _Uvicorn(uvicorn.Server):
     """uvicorn, except that signals are ours: it would raise them again after stopping, past our own clean-up."""
 
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve, and set `ready`."""
+        await super().startup(sockets=sockets)
+        self.ready.set()
+
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
+
+
+def listening(settings: Settings) -> socket.socket:
+    """Return a listening socket for the configured address, and say in the log where it is. Raises as `listen`."""
+    listener = listen(settings.host, settings.port)
+    LOGGER.info("serving on %s://%s:%d%s", settings.scheme, in_url(settings.host), listener.getsockname()[1], PATH)
+    return listener
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -117,7 +173,7 @@ def listen(host: str, port: int) -> socket.socket:
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server((str(address[0]), port), family=family, backlog=2048)
+        listener = socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ConfigurationError(
             f"server.host, server.port: cannot listen on {host}:{port} ({error.strerror})",
@@ -136,8 +192,12 @@ def http_app(
     log: RefusalLog | None = None,
     *,
     hot: bool = True,
+    siblings: Siblings | None = None,
 ) -> ASGIApp:
-    """Return the ASGI application. Its lifespan must run; one application serves one lifespan."""
+    """Return the ASGI application. Its lifespan must run; one application serves one lifespan.
+
+    `siblings`: the other processes that serve the same address, if there are any.
+    """
     running = calls or Calls(toolbox)
     sign_in = SignIn(settings, PATH)
     toolbox.parts.append(sign_in.prepare)
@@ -158,8 +218,9 @@ def http_app(
     app = NamelessRequests(_closing(app, sign_in), PATH)
     if hot:
         app = HttpGate(app, Gate([tool.name for tool in toolbox.tools], accepts), running, PATH)
+    app = Sessions(app, PATH)
     return AccessMiddleware(
-        Sessions(app, PATH),
+        siblings.around(app) if siblings else app,
         # The SDK would leave a 2025 client's GET open for ever, although a stateless server has nothing to say.
         closed={PATH: ("POST", "DELETE")},
         open=dict.fromkeys(("/", "/health", "/ready", *([METRICS] if settings.metrics else []), *described), _READ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman.config import Configuration
+    from dragoman.mcp.prefork import Worker
     from dragoman.tools import Toolbox
 
 LOGGER = logging.getLogger("dragoman.mcp")
@@ -33,24 +36,66 @@ def reloaded_by_signal(toolbox: Toolbox, reread: Reread | None) -> Generator[Non
     if reread is None:
         yield
         return
-    tasks: set[asyncio.Task[None]] = set()
+    tasks: set[asyncio.Task[bool]] = set()
     one = asyncio.Lock()
 
-    async def reload() -> None:
+    async def reload() -> bool:
         async with one:
-            await _reload(toolbox, reread)
+            return await _reload(toolbox, reread)
 
     def begin() -> None:
         task = asyncio.create_task(reload())
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    if toolbox.gateway.configuration.server.watch:
-        file = toolbox.gateway.configuration.source
-        tasks.add(asyncio.create_task(_watch(file, _content(file), begin)))
-    with reloading(begin):
+    with _watching(toolbox, begin), reloading(begin):
         yield
     for task in tasks:
+        task.cancel()
+
+
+@contextmanager
+def reloaded_with_others(toolbox: Toolbox, reread: Reread | None, worker: Worker) -> Generator[None]:
+    """Take the configuration anew when the first process says so; tell it of every reason to say so."""
+    ordered: list[Configuration] = []
+
+    def read() -> Configuration:
+        assert reread is not None  # else the first process does not say so
+        ordered[:] = [reread()]
+        return ordered[0]
+
+    async def reload() -> bool:
+        return await _reload(toolbox, read)
+
+    def prepare(configuration: Configuration) -> Callable[[], None]:
+        is_ordered = any(configuration is each for each in ordered)
+        return lambda: None if is_ordered else worker.changed()
+
+    def stop() -> None:
+        if not toolbox.gateway.stopping:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    # An administrator's tool changes the configuration of its own worker.
+    toolbox.parts.append(prepare)
+    with worker.attending(stop, reload), reloading(worker.changed):
+        if worker.index:
+            yield
+        else:
+            with _watching(toolbox, worker.changed):
+                yield
+
+
+@contextmanager
+def _watching(toolbox: Toolbox, changed: Callable[[], None]) -> Generator[None]:
+    """Call `changed` when the configuration file has another content, where that is watched."""
+    if not toolbox.gateway.configuration.server.watch:
+        yield
+        return
+    file = toolbox.gateway.configuration.source
+    task = asyncio.create_task(_watch(file, _content(file), changed))
+    try:
+        yield
+    finally:
         task.cancel()
 
 
@@ -72,13 +117,15 @@ def _content(file: Path | None) -> bytes:
         return b""
 
 
-async def _reload(toolbox: Toolbox, reread: Reread) -> None:
+async def _reload(toolbox: Toolbox, reread: Reread) -> bool:
+    """Tell whether the configuration was taken."""
     try:
         # In a thread: files are read, and calls go on meanwhile.
         changed = await toolbox.reload(await asyncio.to_thread(reread))
     except DragomanError as error:
         LOGGER.error("the configuration was not taken: %s %s", error.message, error.suggestion)
-        return
+        return False
     for kind in ("tools", "resources", "prompts"):
         toolbox.surfaces.changes.tell(Change(kind))
     LOGGER.info("the configuration was taken; changed databases: %s", ", ".join(changed) or "none")
+    return True

@@ -108,6 +108,31 @@ class Metrics:
             yield _line("model_cost_total", {"model": name}, use.cost)
 
 
+def by_worker(texts: Mapping[str, str], *gauges: Gauge) -> str:
+    """Return what several processes tell as one text: each sample with its process as the label `worker`."""
+    families: dict[str, list[str]] = {}
+    for worker, text in texts.items():
+        samples: list[str] = []
+        for line in text.splitlines():
+            if line.startswith("# HELP"):
+                samples = families.setdefault(line, [])
+            elif line.startswith("#"):
+                samples[:] = samples or [line]
+            else:
+                samples.append(_labelled(line, worker))
+    lines = [line for head, samples in families.items() for line in (head, *samples)]
+    return "\n".join([*lines, *_gauges(gauges), ""])
+
+
+def _labelled(line: str, worker: str) -> str:
+    """Return a sample with one more label; a name has no brace, and a value no blank."""
+    name, brace, rest = line.partition("{")
+    if brace:
+        return f'{name}{{worker="{worker}",{rest}'
+    name, _, value = line.rpartition(" ")
+    return f'{name}{{worker="{worker}"}} {value}'
+
+
 def _histogram(labels: Labels, series: _Series) -> Iterator[str]:
     total = 0
     for bound, number in zip((*BUCKETS, float("inf")), series.buckets, strict=True):

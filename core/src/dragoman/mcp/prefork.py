@@ -1,0 +1,346 @@
+"""Several worker processes behind one listening socket: `server.workers`.
+
+The first process imports what all need, listens, and forks the workers; they share its memory and its sockets. It
+serves nobody itself: it replaces a worker that ends, has all of them take a new configuration, and ends them. It stays
+single-threaded and runs no event loop, so that it can fork at any time.
+
+Each worker has a channel to it, a pair of sockets. A worker ends when the other end of its channel is closed, and that
+is so too when the first process is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import select
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from dragoman.cleanup import CLEANUP
+from dragoman.config import Configuration
+from dragoman.errors import DragomanError
+
+LOGGER = logging.getLogger("dragoman.mcp")
+
+PAUSE: Final = 1.0
+"""Seconds from one start of a worker to the next in its place: one that cannot start must not keep the machine busy."""
+ABANDON: Final = 2 * CLEANUP + 5
+"""Seconds beyond `drain` and `grace` after which a worker that does not end is killed."""
+_UP: Final = b"u"
+"""A worker serves."""
+_CHANGED: Final = b"c"
+"""A worker has reason to think that the configuration has changed."""
+_RELOAD: Final = b"r"
+_TAKEN: Final = b"y"
+_REFUSED: Final = b"n"
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+
+Reread = Callable[[], Configuration]
+"""Reads the configuration again. Raises `ConfigurationError`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """What one of the workers gets.
+
+    `index`: which one it is. `listener`: the socket that all of them accept from. `doors`: a listening Unix socket for
+    each worker, which the others reach it by; `folder` has their names. `channel`: to the first process.
+    """
+
+    index: int
+    listener: socket.socket
+    doors: Sequence[socket.socket]
+    folder: Path
+    channel: socket.socket
+
+    def path(self, index: int) -> str:
+        """Return where a worker's own socket is."""
+        return str(self.folder / str(index))
+
+    def up(self) -> None:
+        """Say that it serves."""
+        self._say(_UP)
+
+    def changed(self) -> None:
+        """Say that the configuration may have changed; all workers take it."""
+        self._say(_CHANGED)
+
+    def _say(self, word: bytes) -> None:
+        with suppress(OSError):  # The first process is gone, which `attending` sees.
+            self.channel.send(word)
+
+    @contextmanager
+    def attending(self, stop: Callable[[], object], reload: Callable[[], Coroutine[Any, Any, bool]]) -> Generator[None]:
+        """Do what the first process says. `reload` tells whether the configuration was taken."""
+        loop = asyncio.get_running_loop()
+        reloads: set[asyncio.Task[None]] = set()
+
+        async def take() -> None:
+            self._say(_TAKEN if await reload() else _REFUSED)
+
+        def hear() -> None:
+            if self.channel.recv(1):
+                task = asyncio.create_task(take())
+                reloads.add(task)
+                task.add_done_callback(reloads.discard)
+            else:
+                loop.remove_reader(self.channel)
+                stop()
+
+        loop.add_reader(self.channel, hear)
+        try:
+            yield
+        finally:
+            loop.remove_reader(self.channel)
+
+
+def prefork(
+    configuration: Configuration, reread: Reread | None, listener: socket.socket
+) -> tuple[Worker, Configuration] | None:
+    """Fork the workers; return in each of them what it is and the configuration it serves.
+
+    Return None in the first process, when all have ended. It raises `SystemExit` where a worker cannot start and none
+    ever did: that worker has told why.
+    """
+    return _First(configuration, reread, listener).run()
+
+
+@dataclass(slots=True, eq=False)
+class _Child:
+    """A worker, as the first process knows it; `pid` 0: it has ended, and is started again at `due`."""
+
+    pid: int = 0
+    channel: socket.socket | None = None
+    configuration: Configuration | None = None
+    is_up: bool = False
+    due: float = 0.0
+
+    def hang_up(self) -> None:
+        """Close the channel, which ends the worker."""
+        if self.channel is not None:
+            self.channel.close()
+            self.channel = None
+
+    def reload(self, configuration: Configuration) -> None:
+        """Have the worker read and take the configuration."""
+        self.configuration = configuration
+        if self.channel is not None:
+            with suppress(OSError):
+                self.channel.send(_RELOAD)
+
+
+class _First:
+    """The first process."""
+
+    def __init__(self, configuration: Configuration, reread: Reread | None, listener: socket.socket) -> None:
+        number = configuration.server.workers
+        self._pid = os.getpid()
+        self._configuration = configuration
+        self._reread = reread
+        self._listener = listener
+        self._folder = Path(tempfile.mkdtemp(prefix="dragoman-"))
+        self._doors = [_listen(str(self._folder / str(index))) for index in range(number)]
+        self._children = [_Child() for _ in range(number)]
+        self._wake, self._waker = socket.socketpair()
+        self._candidate = configuration
+        self._asked: list[_Child] = []
+        self._again = False
+        self._serves = False
+        self._stops = False
+        self._patience = math.inf
+
+    def run(self) -> tuple[Worker, Configuration] | None:
+        """Lead the workers until they are to end and have ended."""
+        try:
+            with self._signals():
+                return self._lead()
+        finally:
+            if os.getpid() == self._pid:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+    @contextmanager
+    def _signals(self) -> Generator[None]:
+        """Have signals wake `_wait`. A worker gets the handlers of before."""
+        self._wake.setblocking(False)
+        self._waker.setblocking(False)
+        before = {number: signal.signal(number, _note) for number in _SIGNALS}
+        descriptor = signal.set_wakeup_fd(self._waker.fileno())
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(descriptor)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _lead(self) -> tuple[Worker, Configuration] | None:
+        while not self._stops or any(child.pid for child in self._children):
+            for index in self._due():
+                if (worker := self._start(index)) is not None:
+                    return worker, self._configuration
+            self._wait()
+        return None
+
+    def _due(self) -> list[int]:
+        """Return the workers to start now: at first one alone, so that what stops all of them is told once."""
+        if self._stops:
+            return []
+        now = time.monotonic()
+        waiting = [index for index, child in enumerate(self._children) if not child.pid and child.due <= now]
+        return waiting if self._serves else [index for index in waiting if index == 0]
+
+    def _start(self, index: int) -> Worker | None:
+        """Fork a worker; return what it is in itself, and None here."""
+        ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if pid:
+            theirs.close()
+            self._children[index] = _Child(pid, ours, self._configuration, due=time.monotonic() + PAUSE)
+            return None
+        for each in (ours, self._wake, self._waker, *(child.channel for child in self._children)):
+            if each is not None:
+                each.close()
+        # A terminal's Ctrl-C is for the first process, which ends the workers in order.
+        os.setpgid(0, 0)
+        theirs.setblocking(False)
+        return Worker(index=index, listener=self._listener, doors=self._doors, folder=self._folder, channel=theirs)
+
+    def _wait(self) -> None:
+        """Wait for signals, for what workers say, and for the next thing that is due; do what follows."""
+        channels = {each.channel: at for at, each in enumerate(self._children) if each.channel is not None}
+        due = [child.due for child in self._children if not child.pid and not self._stops and self._serves]
+        next_time = min([*due, self._patience]) - time.monotonic()
+        ready, _, _ = select.select(
+            [self._wake, *channels], [], [], None if next_time == math.inf else max(next_time, 0)
+        )
+        if time.monotonic() >= self._patience:
+            self._kill()
+        if self._wake in ready:
+            for number in self._wake.recv(4096):
+                self._heed(number)
+        for channel in ready:
+            if channel in channels:
+                self._hear(channels[channel], self._children[channels[channel]])
+
+    def _heed(self, number: int) -> None:
+        """Do what a signal asks for."""
+        if number == signal.SIGHUP:
+            self._reload()
+        elif number == signal.SIGCHLD:
+            self._reap()
+        elif self._stops:
+            self._kill()
+        else:
+            self._stop()
+
+    def _stop(self) -> None:
+        """Have all workers end; the second time is at once."""
+        server = self._configuration.server
+        self._stops, self._patience = True, time.monotonic() + server.drain + server.grace + ABANDON
+        for child in self._children:
+            child.hang_up()
+
+    def _kill(self) -> None:
+        self._patience = math.inf
+        for child in self._children:
+            if child.pid:
+                os.kill(child.pid, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        """Note which workers have ended."""
+        for index, child in enumerate(self._children):
+            if child.pid:
+                pid, status = os.waitpid(child.pid, os.WNOHANG)
+                if pid:
+                    self._ended(index, child, status)
+
+    def _ended(self, index: int, child: _Child, status: int) -> None:
+        """Have another worker take the place of one that has ended, unless all are to end."""
+        child.hang_up()
+        self._children[index] = _Child(due=child.due)
+        if self._stops:
+            return
+        code = os.waitstatus_to_exitcode(status)
+        if not self._serves:
+            raise SystemExit(code if code > 0 else 1)
+        LOGGER.warning("worker %d ended (%s); another takes its place", index, _words(code))
+        if child in self._asked:
+            self._again = True  # What it would have answered is not known.
+            self._answered(index, child, taken=False)
+
+    def _hear(self, index: int, child: _Child) -> None:
+        """Do what follows from what a worker says."""
+        said = child.channel.recv(64) if child.channel is not None else b""
+        if not said:
+            child.hang_up()  # It ends; that is told by a signal.
+        for word in (said[at : at + 1] for at in range(len(said))):
+            if word == _UP:
+                self._note_up(index, child)
+            elif word == _CHANGED:
+                self._reload()
+            else:
+                self._answered(index, child, taken=word == _TAKEN)
+
+    def _note_up(self, index: int, child: _Child) -> None:
+        self._serves = child.is_up = True
+        LOGGER.info("worker %d serves, process %d", index, child.pid)
+        if child.configuration is not self._configuration:  # it was forked before the last reload
+            child.reload(self._configuration)
+
+    def _reload(self) -> None:
+        """Have one worker take the configuration, and the others if it could: a wrong one changes nothing."""
+        if self._asked:
+            self._again = True
+        elif self._reread is not None:
+            try:
+                self._candidate = self._reread()
+            except DragomanError as error:
+                LOGGER.error("the configuration was not taken: %s %s", error.message, error.suggestion)
+            else:
+                self._ask([child for child in self._children if child.is_up][:1])
+
+    def _ask(self, children: list[_Child]) -> None:
+        """Have workers take the candidate; where none serves, those to come do."""
+        self._asked = children
+        if not children:
+            self._configuration = self._candidate
+        for child in children:
+            child.reload(self._candidate)
+
+    def _answered(self, index: int, child: _Child, *, taken: bool) -> None:
+        """Go on once a worker has taken the configuration, or has not."""
+        LOGGER.info("worker %d %s the configuration", index, "has taken" if taken else "did not take")
+        if child not in self._asked:
+            return  # It was told when it came up.
+        self._asked.remove(child)
+        if taken and self._configuration is not self._candidate:
+            self._configuration = self._candidate
+            self._ask([each for each in self._children if each.is_up and each is not child])
+        if self._again and not self._asked:
+            self._again = False
+            self._reload()
+
+
+def _note(*_: object) -> None:
+    """Handle a signal: what wakes `_wait` is the number that Python writes."""
+
+
+def _listen(path: str) -> socket.socket:
+    """Return a Unix socket that listens; what connects while nobody accepts waits."""
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    door.bind(path)
+    door.listen(128)
+    return door
+
+
+def _words(code: int) -> str:
+    return f"exit status {code}" if code >= 0 else signal.Signals(-code).name

@@ -1,0 +1,211 @@
+"""What several worker processes need of each other: each caller has a home among them.
+
+Whatever one process remembers of a caller, it remembers at that caller's home: kept results, what counts against a
+quota, the history of statements, what a model may still use. So a request that touches these is passed on to the home,
+by HTTP over the home's own Unix socket; a call that asks nothing but a configured database is answered where it came
+in. A cancellation is told to all, since any of them may run the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+import anyio
+import httpx2
+import msgspec
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dragoman.mcp.http_frames import replaying
+from dragoman.mcp.identity import PRINCIPAL
+from dragoman.mcp.refusals import Refused
+from dragoman.telemetry import CONTENT_TYPE
+from dragoman.telemetry.metrics import Gauge, by_worker
+from dragoman.tools.registry import default_of
+from dragoman.tools.standard import SPECS as STANDARD
+
+if TYPE_CHECKING:
+    from dragoman.mcp.prefork import Worker
+    from dragoman.model import Principal
+    from dragoman.tools import Toolbox
+
+PEER: Final = b"x-dragoman-peer"
+"""The header in which a worker tells another whose request it passes on. Nobody else can reach that socket."""
+HISTORY: Final = "list_queries"
+"""The tool that tells callers what they ran."""
+PATIENCE: Final = 2.0
+"""Seconds that another worker has to tell its metrics."""
+_PASSED: Final = "dragoman.passed"
+# The connection's own, what the first worker has checked, and what the client counts anew.
+_LEFT_OUT: Final = frozenset((b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"origin", PEER))
+_ANYWHERE: Final = frozenset(spec.name for spec in STANDARD if spec.reach == "one")
+
+
+class _Arguments(msgspec.Struct):
+    database: str | None = None
+    keep: Any = None
+
+
+class _Params(msgspec.Struct):
+    name: str = ""
+    arguments: _Arguments = msgspec.field(default_factory=_Arguments)
+
+
+class _Peek(msgspec.Struct):
+    method: str = ""
+    params: msgspec.Raw = msgspec.Raw()
+
+
+_PEEK = msgspec.json.Decoder(_Peek)
+_PARAMS = msgspec.json.Decoder(_Params)
+_NO_MESSAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class Siblings:
+    """The other workers, as one of them reaches them. `path` is the MCP endpoint's, `metrics` that of the counters."""
+
+    def __init__(self, worker: Worker, toolbox: Toolbox, path: str, metrics: str) -> None:
+        self._worker = worker
+        self._toolbox = toolbox
+        self._path = path
+        self._metrics = metrics
+        self._number = len(worker.doors)
+        self._clients = {
+            index: httpx2.AsyncClient(
+                transport=httpx2.AsyncHTTPTransport(uds=worker.path(index), limits=httpx2.Limits()), timeout=None
+            )
+            for index in range(self._number)
+            if index != worker.index
+        }
+
+    def around(self, app: ASGIApp) -> ASGIApp:
+        """Return `app`, with requests passed on that another worker has to answer. It runs inside the middleware."""
+
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http" or _PASSED in scope:
+                await app(scope, receive, send)
+            elif scope["path"] == self._metrics:
+                await Response(await self._all_metrics(scope), media_type=CONTENT_TYPE)(scope, receive, send)
+            elif scope["path"] == self._path:
+                await self._route(app, scope, receive, send)
+            else:
+                await app(scope, receive, send)
+
+        return serve
+
+    def behind(self, app: ASGIApp) -> ASGIApp:
+        """Return the whole application as it serves the other workers."""
+
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            headers = dict(scope["headers"])
+            client = (headers.get(PEER, b"unknown").decode(), 0)
+            await app({**scope, "client": client, _PASSED: True}, receive, send)
+
+        return serve
+
+    async def aclose(self) -> None:
+        """Close the connections to the others."""
+        for client in self._clients.values():
+            await client.aclose()
+
+    async def _route(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        message = await receive()
+        body, receive = message.get("body", b""), replaying(message, receive)
+        peek = _decode(_PEEK, body) or _Peek()
+        if scope["method"] == "DELETE" or peek.method == "notifications/cancelled":
+            await self._tell_all(scope, body)
+            await app(scope, receive, send)
+            return
+        home = self._home(scope[PRINCIPAL])
+        if home == self._worker.index or self._is_for_anyone(scope[PRINCIPAL], peek):
+            await app(scope, receive, send)
+        else:
+            await self._pass_on(home, scope, body, receive, send)
+
+    def _home(self, principal: Principal) -> int:
+        return crc32("\0".join(principal.identity).encode()) % self._number
+
+    def _is_for_anyone(self, principal: Principal, peek: _Peek) -> bool:
+        """Whether every worker would give the same answer, and nothing is counted or remembered for later."""
+        gateway = self._toolbox.gateway
+        if gateway.roles.quota(principal) or any(tool.name == HISTORY for tool in self._toolbox.tools):
+            return False
+        call = _decode(_PARAMS, peek.params) if peek.method == "tools/call" else None
+        if call is None or call.name not in _ANYWHERE or call.arguments.keep is not None:
+            return False
+        named = call.arguments.database or default_of(gateway.configuration)
+        return named in gateway.configuration.databases
+
+    async def _tell_all(self, scope: Scope, body: bytes) -> None:
+        """Send a request to all the others; what they answer is of no interest."""
+        requests = [(client, self._request(client, scope, body)) for client in self._clients.values()]
+        told = (client.send(request) for client, request in requests)
+        await asyncio.gather(*told, return_exceptions=True)
+
+    async def _pass_on(self, index: int, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Answer with what another worker answers; when the client goes away, the other one sees it go."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(_leave, receive, group.cancel_scope)
+            try:
+                await self._relay(self._clients[index], scope, body, send)
+            except Refused as refused:
+                await refused.response()(scope, receive, send)
+            group.cancel_scope.cancel()
+
+    async def _relay(self, client: httpx2.AsyncClient, scope: Scope, body: bytes, send: Send) -> None:
+        try:
+            response = await client.send(self._request(client, scope, body), stream=True)
+        except httpx2.TransportError:
+            words = "The process that has your state has ended, and another takes its place. Send the request again."
+            raise Refused(503, "worker_ended", words, {"Retry-After": "1"}) from None
+        try:
+            headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _LEFT_OUT]
+            length = [(b"content-length", value) for value in response.headers.get_list("content-length")]
+            start = {"status": response.status_code, "headers": [*headers, *((n, v.encode()) for n, v in length)]}
+            await send({"type": "http.response.start", **start})
+            async for chunk in response.aiter_raw():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            with anyio.CancelScope(shield=True):
+                await response.aclose()
+
+    def _request(self, client: httpx2.AsyncClient, scope: Scope, body: bytes) -> httpx2.Request:
+        headers = [(name, value) for name, value in scope["headers"] if name not in _LEFT_OUT]
+        peer = str((scope.get("client") or ("unknown",))[0]).encode()
+        return client.build_request(
+            scope["method"], f"http://worker{scope['path']}", headers=[*headers, (PEER, peer)], content=body
+        )
+
+    async def _all_metrics(self, scope: Scope) -> str:
+        texts = await asyncio.gather(*(self._metrics_of(index, scope) for index in range(self._number)))
+        told = {str(index): text for index, text in enumerate(texts) if text is not None}
+        up = tuple(({"worker": str(index)}, float(text is not None)) for index, text in enumerate(texts))
+        return by_worker(told, Gauge("worker_up", "Whether a worker process answers.", up))
+
+    async def _metrics_of(self, index: int, scope: Scope) -> str | None:
+        if index == self._worker.index:
+            return self._toolbox.gateway.metrics()
+        client = self._clients[index]
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return (await client.send(self._request(client, scope, b""))).text
+        except (httpx2.TransportError, TimeoutError):
+            return None
+
+
+async def _leave(receive: Receive, scope: anyio.CancelScope) -> None:
+    """Cancel what is under way when the client goes away."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], data: bytes | msgspec.Raw) -> Any:
+    """Return what `data` is, or None for anything else."""
+    try:
+        return decoder.decode(data)
+    except _NO_MESSAGE:
+        return None

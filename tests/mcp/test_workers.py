@@ -1,0 +1,228 @@
+"""`server.workers`: several processes behind one address, and what they share of their callers."""
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+JSON = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+SETTINGS = """
+[server]
+transport = "http"
+port = 0
+log_format = "text"
+workers = 2
+metrics = true
+{server}
+[databases.shop]
+url = "sqlite:///shop.db"
+{rest}
+"""
+ROLES = """
+[roles.counted]
+principals = ["*"]
+[[roles.counted.grants]]
+database = "shop"
+tables = ["main.*"]
+[roles.counted.limits]
+calls_per_minute = 5
+"""
+MORE = '[databases.more]\nurl = "sqlite:///shop.db"\n'
+
+Serve = Callable[..., AbstractAsyncContextManager[Any]]
+
+
+@pytest.fixture(scope="session")
+def way() -> str:
+    """Which way calls go makes no difference to where they go."""
+    return "hot"
+
+
+def write(folder: Path, server: str = "", rest: str = "") -> Path:
+    """Write a configuration and its database; return its file."""
+    with sqlite3.connect(folder / "shop.db") as connection:
+        connection.executescript("CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY);")
+    connection.close()
+    file = folder / "dragoman.toml"
+    file.write_text(SETTINGS.format(server=server, rest=rest))
+    return file
+
+
+@pytest.fixture(scope="module")
+def serve(run: Any) -> Serve:
+    """`async with serve(folder, server, rest) as (peer, url, workers)`; `workers` are processes."""
+
+    @asynccontextmanager
+    async def start(folder: Path, server: str = "", rest: str = "") -> AsyncIterator[Any]:
+        file = write(folder, server, rest)
+        async with run(sys.executable, "-m", "dragoman", "serve", "--config", str(file)) as peer:
+            url = (await peer.logged(r"serving on (http://\S+?)/mcp"))[1]
+            workers = [int((await peer.logged(rf"worker {index} serves, process (\d+)"))[1]) for index in (0, 1)]
+            yield peer, url, workers
+
+    return start
+
+
+@pytest.fixture(scope="module")
+async def url(anyio_backend: str, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """A server for the tests that leave it as it is."""
+    async with serve(tmp_path_factory.mktemp("shop")) as (_, url, _):
+        yield url
+
+
+async def post(url: str, method: str, request: int | None = 1, session: str = "", **params: Any) -> httpx2.Response:
+    """Send one message of the 2025 era over a connection of its own: any worker may get it."""
+    message = {"jsonrpc": "2.0", "method": method, "params": params} | ({} if request is None else {"id": request})
+    named = {"mcp-session-id": session} if session else {}
+    headers = {**JSON, "mcp-protocol-version": "2025-11-25", **named}
+    async with httpx2.AsyncClient(timeout=30) as client:
+        return await client.post(f"{url}/mcp", json=message, headers=headers)
+
+
+async def call(url: str, name: str, **arguments: Any) -> dict[str, Any]:
+    answer = await post(url, "tools/call", name=name, arguments=arguments)
+    return json.loads(answer.json()["result"]["content"][0]["text"])
+
+
+async def begin(url: str) -> str:
+    """Begin a session and return its name."""
+    client = {"name": "test", "version": "1"}
+    answer = await post(url, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=client)
+    return answer.headers["mcp-session-id"]
+
+
+async def metrics(url: str) -> dict[str, dict[str, float]]:
+    """Return each metric's values, added up by worker."""
+    found: dict[str, dict[str, float]] = {}
+    async with httpx2.AsyncClient() as client:
+        text = (await client.get(f"{url}/metrics")).text
+    for sample in (sample for family in text_string_to_metric_families(text) for sample in family.samples):
+        values = found.setdefault(sample.name, {})
+        values[sample.labels["worker"]] = values.get(sample.labels["worker"], 0) + sample.value
+    return found
+
+
+async def test_the_counters_tell_every_worker_whichever_is_asked(url: str):
+    before = await metrics(url)
+    answers = await asyncio.gather(*(call(url, "execute_query", sql="SELECT 1 AS n") for _ in range(12)))
+    assert [answer["rows"] for answer in answers] == [[[1]]] * 12
+    after = await metrics(url)
+    assert after["dragoman_worker_up"] == {"0": 1, "1": 1}
+    assert after["dragoman_config_version"] == {"0": 1, "1": 1}
+    counted = [sum(each.get("dragoman_calls_total", {}).values()) for each in (before, after)]
+    assert counted[1] - counted[0] == 12
+
+
+async def test_a_kept_result_is_found_over_every_connection(url: str):
+    kept = await call(url, "execute_query", sql="SELECT 1 AS n UNION SELECT 2", keep="mine")
+    assert kept["kept"]["rows"] == 2
+    sql = "SELECT count(*) AS n FROM mine"
+    answers = [await call(url, "execute_query", database="results", sql=sql) for _ in range(6)]
+    assert [answer["rows"] for answer in answers] == [[[2]]] * 6
+    listed = [await call(url, "list_databases") for _ in range(4)]
+    assert [[each["name"] for each in one["databases"]] for one in listed] == [["shop", "results"]] * 4
+
+
+async def test_a_cancel_reaches_the_call_wherever_it_runs(url: str):
+    session = await begin(url)
+
+    async def run_and_cancel(request: int) -> Any:
+        arguments = {"sql": ENDLESS}
+        running = asyncio.create_task(
+            post(url, "tools/call", request, session, name="execute_query", arguments=arguments)
+        )
+        await post(url, "notifications/cancelled", None, session, requestId=request)
+        return (await running).json()
+
+    answers = await asyncio.gather(*(run_and_cancel(request) for request in range(1, 5)))
+    assert [answer["error"]["code"] for answer in answers] == [-32800] * 4
+
+
+async def test_a_session_that_was_ended_is_ended_in_all_workers(url: str):
+    session = await begin(url)
+    assert (await post(url, "ping", session=session)).status_code == 200
+    async with httpx2.AsyncClient() as client:
+        headers = {"mcp-session-id": session, "mcp-protocol-version": "2025-11-25"}
+        assert (await client.delete(f"{url}/mcp", headers=headers)).status_code == 204
+    assert [(await post(url, "ping", session=session)).status_code for _ in range(4)] == [404] * 4
+
+
+async def test_a_call_at_its_callers_home_ends_with_its_client(url: str):
+    arguments = {"sql": ENDLESS, "keep": "endless"}
+    running = asyncio.create_task(post(url, "tools/call", name="execute_query", arguments=arguments))
+    while sum((await metrics(url))["dragoman_pool_in_use"].values()) < 1:
+        pass  # each scrape is an exchange with the server
+    running.cancel()
+    while sum((await metrics(url))["dragoman_pool_in_use"].values()) > 0:
+        pass
+
+
+async def test_a_quota_counts_the_calls_of_all_workers(serve: Serve, tmp_path: Path):
+    async with serve(tmp_path, rest=ROLES) as (_, url, _):
+        answers = await asyncio.gather(*(call(url, "execute_query", sql="SELECT 1 AS n") for _ in range(16)))
+        refused = [answer["error"]["code"] for answer in answers if "error" in answer]
+        assert refused == ["QUOTA_EXCEEDED"] * 11
+
+
+@pytest.mark.parametrize("told", ["first", pytest.param("worker", marks=pytest.mark.full)])
+async def test_a_reload_reaches_all_workers_and_the_one_that_replaces_another(serve: Serve, tmp_path: Path, told: str):
+    async with serve(tmp_path) as (peer, url, workers):
+        write(tmp_path, rest=MORE)
+        os.kill(peer.process.pid if told == "first" else workers[1], signal.SIGHUP)
+        for index in (0, 1):
+            await peer.logged(f"worker {index} has taken the configuration")
+        assert (await metrics(url))["dragoman_config_version"] == {"0": 2, "1": 2}
+        os.kill(workers[0], signal.SIGKILL)
+        await peer.logged(r"worker 0 ended \(SIGKILL\); another takes its place")
+        await peer.logged(rf"worker 0 serves, process (?!{workers[0]}\b)")
+        answers = [await call(url, "list_tables", database="more") for _ in range(6)]
+        assert [answer["tables"] for answer in answers] == [{"main": ["orders"]}] * 6
+        assert (await metrics(url))["dragoman_worker_up"] == {"0": 1, "1": 1}
+
+
+@pytest.mark.full
+async def test_a_wrong_configuration_changes_nothing_in_any_worker(serve: Serve, tmp_path: Path):
+    async with serve(tmp_path) as (peer, url, _):
+        write(tmp_path, server="max_concurrent = 3", rest=MORE)
+        peer.process.send_signal(signal.SIGHUP)
+        await peer.logged("worker 0 did not take the configuration")
+        assert (await metrics(url))["dragoman_config_version"] == {"0": 1, "1": 1}
+        answers = [await call(url, "list_tables", database="more") for _ in range(4)]
+        assert [answer["error"]["code"] for answer in answers] == ["UNKNOWN_DATABASE"] * 4
+
+
+async def test_calls_are_answered_before_all_processes_leave(serve: Serve, tmp_path: Path):
+    async with serve(tmp_path) as (peer, url, _):
+        running = [asyncio.create_task(call(url, "execute_query", sql=ENDLESS)) for _ in range(4)]
+        while sum((await metrics(url))["dragoman_pool_in_use"].values()) < 4:
+            pass  # each scrape is an exchange with the server
+        peer.process.send_signal(signal.SIGTERM)
+        answers = await asyncio.gather(*running)
+        assert [answer["error"]["code"] for answer in answers] == ["QUERY_CANCELLED"] * 4
+        # The log's pipe ends when the last process that holds it has ended.
+        assert await peer.ended(20) == 0
+
+
+@pytest.mark.full
+async def test_no_worker_outlives_the_first_process(serve: Serve, tmp_path: Path):
+    async with serve(tmp_path) as (peer, _, _):
+        peer.process.kill()
+        assert await peer.ended(20) == -signal.SIGKILL
+
+
+async def test_what_stops_a_worker_at_the_start_is_told_once_and_ends_the_server(run: Any, tmp_path: Path):
+    file = write(tmp_path, rest=ROLES.replace("main.*", "main.missing"))
+    async with run(sys.executable, "-m", "dragoman", "serve", "--config", str(file)) as peer:
+        assert await peer.ended(20) == 2
+        assert sum("missing" in line for line in peer.log) == 1
