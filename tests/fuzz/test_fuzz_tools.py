@@ -40,10 +40,10 @@ TRINO = [
 ]
 MANY = "".join(f"CREATE TABLE table_with_a_long_name_{number:04} (id INTEGER);" for number in range(500))
 BUGS = {"INTERNAL_ERROR", "DIALECT_ERROR"}
-MOST = 30
+MOST = 40
 """Pauses are counted in units of about a millisecond; 10 ms are the aim, this guards against what grows with a text."""
-LISTED = 150
-"""Likewise for lists: a thousand names that name nothing are looked up at once, in less than a tenth of a second."""
+MEASUREMENTS = 4
+"""Of a call that seems to hold the loop, at most: what else a machine does only adds, so the shortest pause counts."""
 
 TEXTS = [
     *(
@@ -129,6 +129,8 @@ OTHERS = [
 ]
 LISTS = [
     [f"wrong_name_{number}" for number in range(1000)],
+    [f"table_with_a_long_name_{number:04}" for number in range(1000)],
+    ["orders", "main.orders", "Orders", '"orders"', "public.orders"] * 200,
     ["a." * 490 + f"n{number}" for number in range(1000)],
     ['"a".' * 150 + f"n{number}" for number in range(1000)],
     ["%_" * 450 + str(number) for number in range(1000)],
@@ -313,39 +315,56 @@ def unit() -> float:
 
 
 async def paused(work: Awaitable[Any]) -> tuple[Any, float]:
-    """Return what the work answers and the longest time the event loop was kept by one callback."""
+    """Return what the work answers and the longest time the event loop was kept by one callback.
+
+    Collections of garbage wait: how long they take is a matter of everything in this process.
+    """
     longest = 0.0
     done = asyncio.Event()
 
     async def beat() -> None:
         nonlocal longest
         last = time.thread_time()
-        while not done.is_set():
+        while True:
+            ended = done.is_set()
             await asyncio.sleep(0)
             now = time.thread_time()
             longest, last = max(longest, now - last), now
+            if ended:
+                return
             await asyncio.sleep(0.0005)
 
     beating = asyncio.create_task(beat())
+    await asyncio.sleep(0)
+    gc.disable()
     try:
-        return await work, longest
+        answer = await work
     finally:
+        gc.enable()
         done.set()
         await beating
+    return answer, longest
 
 
-async def failures(toolbox: Toolbox, calls: Iterator[tuple[str, dict[str, Any]]], most: float = MOST) -> list[str]:
-    """Return what of these calls was answered as a bug, or kept the loop for more than `most` units."""
-    most *= unit()
+async def failures(toolbox: Toolbox, calls: Iterator[tuple[str, dict[str, Any]]]) -> list[str]:
+    """Return what of these calls was answered as a bug, or kept the loop for more than `MOST` units every time."""
+    most = MOST * unit()
     wrong = []
     for tool, arguments in calls:
-        began = time.thread_time()
         answer, longest = await paused(toolbox.call(tool, arguments))
-        longest = max(longest, 0.0 if time.thread_time() - began < most else longest)
+        for number in range(1, MEASUREMENTS):
+            if longest > most:
+                longest = min(longest, (await paused(toolbox.call(tool, anew(arguments, number))))[1])
         code = json.loads(answer.text)["error"]["code"] if answer.is_error else ""
         if code in BUGS or longest > most:
             wrong.append(f"{tool} {str(arguments)[:150]}: {code} {answer.text[:200]} ({longest * 1000:.0f} ms)")
     return wrong
+
+
+def anew(arguments: Any, number: int) -> Any:
+    """Return arguments that mean the same, with a statement whose verdict is not remembered."""
+    sql = arguments.get("sql") if isinstance(arguments, dict) else None
+    return {**arguments, "sql": sql + " " * number} if isinstance(sql, str) else arguments
 
 
 def odd_calls(toolbox: Toolbox, database: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -372,7 +391,7 @@ def odd_calls(toolbox: Toolbox, database: str) -> Iterator[tuple[str, dict[str, 
 async def test_odd_arguments_are_answered_and_hold_nobody_up(toolbox, database):
     if toolbox.gateway.database("shop").dialect.name == "trino":
         pytest.skip("thousands of calls take Trino longer than a test may last")
-    assert not await failures(toolbox, odd_calls(toolbox, database), LISTED)
+    assert not await failures(toolbox, odd_calls(toolbox, database))
 
 
 @pytest.mark.timeout(300)

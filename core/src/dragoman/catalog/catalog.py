@@ -18,9 +18,10 @@ from dragoman.catalog.names import Namespace, Part, parse_name
 from dragoman.catalog.places import Places
 from dragoman.catalog.search import Match, MatchKind
 from dragoman.catalog.snapshot import Snapshot
+from dragoman.cooperative import without_blocking
 from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError, NotFound, PathNotFound, QueryTimeout, SchemaNotFound
-from dragoman.model import Database, ForeignKey, Plan, Relation, Schema, Scope, Table
+from dragoman.model import Database, ForeignKey, Inspection, Plan, Relation, Schema, Scope, Table
 from dragoman.words import display
 
 Direction = Literal["outgoing", "incoming", "both"]
@@ -66,6 +67,7 @@ class Catalog:
         self._namespace = Namespace(dialect, self._homes[0] if self._homes else None, catalog)
         self._clock = clock
         self._flights = SingleFlight()
+        self._merging = asyncio.Lock()
         self._snapshot: Snapshot | None = None
         self._early: tuple[Listing, float] | None = None
         self._born = self._cost = 0.0
@@ -155,7 +157,27 @@ class Catalog:
         try:
             return await self._sure(name, schema, lambda snapshot: snapshot.find(name, schema))
         except NotFound as error:
-            raise (self.with_near_names(error) if near else error) from None
+            raise (await self.with_near_names(error) if near else error) from None
+
+    async def find_all(
+        self, names: Iterable[str], schema: str | None = None
+    ) -> tuple[dict[str, Table], dict[str, NotFound]]:
+        """Return what each of many names names, as `find` does, and of the others the error, without near names.
+
+        All that are missed share one look at the database. Raises `ParameterError` when several relations fit a name.
+        """
+        snapshot = await self.snapshot()
+        found, missed = await _find_each(snapshot, names, schema)
+        scopes: set[Scope] = set()
+        async for name, error in without_blocking(missed.items()):
+            if self._may_look_again((name, schema)):
+                scopes.add(self._scope_of_miss(snapshot, error, name, schema))
+                self._misses[name, schema] = self._clock()
+        if not scopes:
+            return found, missed
+        fresh = await self.look(scopes.pop() if len(scopes) == 1 else self._scope())
+        after, missed = await _find_each(fresh, missed, schema)
+        return found | after, missed
 
     async def add_details(self, tables: Sequence[Table]) -> list[Table]:
         """Return relations with what is told only of those looked at; as they are where it cannot be told."""
@@ -198,21 +220,20 @@ class Catalog:
         try:
             return await self._sure("", written, lambda snapshot: snapshot.find_schema(written))
         except NotFound as error:
-            raise self.with_near_names(error) from None
+            raise await self.with_near_names(error) from None
 
-    def with_near_names(self, error: NotFound) -> NotFound:
+    async def with_near_names(self, error: NotFound) -> NotFound:
         """Return an error of `find` with the names that were perhaps meant."""
-        return error if self._snapshot is None else self._snapshot.with_near_names(error)
+        # In a thread, like all that compares a name with every other: there may be 10,000 tables.
+        return error if self._snapshot is None else await asyncio.to_thread(self._snapshot.with_near_names, error)
 
     async def near_relations(self, name: str) -> list[str]:
         """Return relations, as in SQL, that `name` may have meant, best first."""
-        return (await self.snapshot()).near_relations(name)
+        return await asyncio.to_thread((await self.snapshot()).near_relations, name)
 
     async def near_columns(self, name: str, relations: Iterable[Relation] = ()) -> list[str]:
         """Return columns of `relations`, or of any when there are none, that `name` may have meant, best first."""
-        snapshot = await self.snapshot()
-        # In a thread: the columns of 10,000 tables are many names.
-        return await asyncio.to_thread(snapshot.near_columns, name, relations)
+        return await asyncio.to_thread((await self.snapshot()).near_columns, name, relations)
 
     async def search(
         self, query: str, kinds: Collection[MatchKind] = ALL_KINDS, limit: int = 20
@@ -258,8 +279,7 @@ class Catalog:
         except NotFound as error:
             if not self._may_look_again((name, schema)):
                 raise
-            whole = isinstance(error, SchemaNotFound)
-            scope = self._scope() if whole else self._scope_of(snapshot, name, schema)
+            scope = self._scope_of_miss(snapshot, error, name, schema)
         fresh = await self.look(scope)
         self._misses[name, schema] = self._clock()
         return look(fresh)
@@ -290,22 +310,25 @@ class Catalog:
         schemas = tuple(await self._inspector.schemas()) if whole or self._snapshot is None else None
         self._settle(schemas or ())
         seen = await self._inspector.tables(scope)
-        before = self._snapshot
-        if schemas is None and before is not None:
-            kept = (table for table in before.tables if table.relation not in scope)
-            told = tuple(dict.fromkeys((*before.told, *seen.notices)))
-            tables = await self._show((*kept, *seen.tables))
-            self._snapshot = self._merge(tables, before.known_schemas, told, before)
-        else:
-            self._snapshot = self._merge(await self._show(seen.tables), schemas or (), seen.notices, before)
+        async with self._merging:
+            # In a thread: there may be 10,000 tables, and of each every text is looked through.
+            self._snapshot = await asyncio.to_thread(self._renew, self._snapshot, scope, schemas, seen)
+        if schemas is not None:
             self._born, self._early = self._clock(), None
         self._cost = self._clock() - start
 
-    async def _show(self, tables: Iterable[Table]) -> tuple[Table, ...]:
-        if not self.places.narrowed:
-            return tuple(tables)
-        # In a thread: every text of 10,000 tables is looked through.
-        return await asyncio.to_thread(self.places.filter_tables, tables)
+    def _renew(
+        self, before: Snapshot | None, scope: Scope, schemas: tuple[Schema, ...] | None, seen: Inspection
+    ) -> Snapshot:
+        """What was seen of everything, or what was known with what was seen of `scope` in it."""
+        if before is None or schemas is not None:
+            return self._merge(self._show(seen.tables), schemas or (), seen.notices, before)
+        kept = (table for table in before.tables if table.relation not in scope)
+        told = tuple(dict.fromkeys((*before.told, *seen.notices)))
+        return self._merge(self._show((*kept, *seen.tables)), before.known_schemas, told, before)
+
+    def _show(self, tables: Iterable[Table]) -> Iterable[Table]:
+        return self.places.filter_tables(tables) if self.places.narrowed else tables
 
     def _settle(self, schemas: Collection[Schema]) -> None:
         """Where names without a schema live: where the database says it looks, when it says so."""
@@ -324,8 +347,10 @@ class Catalog:
             schemas=frozenset(text for parts in self._allowed for text in _spellings(parts[-1], self._dialect)),
         )
 
-    def _scope_of(self, snapshot: Snapshot, name: str, schema: str | None) -> Scope:
+    def _scope_of_miss(self, snapshot: Snapshot, error: NotFound, name: str, schema: str | None) -> Scope:
         """The one schema a missed name must be in, else everything."""
+        if isinstance(error, SchemaNotFound):
+            return self._scope()
         parts = parse_name(name, self._dialect.lexicon) or ()
         written = schema or self._namespace.join(*(part.text for part in parts[:-1])) or None
         if written is not None:
@@ -345,9 +370,22 @@ class Catalog:
         merged, unused = merge(visible, self._database.keys, plain.find, self._dialect)
         after = replace(plain, tables=merged, unused_keys=tuple(unused))
         if before is None:
-            return after
+            return after.prepare()
         after = replace(after, version=before.version)
-        return before if after == before else replace(after, version=before.version + 1)
+        return before if after == before else replace(after, version=before.version + 1).prepare()
+
+
+async def _find_each(
+    snapshot: Snapshot, names: Iterable[str], schema: str | None
+) -> tuple[dict[str, Table], dict[str, NotFound]]:
+    found: dict[str, Table] = {}
+    missed: dict[str, NotFound] = {}
+    async for name in without_blocking(dict.fromkeys(names)):
+        try:
+            found[name] = snapshot.find(name, schema)
+        except NotFound as error:
+            missed[name] = error
+    return found, missed
 
 
 def _spellings(part: Part, dialect: Dialect) -> set[str]:

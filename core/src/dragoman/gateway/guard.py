@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -45,7 +46,7 @@ class GuardedInspector(WrappedInspector):
         if told is not None:
             self._source.checked(told, Sequence, "Inspector.names")
             with self._source.ours("Inspector.names"):
-                check_sequence(Names, told, "what it told")
+                await asyncio.to_thread(check_sequence, Names, told, "what it told")
         answer: Sequence[Names] | None = told
         return answer
 
@@ -81,7 +82,8 @@ class GuardedInspector(WrappedInspector):
         answer = await self._try(method, ask)
         self._source.checked(answer, kind, f"Inspector.{method}")
         with self._source.ours(f"Inspector.{method}"):
-            check_sequence(of or kind, answer if of else [answer], "what it told")
+            # In a thread: there may be 10,000 relations.
+            await asyncio.to_thread(check_sequence, of or kind, answer if of else [answer], "what it told")
         return answer
 
     async def _try(self, method: str, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -253,9 +253,8 @@ class OpenDatabase:
         permissions = await self.catalog.permissions()
         whole = [table for table in tables if permissions[table.relation].whole]
         told = await self.knowledge.of(whole)
-        return {
-            table.relation: Insight(told[table.relation].profiles) if table in whole else Insight() for table in tables
-        }
+        nothing = {table.relation: Insight() for table in tables}
+        return nothing | {table.relation: Insight(told[table.relation].profiles) for table in whole}
 
     async def known(self, table: Table) -> Insight:
         """Return what is known of a relation already, as `insights`."""

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from dragoman.catalog import Catalog, Insight, Snapshot, Step
 from dragoman.catalog.flight import SingleFlight
 from dragoman.catalog.joins import Graph
+from dragoman.cooperative import without_blocking
 from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError
 from dragoman.knowledge.gate import Gate
@@ -97,7 +98,7 @@ class Knowledge:
                 suggested=tuple(joins.get(table.relation, ())),
                 parts=tuple(part.relation.name for part in parts.get(table.relation, ())),
             )
-            for table in tables
+            async for table in without_blocking(tables)
         }
 
     def known(self, table: Table) -> Insight:
@@ -118,7 +119,7 @@ class Knowledge:
             incoming = (await self._catalog.snapshot()).graph.incoming
             told = await self._inspector.profiles(wanted, budget)
             now = self._clock()
-            for table in wanted:
+            async for table in without_blocking(wanted):
                 profiles = self._gate.passed(table, told.get(table.relation, ()), table.relation in incoming)
                 self._kept[table.relation] = _Kept(table, Insight(MappingProxyType(profiles)), now)
             self._unwritten = True

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dragoman.catalog import Entry, Insight, Namespace, SchemaKey, compact, drop_empty, full, summary
+from dragoman.cooperative import in_thread_if_many
 from dragoman.errors import NotFound, ParameterError, ResultTooLarge
 from dragoman.model import Relation, Table
 from dragoman.tools.answer import Body, size
@@ -55,11 +55,15 @@ async def list_tables(call: ToolCall) -> Body:
     notices = {"notices": list(listing.notices)} if listing.notices else {}
     budget = Budget(call.database.config.max_bytes - ENVELOPE - size(notices))
     wanted = _wanted(call)
-    found = {
-        each: [entry for entry in entries if (key or not entry.system) and wanted(entry)]
-        for each, entries in listing.schemas.items()
-        if key in (None, each)
-    }
+    schemas = {each: entries for each, entries in listing.schemas.items() if key in (None, each)}
+
+    def filtered() -> dict[SchemaKey, list[Entry]]:
+        return {
+            each: [entry for entry in entries if (key or not entry.system) and wanted(entry)]
+            for each, entries in schemas.items()
+        }
+
+    found = await in_thread_if_many(sum(map(len, schemas.values())), filtered)
     names, shown = by_schema(found, listing.namespace, budget, call["limit"])
     total = sum(map(len, found.values()))
     return Body({**names, **_omit(total - shown, NARROWER), **notices})
@@ -96,13 +100,17 @@ async def _list(call: ToolCall) -> list[Table]:
         else set[Relation]()
     )
     wanted = None if call["name_pattern"] is None else _like(call["name_pattern"])
-    return [
-        table
-        for table in tables
-        if table.relation not in under
-        and (call["include_views"] or not table.type.endswith("view"))
-        and (wanted is None or wanted.fullmatch(table.relation.name))
-    ]
+
+    def filtered() -> list[Table]:
+        return [
+            table
+            for table in tables
+            if table.relation not in under
+            and (call["include_views"] or not table.type.endswith("view"))
+            and (wanted is None or wanted.fullmatch(table.relation.name))
+        ]
+
+    return await in_thread_if_many(len(tables), filtered)
 
 
 def by_schema(
@@ -160,19 +168,20 @@ async def describe_table(call: ToolCall) -> Body:
     found, missing = await _find(call)
     found = await call.database.catalog.add_details(found)
     budget = call.budget()
-    unknown = _unknown(missing, budget)
+    unknown = await _unknown(missing, budget)
     known = await call.database.insights(found)
     told = _compact if call["detail"] == "compact" else _full
-    facts: dict[str, Any] = told(call, found, known, budget)
+    facts: dict[str, Any] = await in_thread_if_many(len(found), told, call, found, known, budget)
     return Body(facts | unknown)
 
 
-def _unknown(missing: Mapping[str, NotFound], budget: Budget) -> dict[str, Any]:
+async def _unknown(missing: Mapping[str, NotFound], budget: Budget) -> dict[str, Any]:
     """Return the names that name nothing, and of the first few what they may have meant."""
     if not missing:
         return {}
     told = [f"{line(name)}: {error.suggestion}" for name, error in list(missing.items())[:EXPLAINED]]
-    return {"not_found": budget.fitting(map(line, missing)), "notices": budget.fitting(told)}
+    names = await in_thread_if_many(len(missing), lambda: budget.fitting(map(line, missing)))
+    return {"not_found": names, "notices": budget.fitting(told)}
 
 
 async def _find(call: ToolCall) -> tuple[list[Table], dict[str, NotFound]]:
@@ -180,22 +189,13 @@ async def _find(call: ToolCall) -> tuple[list[Table], dict[str, NotFound]]:
     names = [asked] if isinstance(asked, str) else asked
     if not names:
         raise ParameterError("table_name is an empty list.", suggestion="Name at least one table.")
-    # At once, so that misses share one look at the database.
-    answers = await asyncio.gather(*(_look(call, name) for name in dict.fromkeys(names)))
-    missing = dict([answer for answer in answers if isinstance(answer, tuple)])
-    found = {answer.relation: answer for answer in answers if isinstance(answer, Table)}
-    near = call.database.catalog.with_near_names
-    missing |= {name: near(error) for name, error in list(missing.items())[:EXPLAINED]}
+    catalog = call.database.catalog
+    found, missing = await catalog.find_all(names, call["schema_name"])
+    for name in list(missing)[:EXPLAINED]:
+        missing[name] = await catalog.with_near_names(missing[name])
     if not found:
         raise next(iter(missing.values()))
-    return list(found.values()), missing
-
-
-async def _look(call: ToolCall, name: str) -> Table | tuple[str, NotFound]:
-    try:
-        return await call.database.catalog.find(name, call["schema_name"], near=False)
-    except NotFound as error:
-        return name, error
+    return list({table.relation: table for table in found.values()}.values()), missing
 
 
 def _compact(

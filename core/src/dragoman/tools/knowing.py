@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.catalog import Insight, drop_empty, full
 from dragoman.catalog.as_text import as_mermaid, as_sql
+from dragoman.cooperative import in_thread_if_many
 from dragoman.errors import ParameterError
 from dragoman.model import ForeignKey, Relation, Result, Table
 from dragoman.tools.answer import Body
@@ -17,19 +18,25 @@ from dragoman.tools.overview import find_notes
 
 async def read_schema(call: ToolCall) -> Body:
     """Answer relations as annotated SQL, as a Mermaid diagram, or as objects; as many as fit."""
-    opened = call.database
     tables = await _tables(call)
-    known = await opened.insights(tables)
-    namespace = opened.catalog.namespace
-    if call["format"] == "json":
-        objects = call.budget().fitting(
-            full(table, namespace, indexes=False, insight=known[table.relation]) for table in tables
-        )
-        return Body({"schema": objects, **drop_empty({"omitted": len(tables) - len(objects) or None})})
-    if call["format"] == "mermaid":
-        return _diagram(call, tables, known)
-    notes = [] if call["tables"] else [f"-- {note}" for note in await find_notes(opened, "")]
-    budget = call.budget()
+    known = await call.database.insights(tables)
+    if call["format"] == "sql":
+        notes = [] if call["tables"] else [f"-- {note}" for note in await find_notes(call.database, "")]
+        return await in_thread_if_many(len(tables), _texts, call, tables, known, notes)
+    written = _diagram if call["format"] == "mermaid" else _objects
+    return await in_thread_if_many(len(tables), written, call, tables, known)
+
+
+def _objects(call: ToolCall, tables: Sequence[Table], known: Mapping[Relation, Insight]) -> Body:
+    namespace = call.database.catalog.namespace
+    objects = call.budget().fitting(
+        full(table, namespace, indexes=False, insight=known[table.relation]) for table in tables
+    )
+    return Body({"schema": objects, **drop_empty({"omitted": len(tables) - len(objects) or None})})
+
+
+def _texts(call: ToolCall, tables: Sequence[Table], known: Mapping[Relation, Insight], notes: Sequence[str]) -> Body:
+    namespace, budget = call.database.catalog.namespace, call.budget()
     head = budget.fitting(notes)
     texts = budget.fitting(as_sql(table, namespace, known[table.relation]) for table in tables)
     return Body({"schema": "\n".join([*head, *texts]), **drop_empty({"omitted": len(tables) - len(texts) or None})})
@@ -45,7 +52,10 @@ def _diagram(call: ToolCall, tables: Sequence[Table], known: Mapping[Relation, I
 async def _tables(call: ToolCall) -> list[Table]:
     catalog = call.database.catalog
     if call["tables"]:
-        return [await catalog.find(name, call["schema_name"]) for name in dict.fromkeys(call["tables"])]
+        found, missing = await catalog.find_all(call["tables"], call["schema_name"])
+        for error in missing.values():
+            raise await catalog.with_near_names(error)
+        return list({table.relation: table for table in found.values()}.values())
     snapshot = await catalog.snapshot()
     if call["schema_name"] is None:
         return list(snapshot.visible)

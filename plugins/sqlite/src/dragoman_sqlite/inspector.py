@@ -96,8 +96,8 @@ class SQLiteInspector(Inspector):
         facts = await self._ask(_facts)
         for name in facts.unreadable:
             facts.columns += await self._describe_columns(name, facts)
-        tables = build(facts)
-        return Inspection(tuple(table for table in tables if table.relation in scope), tuple(facts.notices))
+        tables = await asyncio.to_thread(lambda: tuple(table for table in build(facts) if table.relation in scope))
+        return Inspection(tables, tuple(facts.notices))
 
     async def names(self, scope: Scope) -> Sequence[Names]:
         """Return the names of the file's tables and views."""

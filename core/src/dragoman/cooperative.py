@@ -1,0 +1,35 @@
+"""Work through many things without keeping the event loop from others."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Final, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+FEW: Final = 20
+"""Relations that are worked through at hand: a thread costs more than they do."""
+SLICE: Final = 0.002
+"""Seconds of processor time after which the event loop serves others."""
+
+
+async def without_blocking(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield items in order, and let the event loop serve others whenever they have kept it for some milliseconds.
+
+    What is done with one item is not interrupted: what takes long for a single one belongs into a thread.
+    """
+    began = time.thread_time()
+    for item in items:
+        yield item
+        if time.thread_time() - began > SLICE:
+            await asyncio.sleep(0)
+            began = time.thread_time()
+
+
+async def in_thread_if_many(count: int, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Call a function that works through `count` relations: in a thread when they are many."""
+    if count <= FEW:
+        return function(*arguments, **named)
+    return await asyncio.to_thread(function, *arguments, **named)
