@@ -187,7 +187,7 @@ async def test_a_collector_that_is_gone_neither_delays_answers_nor_the_end(serve
 
 
 async def test_a_server_that_stops_says_so_first_and_answers_until_then(serve: Serve) -> None:
-    async with serve("http", drain="1") as (peer, url), httpx2.AsyncClient() as client:
+    async with serve("http", drain="4") as (peer, url), httpx2.AsyncClient() as client:
         assert (await client.get(f"{url}/ready")).status_code == 200
         peer.process.send_signal(signal.SIGTERM)
         while (ready := await client.get(f"{url}/ready")).status_code == 200:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dragoman.access.expressions import MASKS, concat, expression, problem
 from dragoman.access.grants import Permission, named_mask
@@ -12,7 +12,9 @@ from dragoman.access.parts import NOTHING
 from dragoman.dialect import Dialect, Restriction
 from dragoman.errors import ConfigurationError, PermissionDenied
 from dragoman.model import ConfinedColumn, ConfinedRelation, Expression, Relation, Table, TableColumn
-from dragoman.plugins.policies import Restricting
+
+if TYPE_CHECKING:
+    from dragoman.plugins.policies import Restricting  # its imports cost the first answer 20 ms
 
 _log = logging.getLogger(__name__)
 
