@@ -26,6 +26,16 @@ def installed(name: str, site: Path) -> Path:
     return site
 
 
+def write_policy(site: Path, name: str, source: str) -> Path:
+    """Lay a policy of one module out in an empty folder; return the folder."""
+    info = site / f"dragoman_{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / f"policy_{name}.py").write_text(source)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: dragoman-{name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[dragoman.policies]\n{name} = policy_{name}:plugin\n")
+    return site
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
     """One server is enough: what differs between versions is tested beside the plugin."""

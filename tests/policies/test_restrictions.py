@@ -14,6 +14,8 @@ from dragoman.config import load
 from dragoman.errors import ColumnNotFound, DialectError, DragomanError, PermissionDenied, TableNotFound
 from dragoman.tools import Toolbox
 
+from .conftest import write_policy
+
 SHOP = """
 CREATE TABLE customer (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, email TEXT, ssn TEXT);
 CREATE TABLE payment (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, amount INTEGER);
@@ -75,12 +77,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     names: list[str] = []
 
     def install(source: str, name: str = "tenants") -> None:
-        site = tmp_path / name
-        info = site / f"dragoman_{name}-1.0.dist-info"
-        info.mkdir(parents=True)
-        (site / f"policy_{name}.py").write_text(source)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: dragoman-{name}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[dragoman.policies]\n{name} = policy_{name}:plugin\n")
+        site = write_policy(tmp_path / name, name, source)
         monkeypatch.syspath_prepend(site)
         names.append(f"policy_{name}")
 

@@ -21,11 +21,14 @@ class Clean:
 
     folder: Path
     core: Path
+    sqlite: Path | None = None
 
     @property
     def environment(self) -> dict[str, str]:
         """The environment of every command here."""
-        (self.folder / "constraints.txt").write_text(f"dragoman @ {self.core.as_uri()}\n", encoding="utf-8")
+        wheels = {"dragoman": self.core, "dragoman-sqlite": self.sqlite}
+        lines = [f"{name} @ {wheel.as_uri()}\n" for name, wheel in wheels.items() if wheel]
+        (self.folder / "constraints.txt").write_text("".join(lines), encoding="utf-8")
         pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
         return {
             **{key: value for key, value in os.environ.items() if key not in HIDDEN},

@@ -2,60 +2,29 @@
 
 import difflib
 import re
-import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from dragoman.testing import DialectConformance
 
-PAGE = (Path(__file__).parents[2] / "docs" / "write-a-dialect.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', PAGE, re.DOTALL | re.MULTILINE)
-FILES = {title: body for language, title, body in BLOCKS if language == "python"}
-MARK = "@@ "
+from .pages import Page
 
-
-@dataclass(frozen=True)
-class Step:
-    """A command of the page, and the lines that the page says it prints."""
-
-    command: str
-    printed: tuple[str, ...]
-
-
-def steps(block: str) -> list[Step]:
-    """The commands of a console block."""
-    parts = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
-    return [Step(command, tuple(printed.splitlines())) for command, printed in parts]
-
-
-def script() -> str:
-    """The whole page as one shell's work; each command is announced by its number."""
-    lines, number = ["set -euo pipefail"], 0
-    for language, title, body in BLOCKS:
-        if language == "python":
-            lines.append(f"printf %s {shlex.quote(body)} > {shlex.quote(title)}")
-        for step in steps(body) if language == "console" else ():
-            lines += [f"echo; echo '{MARK}{number}'", step.command]
-            number += 1
-    return "\n".join(lines)
+PAGE = Page("write-a-dialect.md")
 
 
 @pytest.fixture(scope="module")
 def followed(clean):
     """What each command printed, in order."""
-    (clean.folder / "page.sh").write_text(script(), encoding="utf-8")
-    output = clean.run("bash", clean.folder / "page.sh")
-    return [part.partition("\n")[2] for part in output.split(f"\n{MARK}")[1:]]
+    (clean.folder / "page.sh").write_text(PAGE.script(), encoding="utf-8")
+    return Page.outputs(clean.run("bash", clean.folder / "page.sh"))
 
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_every_command_works_and_prints_what_the_page_says(followed):
-    everything = [step for language, _, body in BLOCKS if language == "console" for step in steps(body)]
-    assert len(followed) == len(everything)
-    for step, output in zip(everything, followed, strict=True):
+    assert len(followed) == len(PAGE.steps)
+    for step, output in zip(PAGE.steps, followed, strict=True):
         assert [line for line in step.printed if line not in output] == [], step.command
 
 
@@ -78,12 +47,12 @@ def test_the_author_s_own_lines_are_as_many_as_the_page_says(followed, clean):
     options = ("--sqlalchemy", "--driver", "duckdb-engine", "--into", other)
     clean.run(clean.bin / "python", "-m", "dragoman", "new-dialect", "duckdb2", *options)
     own = 0
-    for title, body in FILES.items():
+    for title, body in PAGE.files.items():
         generated = (other / "dragoman-duckdb2" / title.replace("_duckdb", "_duckdb2")).read_text(encoding="utf-8")
         before = generated.replace("duckdb2", "duckdb").replace("Duckdb2", "Duckdb").splitlines()
         added = [line[2:] for line in difflib.ndiff(before, body.splitlines()) if line.startswith("+ ")]
         own += sum(1 for line in added if line.strip())
-    claimed = int(re.search(r"by (\d+) lines of your own", PAGE)[1])
+    claimed = int(re.search(r"by (\d+) lines of your own", PAGE.text)[1])
     assert own == claimed
     assert claimed < 60
 
@@ -100,9 +69,9 @@ def test_linters_and_type_checkers_have_nothing_to_say(clean):
 
 
 def test_every_block_is_run_or_written():
-    assert [body for language, title, body in BLOCKS if language not in {"python", "console"}] == []
-    assert all(title for language, title, _ in BLOCKS if language == "python")
-    assert PAGE.count("\n```") == 2 * len(BLOCKS)
+    assert [body for language, title, body in PAGE.blocks if language not in {"python", "console"}] == []
+    assert all(title for language, title, _ in PAGE.blocks if language == "python")
+    assert PAGE.text.count("\n```") == 2 * len(PAGE.blocks)
 
 
 def test_every_attribute_on_the_page_may_be_overridden():

@@ -37,6 +37,7 @@ COMMANDS = {
     "secrets": "keep passwords and tokens encrypted in the configuration file",
     "client-config": "print what to paste into an MCP client",
     "new-dialect": "write a third-party dialect plugin to begin with",
+    "new-policy": "write a policy plugin to begin with",
     "completion": "print the tab completion of a shell",
 }
 

@@ -7,7 +7,7 @@ import datetime
 import importlib.metadata
 import re
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -62,15 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def check_name(name: str) -> None:
     """Raise `ConfigurationError` for a name no dialect can have, or that an installed distribution has already."""
-    if not _NAME.fullmatch(name):
-        raise ConfigurationError(
-            f"A dialect cannot be called {name!r}: its name stands before :// in URLs and in a module's name.",
-            suggestion="Use lower-case letters and digits, a letter first; - and _ between them.",
-        )
-    if name.startswith("dragoman"):
-        raise ConfigurationError(
-            "The distribution is called dragoman-NAME already.", suggestion=f"Give {name[8:].lstrip('-_') or 'NAME'!r}."
-        )
+    check_form(name, "dialect", "its name stands before :// in URLs and in a module's name")
     from dragoman.plugins import Plugins
 
     plugins = Plugins.discover()
@@ -78,6 +70,19 @@ def check_name(name: str) -> None:
         raise ConfigurationError(
             f"There is already a dialect {plugins.origin(name)}; two that claim one name stop each other.",
             suggestion="Choose another name, or uninstall that distribution.",
+        )
+
+
+def check_form(name: str, what: str, why: str) -> None:
+    """Raise `ConfigurationError` for a name that no plugin can have."""
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"A {what} cannot be called {name!r}: {why}.",
+            suggestion="Use lower-case letters and digits, a letter first; - and _ between them.",
+        )
+    if name.startswith("dragoman"):
+        raise ConfigurationError(
+            "The distribution is called dragoman-NAME already.", suggestion=f"Give {name[8:].lstrip('-_') or 'NAME'!r}."
         )
 
 
@@ -97,23 +102,14 @@ def package(arguments: argparse.Namespace) -> dict[str, str]:
     }
     if values["licence"]:
         templates["LICENSE"] = f"licences/{arguments.licence}.txt"
-    return {f"{module}/py.typed": "", **{path: _fill(name, kept, values) for path, name in templates.items()}}
+    return {f"{module}/py.typed": "", **{path: fill(name, kept, values) for path, name in templates.items()}}
 
 
 def _values(arguments: argparse.Namespace) -> dict[str, str]:
-    from dragoman.dialect import CONTRACT
-
     name: str = arguments.name
-    module = re.sub(r"\W", "_", name)
     return {
-        "name": name,
-        "Name": "".join(part.capitalize() for part in module.split("_")),
-        "package": f"dragoman_{module}",
-        "variable": f"{module.upper()}_TEST_URL",
-        "contract": str(CONTRACT),
-        "version": importlib.metadata.version("dragoman"),
-        "licence": LICENCES[arguments.licence],
-        "year": str(datetime.datetime.now(tz=datetime.UTC).year),
+        **write_values(name, arguments.licence),
+        "variable": f"{module_of(name).upper()}_TEST_URL",
         "driver": arguments.driver or "sqlalchemy",
         "scheme": (arguments.scheme or name) if arguments.driver else "sqlite",
         "sqlglot": (name if arguments.sqlglot is None else arguments.sqlglot) if arguments.driver else "sqlite",
@@ -121,7 +117,28 @@ def _values(arguments: argparse.Namespace) -> dict[str, str]:
     }
 
 
-def _fill(template: str, kept: set[str], values: Mapping[str, str]) -> str:
+def module_of(name: str) -> str:
+    """Return the name of a plugin's module, without what all of them begin with."""
+    return re.sub(r"\W", "_", name)
+
+
+def write_values(name: str, licence: str) -> dict[str, str]:
+    """Return what the templates of every plugin name."""
+    from dragoman.dialect import CONTRACT
+
+    module = module_of(name)
+    return {
+        "name": name,
+        "Name": "".join(part.capitalize() for part in module.split("_")),
+        "package": f"dragoman_{module}",
+        "contract": str(CONTRACT),
+        "version": importlib.metadata.version("dragoman"),
+        "licence": LICENCES[licence],
+        "year": str(datetime.datetime.now(tz=datetime.UTC).year),
+    }
+
+
+def fill(template: str, kept: Set[str], values: Mapping[str, str]) -> str:
     """Return a template with its values, without the lines that are marked as another flavour's (`#? flavour`)."""
     text = (files("dragoman.cli") / "templates" / template).read_text(encoding="utf-8")
     lines: list[str] = []

@@ -126,15 +126,20 @@ class Gateway:
 
         Raises `ConfigurationError`, and `DialectError` for a broken policy.
         """
-        gateway = cls(_configuration(source), Plugins.discover())
-        gateway._check()
-        try:
-            await gateway._recorder.open()
-            await gateway._check_roles()
+        async with cls(_configuration(source), Plugins.discover()).run() as gateway:
             yield gateway
+
+    @asynccontextmanager
+    async def run(self) -> AsyncGenerator[Gateway]:
+        """Be open meanwhile, as `open` says."""
+        self._check()
+        try:
+            await self._recorder.open()
+            await self._check_roles()
+            yield self
         finally:
             # Parts that do not end are each given up after `CLEANUP` seconds.
-            await finish(gateway._close(), 2 * CLEANUP)
+            await finish(self._close(), 2 * CLEANUP)
 
     def _check(self) -> None:
         """Raise `ConfigurationError` for what stops the start. A broken dialect stops only its own databases."""

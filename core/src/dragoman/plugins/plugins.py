@@ -83,6 +83,11 @@ class Plugins:
         """Scan the installed entry points."""
         return cls(_by_name(DIALECTS), _by_name(POLICIES))
 
+    @classmethod
+    def without_policies(cls) -> Plugins:
+        """Scan the installed dialects alone, to see what policies take away."""
+        return cls(_by_name(DIALECTS))
+
     def enforce(self, options: Mapping[str, Mapping[str, Any]] = _NO_OPTIONS) -> None:
         """Load every installed policy, with its options by the policy's name. Called once, before a database is opened.
 
@@ -118,6 +123,11 @@ class Plugins:
     def names(self) -> tuple[str, ...]:
         """The names of the installed dialects, broken ones included."""
         return tuple(sorted(self._entry_points))
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The names of the installed policies, broken ones included."""
+        return tuple(sorted(self._policies))
 
     def load(self, name: str) -> DialectPlugin:
         """Return the plugin of a dialect, loading it at first. Raises `DialectError`, the same one each time."""

@@ -1,4 +1,4 @@
-"""The conformance kit for dialect plugins: one class to subclass, which says whether the dialect is right.
+"""The conformance kits for plugins: a class to subclass for a dialect, and one for a policy that hides something.
 
 Needs the extra `dragoman[testing]`. Every failed assertion names the cause and the next step.
 """
@@ -13,6 +13,7 @@ from dragoman.testing.doctoring import DoctorCases
 from dragoman.testing.errors import ErrorCases
 from dragoman.testing.gaps import Gap, check_gaps, never, not_implemented, not_yet
 from dragoman.testing.lifecycle import LifecycleCases
+from dragoman.testing.policies import PolicyConformance
 from dragoman.testing.reach import ReachCases
 from dragoman.testing.safety import SafetyCases
 from dragoman.testing.tiers import KIT, capability, recommended, required
@@ -24,6 +25,7 @@ __all__ = [
     "KIT",
     "DialectConformance",
     "Gap",
+    "PolicyConformance",
     "Suite",
     "capability",
     "never",

@@ -8,6 +8,7 @@ import pytest
 from dragoman import (
     ConfigurationError,
     Database,
+    Dialect,
     DragomanError,
     Executor,
     Gateway,
@@ -159,7 +160,8 @@ class Recorder(Executor):
 async def test_every_request_is_tagged_with_who_asks():
     recorder = Recorder()
     policy = TaggingPolicy().configured(Options(tags={"team": "growth"}))
-    executor = policy.wrap_executor(recorder, Database(name="shop", dialect="any"))
+    database, dialect = Database(name="shop", dialect="any"), Dialect(name="any", contract=1, sqlglot="")
+    executor = policy.wrap_executor(recorder, database, dialect)
     request = Request(statement="SELECT 1", principal=Principal("ada"), tags={"call": "7"})
     async with executor.open(request):
         await executor.describe(request)

@@ -1,0 +1,65 @@
+"""`dragoman new-policy`: a policy package to begin with, which passes its own kit before its first line is changed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dragoman.cli.common import add_source_arguments
+from dragoman.cli.new_dialect import LICENCES, check_form, fill, write, write_values
+from dragoman.errors import ConfigurationError
+
+EXAMPLES = """\
+examples:
+  dragoman new-policy tenants
+  dragoman new-policy tenants --into ~/src --licence apache-2.0
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.epilog = EXAMPLES
+    parser.add_argument("name", metavar="NAME", help="the policy's name: its options stand under [policies.NAME]")
+    parser.add_argument("--into", metavar="FOLDER", default=".", help="where to put the folder dragoman-NAME")
+    parser.add_argument("--licence", "--license", choices=LICENCES, default="mit", help="mit unless given")
+    add_source_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the package."""
+    check_name(arguments.name)
+    folder = Path(arguments.into).expanduser() / f"dragoman-{arguments.name}"
+    write(folder, package(arguments))
+    print(f"wrote {folder}; next: cd {folder} && pip install -e '.[testing]' && pytest")
+    return 0
+
+
+def check_name(name: str) -> None:
+    """Raise `ConfigurationError` for a name no policy can have, or that an installed one has already."""
+    check_form(name, "policy", "its name stands in the configuration and in a module's name")
+    from dragoman.plugins import Plugins
+
+    plugins = Plugins.discover()
+    if name in plugins.policies:
+        raise ConfigurationError(
+            f"There is already a policy {name!r}; two that claim one name stop the start.",
+            suggestion="Choose another name, or uninstall that distribution.",
+        )
+
+
+def package(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the files of the package: what is to stand where."""
+    values = write_values(arguments.name, arguments.licence)
+    kept = {"licence"} if values["licence"] else set[str]()
+    module = f"src/{values['package']}"
+    templates = {
+        "pyproject.toml": "policy_pyproject.toml.tmpl",
+        "README.md": "policy_readme.md.tmpl",
+        ".gitignore": "gitignore.tmpl",
+        ".github/workflows/test.yml": "workflow.yml.tmpl",
+        f"{module}/__init__.py": "policy.py.tmpl",
+        "tests/test_policy.py": "test_policy.py.tmpl",
+    }
+    if values["licence"]:
+        templates["LICENSE"] = f"licences/{arguments.licence}.txt"
+    return {f"{module}/py.typed": "", **{path: fill(name, kept, values) for path, name in templates.items()}}
