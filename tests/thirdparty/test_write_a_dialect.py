@@ -75,6 +75,6 @@ def test_every_block_is_run_or_written():
 
 
 def test_every_attribute_on_the_page_may_be_overridden():
-    attributes = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
+    attributes = re.findall(r"^\| `(\w+)` \|", PAGE.text, re.MULTILINE)
     assert attributes
     assert [name for name in attributes if not hasattr(DialectConformance, name)] == []
