@@ -168,8 +168,8 @@ def _of_column(table: Table, names: Mapping[str, str], failing: Sequence[str]) -
         yield Attack("errors", "get_sample_rows", {"table_name": table.relation.name, "where_clause": where})
     one = {"table_name": table.relation.name, "columns": [names["n"]]}
     yield Attack("samples", "get_sample_rows", one)
-    where = {"table_name": table.relation.name, "where_clause": "{c} > 'm'".format(**names)}
-    yield Attack("samples", "get_sample_rows", where)
+    some = {"table_name": table.relation.name, "where_clause": "{c} > 'm'".format(**names)}
+    yield Attack("samples", "get_sample_rows", some)
     yield Attack("plans", "explain_query", {"sql": "SELECT 1 FROM {t} WHERE {c} > 'm'".format(**names)})
     yield Attack("catalog", "search_catalog", {"query": names["n"]})
     bound = {"sql": "SELECT count(*) FROM {t} WHERE {c} > ?".format(**names), "params": ["m"]}
