@@ -136,6 +136,16 @@ async def test_no_error_tells_of_a_hidden_row(database, rows):
                 assert "error" not in answer, answer
 
 
+async def test_an_error_of_a_filtered_table_quotes_no_value(database):
+    async with opened(database, filter=FILTERS["claim"]) as gateway:
+        toolbox = Toolbox(gateway)
+        error = (await ask(toolbox, "execute_query", sql="SELECT note::int FROM sales.orders"))["error"]
+        assert (error["code"], "context" in error) == ("QUERY_ERROR", False)
+        assert "first" not in str(error)
+        error = (await ask(toolbox, "execute_query", sql="SELECT email::int FROM sales.people"))["error"]
+        assert "a***" in error["message"]
+
+
 async def test_masks_show_what_they_show_everywhere(database):
     async with opened(database) as gateway:
         toolbox = Toolbox(gateway)

@@ -31,6 +31,8 @@ from dragoman.validators import ReadOnly, read_query
 Prepare = Callable[[Request], Awaitable[None]]
 ValueOf = Callable[[str, Principal], Any]
 """Returns a value of a policy's, by the name an expression has for it."""
+_FAILS = "The query fails on a value that it computes with; of tables whose rows are filtered it is not told which."
+_GUARD = "Guard divisions, casts and what functions are given, for instance with NULLIF or CASE."
 REMEMBERED = 512
 """Statements whose confined form is kept for a set of roles, the least recently used forgotten first."""
 _log = logging.getLogger(__name__)
@@ -59,8 +61,15 @@ class ConfinedStatement:
         )
 
     def error(self, error: DragomanError) -> DragomanError:
-        """Return an error about what was sent as one about what was written."""
-        return error if error.offset is None else error.replace(offset=self.confined.original(error.offset))
+        """Return an error about what was sent as one about what was written.
+
+        Which row of those left by a filter fails first, and how, may depend on rows that it leaves out, as plans do.
+        """
+        if error.offset is not None:
+            return error.replace(offset=self.confined.original(error.offset))
+        if isinstance(error, QueryError) and any(part.filter is not None for part in self.parts):
+            return QueryError(_FAILS, suggestion=_GUARD)
+        return error
 
 
 class Confiner:

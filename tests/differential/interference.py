@@ -5,9 +5,16 @@ Two databases that differ only in what the caller does not see must answer every
 
 from __future__ import annotations
 
+import json
 import random
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from dragoman.model import Claims, Principal
+from dragoman.tools import Toolbox
+
+ANALYST = Principal("ann", subject="ann", groups=frozenset({"analysts"}), claims=Claims({"tenant": "a"}))
 
 NUMBERS = {"orders": ("id", "customer_id", "total"), "customers": ("id", "age")}
 TEXTS = {"orders": ("tenant", "note"), "customers": ("name", "email", "born")}
@@ -217,3 +224,40 @@ class Generator:
             return f"{self._number(scope, depth)} {self.random.choice(('<', '>', '=', '<>'))} {self._constant()}"
         pattern = self.random.choice(("%a%", "zyx%", "_%", "%b", "a***", "first"))
         return f"{self._text(scope)} {self.random.choice(('LIKE', '='))} '{pattern}'"
+
+
+def _comparable(texts: Iterable[str]) -> list[Any]:
+    """Return answers without what depends on time, and their rows in one order: none was asked for."""
+    answers = [json.loads(text) for text in texts]
+    patient = all("notices" in answer for answer in answers)
+    for answer in answers:
+        answer.pop("elapsed_ms", None)
+        if not patient:
+            answer.pop("notices", None)  # why nothing was found is told where it is found out in time
+        if isinstance(answer.get("rows"), list):
+            answer["rows"].sort(key=json.dumps)
+    return answers
+
+
+Written = Callable[[str, int], str]
+
+
+async def differences(
+    twins: list[Toolbox], flavour: Flavour, seeds: Iterable[int], within: Written = lambda text, twin: text
+) -> tuple[int, list[object]]:
+    """Return how many calls were answered with no error, and those that the twins answered differently.
+
+    `within`: turns a text of a twin's into the text that both share, and where it has `{schema}`, back.
+    """
+    answered, different = 0, list[object]()
+    for seed in seeds:
+        tool, arguments = Generator(seed, flavour).call()
+        texts = []
+        for twin, box in enumerate(twins):
+            sent = json.loads(within(json.dumps(arguments), twin))
+            texts.append(within((await box.call(tool, sent, principal=ANALYST)).text, twin))
+        one, other = _comparable(texts)
+        answered += "error" not in one
+        if one != other:
+            different.append((seed, tool, arguments, one, other))
+    return answered, different
