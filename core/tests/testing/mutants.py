@@ -555,6 +555,59 @@ class DoctorThatTellsThePath(Wrapped):
         raise ConnectionFailed(f"There is no {self.database.database}.")
 
 
+class Profiled(Told):
+    """The real inspector with its profiles; `profile` is the fault."""
+
+    def profile(self, profile):
+        return profile
+
+    async def profiles(self, tables, budget):
+        told = await self.inner.profiles(tables, budget)
+        return {relation: tuple(map(self.profile, own)) for relation, own in told.items()}
+
+
+@mutant("values_that_are_told_stand_in_the_rows", says="never held ['FOLK'")
+class FoldsValues(Profiled):
+    def profile(self, profile):
+        return dataclasses.replace(profile, values=tuple(value.upper() for value in profile.values))
+
+
+@mutant("values_that_are_told_stand_in_the_rows", says="kind 'all', and")
+class CallsSomeValuesAll(Profiled):
+    def profile(self, profile):
+        return dataclasses.replace(profile, values=profile.values[:1], fractions=profile.fractions[:1])
+
+
+@mutant("values_that_are_told_stand_in_the_rows", says="Every kit_track.note is NULL; told: 0")
+class CountsNoNulls(Profiled):
+    def profile(self, profile):
+        return dataclasses.replace(profile, null_fraction=0.0)
+
+
+@mutant("values_are_told_as_declared", says=": not from 0 to 1")
+class TellsPercent(Profiled):
+    def profile(self, profile):
+        return dataclasses.replace(profile, null_fraction=100.0)
+
+
+@mutant("values_are_told_as_declared", says="does not have")
+class TellsOfOtherColumns(Profiled):
+    def profile(self, profile):
+        return dataclasses.replace(profile, name=f"{profile.name}_2")
+
+
+@mutant("no_more_values_are_told_than_asked_for", says="honour ProfileBudget.values")
+class ForgetsTheBudget(Profiled):
+    async def profiles(self, tables, budget):
+        return await self.inner.profiles(tables, dataclasses.replace(budget, values=50))
+
+
+@mutant("the_fingerprint_stays_while_nothing_changes", says="changes by itself")
+class TellsTheTime(Told):
+    async def fingerprint(self):
+        return str(time.monotonic_ns())
+
+
 def __getattr__(name: str) -> DialectPlugin:
     """Entry points name `mutants:PLUGINS_<mutant>`."""
     try:

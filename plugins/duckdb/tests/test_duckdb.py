@@ -239,3 +239,25 @@ async def test_a_deadline_hands_out_the_rows_that_came(shop, rows):
         assert part.rows == [[row] for row in range(rows)]
         assert part.truncated.reason == "timeout"
         assert (await gateway.query(None, "SELECT 1 AS one")).rows == [[1]]
+
+
+async def test_values_are_told_from_the_rows_and_ddl_changes_the_fingerprint(tmp_path):
+    with duckdb.connect(tmp_path / "desk.duckdb") as connection:
+        connection.execute(
+            "CREATE TABLE tickets AS SELECT n AS id, CASE n % 2 WHEN 0 THEN 'open' ELSE 'done' END AS state,"
+            " n % 3 = 0 AS urgent, DATE '2024-01-01' + n::INTEGER AS at, 'a' || n % 2 || '@b.com' AS email"
+            " FROM range(40) AS r (n)"
+        )
+    database = Database(name="desk", dialect="duckdb", database="desk.duckdb", folder=tmp_path)
+    async with Gateway.open([database]) as gateway:
+        opened = gateway.database("desk")
+        (table,) = (await opened.catalog.snapshot()).listed
+        profiles = (await opened.insights([table]))[table.relation].profiles
+        before = await opened.inspector.fingerprint()
+    assert sorted(profiles["state"].values) == ["done", "open"]
+    assert (profiles["at"].minimum, profiles["at"].maximum) == ("2024-01-01", "2024-02-09")
+    assert profiles["email"].values == ()
+    with duckdb.connect(tmp_path / "desk.duckdb") as connection:
+        connection.execute("ALTER TABLE tickets ALTER state SET NOT NULL")
+    async with Gateway.open([database]) as gateway:
+        assert await gateway.database("desk").inspector.fingerprint() != before

@@ -334,6 +334,27 @@ class CatalogCases(Suite):
                 assert all(isinstance(value, str) for value in profile.values), f"{profile.name}: values are text."
 
     @capability(Capability.STATISTICS)
+    async def test_values_that_are_told_stand_in_the_rows(self, opened: OpenDatabase) -> None:
+        tables = await inspect(opened, (sample.GENRE, sample.TRACK))
+        told = await opened.inspector.profiles(list(tables.values()), ProfileBudget(sample=True))
+        profiles = {(relation.name.lower(), each.name.lower()): each for relation, own in told.items() for each in own}
+        if name := profiles.get((sample.GENRE, "name")):
+            there = {genre for _, genre in sample.GENRES}
+            wrong = set(name.values) - there
+            assert not wrong, f"{sample.GENRE}.name never held {sorted(wrong)}: tell values as they are stored."
+            if name.values and name.kind == "all":
+                assert set(name.values) == there, f"kind 'all', and {sorted(there - set(name.values))} are missing."
+            assert sum(name.fractions) <= 1.001, "The fractions of a column's values are more than 1 together."
+        if note := profiles.get((sample.TRACK, "note")):
+            assert note.null_fraction in (None, 1), f"Every {sample.TRACK}.note is NULL; told: {note.null_fraction}."
+            assert not note.values, f"Every {sample.TRACK}.note is NULL, and has the values {note.values}."
+
+    @recommended
+    async def test_the_fingerprint_stays_while_nothing_changes(self, opened: OpenDatabase) -> None:
+        first, second = [await opened.inspector.fingerprint() for _ in range(2)]
+        assert first == second, "inspector.fingerprint() changes by itself: everything would be read again each time."
+
+    @capability(Capability.STATISTICS)
     async def test_no_more_values_are_told_than_asked_for(self, opened: OpenDatabase) -> None:
         tables = [table for table in (await opened.inspector.tables(Scope())).tables if not table.system]
         told = await opened.inspector.profiles(tables, ProfileBudget(sample=True, values=1))

@@ -31,6 +31,7 @@ class DuckDBPlugin(dragoman.DialectPlugin):
                 Capability.INDEXES,
                 Capability.COMMENTS,
                 Capability.ROW_ESTIMATES,
+                Capability.STATISTICS,
                 Capability.ARRAYS,
                 Capability.NESTED,
             }

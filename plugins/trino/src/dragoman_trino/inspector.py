@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dragoman import (
+    ColumnProfile,
     ConnectionFailed,
     Database,
     DragomanError,
     Inspection,
     Inspector,
     PermissionDenied,
+    ProfileBudget,
     QueryTimeout,
     Relation,
     Schema,
@@ -27,6 +29,7 @@ from dragoman import (
 from dragoman_trino import queries
 from dragoman_trino.concurrency import together
 from dragoman_trino.partitions import partitioning
+from dragoman_trino.profiles import profile
 from dragoman_trino.tables import (
     SYSTEM_CATALOG,
     SYSTEM_SCHEMA,
@@ -102,6 +105,33 @@ class TrinoInspector(Inspector):
         few = [table.relation for table in tables if _is_stored(table)][:MOST_DETAILED]
         rows, parts = await together(self._estimates(few), partitioning(few, self._optional))
         return [_with_partitions(_with_rows(table, rows), parts) for table in tables]
+
+    async def profiles(
+        self, tables: Sequence[Table], budget: ProfileBudget
+    ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
+        """Return what the server's statistics tell of stored tables, and the values of their partitions."""
+        stored = [table for table in tables if _is_stored(table)]
+        found: dict[Relation, tuple[ColumnProfile, ...]] = {}
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(budget.seconds):
+                parts = await partitioning([table.relation for table in stored], self._optional)
+                connectors = {known.name: known.connector for known in await self._catalogs()} if parts else {}
+                await together(*(self._profile(table, parts, connectors, budget, found) for table in stored))
+        return found
+
+    async def _profile(
+        self,
+        table: Table,
+        parts: Mapping[Relation, tuple[str, ...]],
+        connectors: Mapping[str, str | None],
+        budget: ProfileBudget,
+        found: dict[Relation, tuple[ColumnProfile, ...]],
+    ) -> None:
+        """Add what is known of a table to what is found."""
+        counted = connectors.get(table.relation.catalog or "") == "iceberg"
+        own = parts.get(table.relation, ())
+        if told := await profile(table, own, budget, self._optional, counted=counted):
+            found[table.relation] = told
 
     # Catalogs
 
@@ -237,7 +267,7 @@ def _catalogs_of(database: Database) -> frozenset[str]:
 
 
 def _is_stored(table: Table) -> bool:
-    return not table.system and table.type == "table"
+    return not table.system and table.type in ("table", "partitioned table")
 
 
 def _with_rows(table: Table, rows: Mapping[Relation, int]) -> Table:

@@ -47,6 +47,7 @@ class DuckDBPlugin(dragoman.DialectPlugin):
                 Capability.INDEXES,
                 Capability.COMMENTS,
                 Capability.ROW_ESTIMATES,
+                Capability.STATISTICS,
                 Capability.ARRAYS,
                 Capability.NESTED,
             }

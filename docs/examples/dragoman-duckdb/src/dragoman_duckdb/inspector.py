@@ -1,24 +1,29 @@
 """Reads the catalog: four queries of DuckDB's own functions, whatever the number of relations."""
 
 import re
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import dragoman
 from dragoman import (
+    ColumnProfile,
     Constraint,
+    DragomanError,
     Encoded,
     Executor,
     ForeignKey,
     Index,
     Inspection,
     Limits,
+    ProfileBudget,
     Relation,
     Request,
     Scope,
     Table,
     TableColumn,
+    profile_columns,
 )
 
 Row = Sequence[Any]
@@ -40,6 +45,23 @@ INDEXES: Final = """
 SELECT schema_name, table_name, index_name, is_unique, is_primary, expressions
 FROM duckdb_indexes() WHERE database_name = current_database() ORDER BY index_name"""
 _PARTS: Final = re.compile(r"'((?:[^']|'')*)'|([^\[\], ]+)")  # of a list as DuckDB writes it: [a, '(lower(b))']
+FINGERPRINT: Final = """
+SELECT md5(string_agg(fact, chr(10) ORDER BY fact)) FROM (
+    SELECT concat_ws('|', schema_name, table_name, column_index, column_name, data_type, is_nullable, column_default,
+        comment) FROM duckdb_columns() WHERE database_name = current_database()
+    UNION ALL
+    SELECT concat_ws('|', schema_name, table_name, constraint_text) FROM duckdb_constraints()
+    WHERE database_name = current_database()
+    UNION ALL
+    SELECT concat_ws('|', schema_name, table_name, comment) FROM duckdb_tables()
+    WHERE database_name = current_database()
+    UNION ALL
+    SELECT concat_ws('|', schema_name, view_name, sql, comment) FROM duckdb_views()
+    WHERE database_name = current_database()
+) AS facts (fact)"""
+"""Everything that `tables` tells but sizes and indexes."""
+LONGEST: Final = 64
+"""Characters of a text that are read: longer ones are nobody's kinds."""
 SCHEMAS: Final = """
 SELECT schema_name, comment, internal AND schema_name <> 'main'
 FROM duckdb_schemas() WHERE database_name = current_database()"""
@@ -87,6 +109,42 @@ class DuckDBInspector(dragoman.Inspector):
                 if relation in scope
             )
         )
+
+    async def profiles(
+        self, tables: Sequence[Table], budget: ProfileBudget
+    ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
+        """As the base class says: DuckDB tells no values, so a few rows of each table are read."""
+        deadline = time.monotonic() + budget.seconds
+        found: dict[Relation, tuple[ColumnProfile, ...]] = {}
+        for table in tables:
+            if table.type != "table" or not table.columns or time.monotonic() > deadline:
+                continue
+            try:
+                rows = await self._fetch(_sample(table, budget))
+            except DragomanError:
+                continue  # the others are still told
+            names, whole = [column.name for column in table.columns], len(rows) <= budget.rows
+            found[table.relation] = profile_columns(names, rows[: budget.rows], budget, whole=whole)
+        return found
+
+    async def fingerprint(self) -> str | None:
+        """As the base class says."""
+        return str((await self._fetch(FINGERPRINT))[0][0])
+
+
+def _sample(table: Table, budget: ProfileBudget) -> str:
+    """A query of the first rows; texts, and what has no plain value of its own, are cut."""
+
+    def quote(name: str) -> str:
+        return '"' + name.replace('"', '""') + '"'
+
+    def value(column: TableColumn) -> str:
+        if re.match(r"(u?(tiny|small|big|huge)?int(eger)?|double|float)\b", column.type):
+            return quote(column.name)
+        return f"left(CAST({quote(column.name)} AS VARCHAR), {LONGEST})"
+
+    place = ".".join(quote(part) for part in (table.relation.schema, table.relation.name) if part)
+    return f"SELECT {', '.join(map(value, table.columns))} FROM {place} LIMIT {budget.rows + 1}"
 
 
 def _table(

@@ -1,0 +1,137 @@
+"""What a server knows of the values of columns: its statistics, and partitions, whose values are all there are."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dragoman import ColumnProfile, ProfileBudget, Relation, Table, TableColumn
+
+from dragoman_trino import queries
+from dragoman_trino.concurrency import together
+from dragoman_trino.tables import Row
+
+Ask = Callable[[str], Awaitable[Sequence[Row]]]
+"""Returns the rows of a statement, none when it fails."""
+Profiles = dict[str, ColumnProfile]
+LISTED = ("varchar", "char")
+
+
+async def profile(
+    table: Table, parts: Sequence[str], budget: ProfileBudget, ask: Ask, *, counted: bool
+) -> tuple[ColumnProfile, ...]:
+    """Return what is known of a stored table's columns; nothing where the source keeps no statistics.
+
+    `parts`: what it is partitioned by. `counted`: its partitions tell how many rows they have. With `budget.sample`
+    rows are read too.
+    """
+    own = {column.name: column for column in table.columns}
+    found = _statistics(own, await ask(f"SHOW STATS FOR {queries.qualify(table.relation)}"))
+    whole = [part for part in parts if part in own]
+    told = await together(*(_partition(table.relation, part, budget, ask, counted=counted) for part in whole))
+    for name, listed in zip(whole, told, strict=True):
+        if listed is not None:
+            found[name] = _with(found.get(name), listed)
+    if budget.sample:
+        for name, listed in (await _sample(table, found, budget, ask)).items():
+            found[name] = _with(found.get(name), listed)
+    return tuple(found.values())
+
+
+def _statistics(own: Mapping[str, TableColumn], rows: Sequence[Row]) -> Profiles:
+    """The answer of SHOW STATS: a row for each column, and one without a name for the table."""
+    count = next((row[4] for row in rows if row[0] is None), None)
+    total = None if count is None or not math.isfinite(float(count)) else round(float(count))
+    return {
+        name: ColumnProfile(
+            name=name,
+            null_fraction=_finite(nulls),
+            distinct=None if (number := _finite(distinct)) is None else round(number),
+            minimum=None if low is None else str(low),
+            maximum=None if high is None else str(high),
+            rows=total,
+        )
+        for name, _, distinct, nulls, _, low, high in rows
+        if name in own and not distinct == nulls == low == high is None
+    }
+
+
+def _finite(told: Any) -> float | None:
+    number = math.nan if told is None else float(told)
+    return number if math.isfinite(number) else None
+
+
+def _with(known: ColumnProfile | None, listed: ColumnProfile) -> ColumnProfile:
+    """What statistics tell of a column, with its values."""
+    if known is None:
+        return listed
+    values, distinct = listed.values, listed.distinct if listed.kind == "all" else known.distinct
+    return replace(
+        known, values=values, fractions=listed.fractions, kind=listed.kind, distinct=distinct, source=listed.source
+    )
+
+
+async def _partition(
+    relation: Relation, part: str, budget: ProfileBudget, ask: Ask, *, counted: bool
+) -> ColumnProfile | None:
+    """The values of a partition's column; None where there are too many."""
+    hidden = queries.qualify(replace(relation, name=relation.name + queries.PARTITIONS))
+    column = f"partition.{queries.quote(part)}" if counted else queries.quote(part)
+    weight = "sum(record_count)" if counted else "0"
+    order = f"ORDER BY 2 DESC, 1 LIMIT {budget.values + 2}"
+    rows = await ask(f"SELECT CAST({column} AS varchar), {weight} FROM {hidden} GROUP BY 1 {order}")
+    values = [(str(value), int(weight)) for value, weight in rows if value is not None]
+    if not values or len(values) > budget.values:
+        return None
+    # Files written before a table was partitioned so have no value there, whatever their rows hold.
+    whole = len(values) == len(rows)
+    return _listed(part, values, "all" if whole else "common", "statistics")
+
+
+async def _sample(table: Table, found: Profiles, budget: ProfileBudget, ask: Ask) -> Profiles:
+    """Common values of text columns, from the first rows that the server reads."""
+    wanted = [column.name for column in table.columns if _is_listed(column, found.get(column.name), budget)]
+    if not wanted:
+        return {}
+    names = ", ".join(map(queries.quote, wanted))
+    most = budget.values + 1
+    texts = [f"CAST({queries.quote(name)} AS varchar)" for name in wanted]
+    lists = ", ".join(
+        f"json_format(CAST(approx_most_frequent({most}, {text}, {budget.rows}) AS json))" for text in texts
+    )
+    rows = await ask(
+        f"SELECT count(*), {lists} FROM (SELECT {names} FROM {queries.qualify(table.relation)} LIMIT {budget.rows})"
+    )
+    profiles: Profiles = {}
+    for read, *told in rows:
+        kind = "all" if read < budget.rows else "common"
+        for name, text in zip(wanted, told, strict=True):
+            counts: dict[str, int] = json.loads(text) if text else {}
+            values = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+            if 0 < len(values) < most:
+                profiles[name] = replace(_listed(name, values, kind, "sample", total=read), rows=read)
+    return profiles
+
+
+def _is_listed(column: TableColumn, known: ColumnProfile | None, budget: ProfileBudget) -> bool:
+    if not column.type.startswith(LISTED) or (known and known.values):
+        return False
+    return known is None or known.distinct is None or known.distinct <= budget.values
+
+
+def _listed(
+    name: str, values: Iterable[tuple[str, int]], kind: Any, source: Any, total: int | None = None
+) -> ColumnProfile:
+    pairs = tuple(values)
+    total = total or sum(count for _, count in pairs)
+    return ColumnProfile(
+        name=name,
+        values=tuple(value for value, _ in pairs),
+        fractions=tuple(round(count / total, 6) for _, count in pairs) if total else (),
+        distinct=len(pairs) if kind == "all" else None,
+        kind=kind,
+        source=source,
+    )

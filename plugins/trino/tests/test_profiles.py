@@ -1,0 +1,78 @@
+"""What the server knows of values reaches descriptions, as far as the gate lets it pass."""
+
+import pytest
+from dragoman import Gateway, KnowledgeSettings, Relation
+from dragoman.model import ProfileBudget, Table, TableColumn
+from dragoman.tools import Toolbox
+from dragoman_trino.profiles import profile
+
+
+async def _described(database, table):
+    async with Gateway.open([database]) as gateway:
+        answer = await Toolbox(gateway).call("describe_table", {"table_name": table, "detail": "full"})
+        (told,) = answer.structured["tables"]
+        return {column["name"]: column for column in told["columns"]}
+
+
+async def test_statistics_tell_ranges_and_counts_and_no_values(trino_server):
+    columns = await _described(trino_server.configured("tpch", "tiny"), "orders")
+    assert columns["orderstatus"]["distinct_values"] == 3
+    assert "common_values" not in columns["orderstatus"]
+    assert (columns["orderdate"]["minimum"], columns["orderdate"]["maximum"]) == ("1992-01-01", "1998-08-02")
+    assert columns["totalprice"]["source"] == "statistics"
+
+
+async def test_a_sample_tells_the_values_that_may_be_shown(trino_server):
+    database = trino_server.configured("tpch", "tiny", knowledge=KnowledgeSettings(values="sample"))
+    columns = await _described(database, "orders")
+    assert sorted(columns["orderstatus"]["common_values"]) == ["F", "O", "P"]
+    assert columns["orderstatus"]["values_kind"] == "common"  # 10,000 rows of 15,000
+    assert "common_values" not in columns["clerk"]
+    assert "common_values" not in columns["comment"]
+
+
+async def test_a_table_without_statistics_is_told_from_its_rows(trino_server):
+    async with trino_server.schema() as schema:
+        await trino_server.run(
+            "CREATE TABLE tickets (id integer, state varchar, email varchar)",
+            "INSERT INTO tickets SELECT n, IF(n % 4 = 0, 'open', 'done'), 'a' || CAST(n % 2 AS varchar) || '@b.com'"
+            " FROM UNNEST(sequence(1, 40)) AS t (n)",
+            schema=schema,
+        )
+        database = trino_server.configured(*schema.split("."), knowledge=KnowledgeSettings(values="sample"))
+        columns = await _described(database, "tickets")
+    assert columns["state"]["common_values"] == ["done", "open"]
+    assert columns["state"]["values_kind"] == "all"
+    assert "common_values" not in columns["email"]
+
+
+LOGS = Table(
+    relation=Relation("logs", "web", "lake"),
+    columns=(TableColumn(name="region", type="varchar"), TableColumn(name="at", type="date")),
+)
+
+
+@pytest.mark.parametrize(
+    ("counted", "rows", "values", "kind", "fractions"),
+    [
+        (True, [("r1", 30), ("r0", 10)], ("r1", "r0"), "all", (0.75, 0.25)),
+        (True, [("r1", 30), (None, 10)], ("r1",), "common", (1.0,)),
+        (False, [("r0", 0), ("r1", 0)], ("r0", "r1"), "all", ()),
+        (False, [(f"r{n}", 0) for n in range(4)], (), "common", ()),
+    ],
+)
+async def test_partitions_tell_their_values(counted, rows, values, kind, fractions):
+    """As the hidden tables of Iceberg, which count rows, and of Hive answer."""
+    asked = []
+
+    async def ask(sql):
+        asked.append(sql)
+        if sql.startswith("SHOW STATS"):
+            return [("region", None, 2.0, 0.0, None, None, None), (None, None, None, None, 40.0, None, None)]
+        return rows
+
+    (told,) = await profile(LOGS, ("region", "day(at)"), ProfileBudget(values=3), ask, counted=counted)
+    assert (told.values, told.kind, told.fractions) == (values, kind, fractions)
+    assert told.distinct == (len(values) if kind == "all" else 2)
+    assert len(asked) == 2  # what is computed from a column is not asked for
+    assert '"lake"."web"."logs$partitions"' in asked[1]
