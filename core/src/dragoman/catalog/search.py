@@ -71,6 +71,10 @@ class Index:
         self._entries = self._in_order(tables)
         owners = {id(table): number for number, (table, column) in enumerate(self._entries) if column is None}
         self._owners = [owners[id(table)] for table, _ in self._entries]
+        self._kinds: list[MatchKind] = [
+            kind_of(table.type) if column is None else "column" for table, column in self._entries
+        ]
+        self._named: dict[tuple[str, ...], set[int]] = {}
         self._words: dict[str, dict[int, float]] = {}
         for number, (table, column) in enumerate(self._entries):
             self._add(number, table.comment if column is None else column.comment, _name(table, column))
@@ -89,7 +93,9 @@ class Index:
     def _add(self, number: int, comment: str | None, name: str) -> None:
         for word in words(comment) if comment else ():
             self._words.setdefault(word, {})[number] = _COMMENT
-        for word in _name_words(name):
+        named = _name_words(name)
+        self._named.setdefault(named, set()).add(number)
+        for word in named:
             self._words.setdefault(word, {})[number] = _NAME
 
     def search(self, query: str, kinds: Collection[MatchKind], limit: int) -> list[Match]:
@@ -98,36 +104,35 @@ class Index:
         return [self._match(number, score) for score, number in self._best(wanted, frozenset(kinds), limit)]
 
     def _best(self, wanted: tuple[str, ...], kinds: frozenset[MatchKind], limit: int) -> list[tuple[float, int]]:
-        """Return the best entries, each with its score below zero: the rarest words first, as far as they matter."""
+        """Return the best entries, each with its score below zero: the rarest words first, as far as they matter.
+
+        The exact name counts one more.
+        """
         per_word = [self._weights(word) for word in wanted]
         best: list[tuple[float, int]] = []
         seen: set[int] = set()
+        exact = self._named.get(wanted, frozenset[int]())
         for done, weights in enumerate(sorted(per_word, key=len)):
             # What has none of the words so far gets at most this: one for each word left, and what its relation has.
             most = (len(wanted) - done) * _NAME + done * _OWNER
             if done and len(best) == limit and -best[-1][0] > most:
                 break
-            fitting = [number for number in weights if number not in seen and self._kind(number) in kinds]
+            fitting = [number for number in weights if number not in seen and self._kinds[number] in kinds]
             seen.update(weights)
-            scored = ((self._score(number, per_word, wanted), number) for number in fitting)
+            scored = ((self._score(number, per_word) - (number in exact), number) for number in fitting)
             best = heapq.nsmallest(limit, (*best, *scored))
         return best
 
-    def _kind(self, number: int) -> MatchKind:
-        table, column = self._entries[number]
-        return kind_of(table.type) if column is None else "column"
-
-    def _score(self, number: int, per_word: Sequence[dict[int, float]], wanted: tuple[str, ...]) -> float:
-        """Add, below zero, what each word says about an entry, and one for the exact name.
+    def _score(self, number: int, per_word: Sequence[dict[int, float]]) -> float:
+        """Add, below zero, what each word says about an entry.
 
         Words the entry lacks count a little when its relation has them.
         """
-        owner = self._owners[number]
-        score = 1.0 if _name_words(_name(*self._entries[number])) == wanted else 0.0
+        owner, score = self._owners[number], 0.0
         for weights in per_word:
             own = weights.get(number, 0.0)
-            score += own or (weights.get(owner, 0.0) * _OWNER if owner != number else 0.0)
-        return -score
+            score -= own or (weights.get(owner, 0.0) * _OWNER if owner != number else 0.0)
+        return score
 
     def _weights(self, word: str) -> dict[int, float]:
         """Return how well each entry fits one word: the word itself, words that hold it, near spellings last."""
@@ -151,7 +156,7 @@ class Index:
 
     def _match(self, number: int, score: float) -> Match:
         table, column = self._entries[number]
-        return Match(table, self._kind(number), column, (score, *self._place(table, column)))
+        return Match(table, self._kinds[number], column, (score, *self._place(table, column)))
 
 
 def _name(table: Table, column: TableColumn | None) -> str:

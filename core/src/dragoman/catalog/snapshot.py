@@ -66,7 +66,11 @@ class Snapshot:
     @cached_property
     def listed(self) -> tuple[Table, ...]:
         """The visible relations without those that stand under another: partitions and children."""
-        return tuple(table for table in self.visible if table.partition_of not in self.by_relation)
+        return tuple(filter(self.lists, self.tables))
+
+    def lists(self, table: Table) -> bool:
+        """Whether a relation is listed by itself: not the system's, nor one that stands under another."""
+        return not table.system and table.partition_of not in self.by_relation
 
     @cached_property
     def by_relation(self) -> dict[Relation, Table]:

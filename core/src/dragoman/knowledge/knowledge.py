@@ -18,6 +18,7 @@ from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError
 from dragoman.knowledge.gate import Gate
 from dragoman.knowledge.joins import comparison_sql, judge, suggest
+from dragoman.knowledge.search import Held, ValueIndex
 from dragoman.knowledge.store import KnowledgeFile, Learned, learned, mark
 from dragoman.model import Database, ForeignKey, ProfileBudget, Relation, Table, TableColumn
 
@@ -72,6 +73,8 @@ class Knowledge:
         self._compared: dict[ForeignKey, tuple[float, ForeignKey | None]] = {}
         self._clock = clock
         self._kept: dict[Relation, _Kept] = {}
+        self._values = ValueIndex()
+        self._listed: tuple[int, ValueIndex] = (0, ValueIndex())
         self._asking = asyncio.Lock()
         self._quiet_until = float("-inf")
         self._file = file if self._tells else None
@@ -106,6 +109,17 @@ class Knowledge:
         kept = self._kept.get(table.relation)
         return kept.insight if kept is not None and kept.table.columns == table.columns else NOTHING
 
+    def _keep(self, table: Table, insight: Insight, born: float) -> None:
+        self._kept[table.relation] = _Kept(table, insight, born)
+        self._values.replace(table.relation, insight.profiles)
+
+    async def find_values(self, query: str) -> set[Held]:
+        """Return the values that are `query` or hold a word of it, as they were when they were learned."""
+        snapshot = await self._catalog.snapshot()
+        if self._listed[0] != snapshot.version:
+            self._listed = (snapshot.version, await asyncio.to_thread(ValueIndex, snapshot.listed))
+        return self._values.find(query) | self._listed[1].find(query)
+
     def hides_values(self, table: Table, column: TableColumn) -> bool:
         """Whether single values of a column may not be told."""
         return self._gate.hides(table, column)
@@ -121,7 +135,7 @@ class Knowledge:
             now = self._clock()
             async for table in without_blocking(wanted):
                 profiles = self._gate.passed(table, told.get(table.relation, ()), table.relation in incoming)
-                self._kept[table.relation] = _Kept(table, Insight(MappingProxyType(profiles)), now)
+                self._keep(table, Insight(MappingProxyType(profiles)), now)
             self._unwritten = True
 
     def budget(self, seconds: float) -> ProfileBudget:
@@ -167,7 +181,7 @@ class Knowledge:
             if found is not None and found.mark == mark(table):
                 age = max(time.time() - found.at, 0.0)
                 profiles = MappingProxyType({profile.name: profile for profile in found.profiles})
-                self._kept[table.relation] = _Kept(table, Insight(profiles), self._clock() - age)
+                self._keep(table, Insight(profiles), self._clock() - age)
 
     async def save(self) -> None:
         """Keep what is known over a restart, where a folder for it is configured."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from dragoman.catalog import Insight, Match
 from dragoman.catalog.search import words
-from dragoman.model import Table, TableColumn
+from dragoman.model import ColumnProfile, Relation, Table, TableColumn
 
 EXACT = 1.5
 """A value that is what was looked for: behind a name that is, before all others."""
@@ -14,16 +15,67 @@ PARTLY = 0.6
 MOST_WORDS = 20
 
 
-def search_values(known: Iterable[tuple[Table, Insight]], query: str) -> Iterator[Match]:
-    """Yield the values that a query names, with what holds them."""
-    wanted = frozenset(words(query)[:MOST_WORDS])
-    for table, insight in known:
-        for column in table.columns:
-            for value in _values(column, insight):
-                score = EXACT if value.casefold() == query.strip().casefold() else _share(value, wanted)
-                if score:
-                    relation = str(table.relation)
-                    yield Match(table, "value", column, (-score, True, len(value), value, False, relation), value)
+class Held(NamedTuple):
+    """A value of a column."""
+
+    relation: Relation
+    column: str
+    value: str
+
+
+class ValueIndex:
+    """The words of values, and what holds them.
+
+    What it finds may have changed since: `fitting` judges that. So nobody has to tell it of what is gone.
+    """
+
+    def __init__(self, tables: Iterable[Table] = ()) -> None:
+        """`tables`: those whose columns list their values."""
+        self._found: dict[str, set[Held]] = {}
+        self._of: dict[Relation, tuple[Held, ...]] = {}
+        for table in tables:
+            self._add([Held(table.relation, each.name, value) for each in table.columns for value in each.enum or ()])
+
+    def replace(self, relation: Relation, profiles: Mapping[str, ColumnProfile]) -> None:
+        """Hold the values of these profiles in place of the relation's own before."""
+        for held in self._of.pop(relation, ()):
+            for key in _keys(held.value):
+                self._found[key].discard(held)
+        self._of[relation] = tuple(
+            Held(relation, name, value) for name, each in profiles.items() for value in each.values
+        )
+        self._add(self._of[relation])
+
+    def _add(self, values: Iterable[Held]) -> None:
+        for held in values:
+            for key in _keys(held.value):
+                self._found.setdefault(key, set()).add(held)
+
+    def find(self, query: str) -> set[Held]:
+        """Return the values that are `query`, or hold one of its words."""
+        wanted = (_whole(query), *words(query)[:MOST_WORDS])
+        return set().union(*(self._found.get(key, ()) for key in wanted))
+
+
+def _keys(value: str) -> set[str]:
+    return {_whole(value), *words(value)}
+
+
+def _whole(value: str) -> str:
+    """Return a key for a value as a whole, which no word is."""
+    return f"={value.strip().casefold()}"
+
+
+def fitting(held: Iterable[Held], tables: Mapping[Relation, tuple[Table, Insight]], query: str) -> Iterator[Match]:
+    """Yield what a query names, best first, of the values that these relations hold now."""
+    wanted, whole = frozenset(words(query)[:MOST_WORDS]), query.strip().casefold()
+    for relation, name, value in held:
+        table, insight = tables[relation]
+        column = next((each for each in table.columns if each.name == name), None)
+        if column is not None and value in _values(column, insight):
+            score = EXACT if value.casefold() == whole else _share(value, wanted)
+            if score:
+                yield Match(table, "value", column, (-score, True, len(value), value, False, str(relation)), value)
 
 
 def _values(column: TableColumn, insight: Insight) -> tuple[str, ...]:

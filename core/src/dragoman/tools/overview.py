@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dragoman.catalog import Insight, Listing, Match, Snapshot, compact
 from dragoman.gateway.opened import OpenDatabase
-from dragoman.knowledge.search import search_values
+from dragoman.knowledge.search import fitting
 from dragoman.model import Relation
 from dragoman.tools.answer import size
 from dragoman.tools.context import Budget
@@ -54,7 +54,13 @@ def _described(snapshot: Snapshot, known: Mapping[Relation, Insight]) -> dict[st
 async def find_values(opened: OpenDatabase, snapshot: Snapshot, query: str, *, learn: bool) -> list[Match]:
     """Return the values that a query names, of those that are known. `learn`: ask about those that are not."""
     if learn:
-        known = await opened.insights(snapshot.listed)
-        return list(search_values(((table, known[table.relation]) for table in snapshot.listed), query))
-    whole = [table for table in snapshot.listed if not await opened.is_reduced(table)]
-    return list(search_values(((table, opened.knowledge.known(table)) for table in whole), query))
+        await opened.insights(snapshot.listed)
+    held = await opened.knowledge.find_values(query)
+    tables = {relation: snapshot.by_relation.get(relation) for relation in {each.relation for each in held}}
+    shown = {
+        relation: (table, await opened.known(table))
+        for relation, table in tables.items()
+        if table is not None and snapshot.lists(table) and (learn or not await opened.is_reduced(table))
+    }
+    matches = fitting((each for each in held if each.relation in shown), shown, query)
+    return sorted(matches, key=lambda match: (match.rank, match.column.name if match.column else ""))
