@@ -169,3 +169,21 @@ async def test_it_can_be_switched_off_and_a_configured_database_of_its_name_wins
             "rows"
         ] == [[3]]
     assert "the configured database results" in caplog.text
+
+
+async def test_only_what_a_statement_names_is_made_a_table(configuration):
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        for name in ("one", "two", "three"):
+            await keep(toolbox, name, "SELECT 1 AS n")
+
+        async def written(tool: str, **arguments: str) -> set[str]:
+            answer = await ask(toolbox, tool, database="results", **arguments)
+            assert "error" not in answer, answer
+            return {path.stem for path in configuration.results.dir.glob("process-*/tables-*/*")}
+
+        assert await written("execute_query", sql="SELECT 1 AS n") == set()
+        assert await written("execute_query", sql='SELECT n FROM "One"') == {"one"}
+        assert await written("execute_query", sql="SELECT n FROM TWO", keep="four") == {"one", "two"}
+        assert await written("explain_query", sql="SELECT n FROM one") == {"one", "two"}
+        assert await written("list_tables") == {"one", "two", "three", "four"}

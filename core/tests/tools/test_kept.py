@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dragoman import Gateway, Principal
@@ -155,3 +156,46 @@ async def test_long_queries_that_are_kept_leave_the_database_to_others(database,
 async def test_a_timeout_of_the_callers_holds_for_a_kept_query_too(keeping, fail):
     arguments = {"sql": ENDLESS, "keep": "x", "timeout_ms": 100}
     assert (await fail(keeping, "execute_query", arguments))["code"] == "QUERY_TIMEOUT"
+
+
+# The same statement again
+
+
+COUNTED = "SELECT id, email FROM users WHERE id >= ? ORDER BY id"
+
+
+@pytest.fixture
+async def reusing(database, scripts, tmp_path) -> AsyncIterator[Toolbox]:
+    databases = {"shop": database("shop", scripts["shop"])}
+    results = Results(dir=tmp_path / "kept", reuse=300)
+    async with Gateway.open(Configuration(databases=databases, results=results)) as gateway:
+        yield Toolbox(gateway, profile="full")
+
+
+def is_reused(answer: dict[str, Any]) -> bool:
+    return any("Answered from the kept result mine" in notice for notice in answer.get("notices", ()))
+
+
+async def test_the_same_statement_is_answered_from_what_is_kept_and_says_so(reusing, ask):
+    first = await ask(reusing, "execute_query", sql=COUNTED, params=[1], keep="mine")
+    again = await ask(reusing, "execute_query", sql=COUNTED, params=[1])
+    assert is_reused(again)
+    assert (again["rows"], again["types"], "truncated" in again) == (first["rows"], first["types"], False)
+    fewer = await ask(reusing, "execute_query", sql=COUNTED, params=[1], limit=1)
+    assert is_reused(fewer)
+    assert (fewer["rows"], fewer["truncated"]["reason"], fewer["truncated"]["limit"]) == (first["rows"][:1], "rows", 1)
+
+
+async def test_another_statement_caller_or_parameter_is_asked_anew(reusing, ask):
+    await ask(reusing, "execute_query", sql=COUNTED, params=[1], keep="mine")
+    for sql, params in ((COUNTED, [2]), (COUNTED, ["1"]), (COUNTED.replace("email", "email AS e"), [1])):
+        assert not is_reused(await ask(reusing, "execute_query", sql=sql, params=params))
+    foreign = await reusing.call("execute_query", {"sql": COUNTED, "params": [1]}, principal=EVE)
+    assert not is_reused(json.loads(foreign.text))
+    await reusing.gateway.reload(reusing.gateway.configuration)
+    assert not is_reused(await ask(reusing, "execute_query", sql=COUNTED, params=[1]))
+
+
+async def test_nothing_is_answered_from_what_is_kept_unless_configured(keeping, ask):
+    await ask(keeping, "execute_query", sql=COUNTED, params=[1], keep="mine")
+    assert not is_reused(await ask(keeping, "execute_query", sql=COUNTED, params=[1]))

@@ -107,6 +107,7 @@ RESULTS: dict[str, Reader] = {
     "max_bytes_per_caller": readers.whole(1),
     "ttl": readers.seconds(),
     "timeout": readers.seconds(),
+    "reuse": readers.seconds(zero=True),
 }
 
 MODEL: dict[str, Reader] = {

@@ -153,7 +153,8 @@ class Audit:
 class Results:
     """What is kept of results: rows and bytes of one, bytes of a caller's and of all, seconds from the last reading.
 
-    `dir`: where; else the system's folder for temporary files. `timeout`: seconds a query that is kept may run.
+    `dir`: where; else the system's folder for temporary files. `timeout`: seconds a query that is kept may run, or
+    writing its file. `reuse`: seconds in which the same statement of the same caller is answered from what is kept.
     """
 
     dir: Path | None = None
@@ -162,6 +163,7 @@ class Results:
     max_bytes_per_caller: int = 1_000_000_000
     ttl: float = 3600.0
     timeout: float = 600.0
+    reuse: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -354,9 +354,15 @@ class Gateway:
         return chosen
 
     def call(
-        self, tool: str, principal: Principal = LOCAL, database: str | None = None, *, whole: bool = True
+        self,
+        tool: str,
+        principal: Principal = LOCAL,
+        database: str | None = None,
+        *,
+        whole: bool = True,
+        sql: str | None = None,
     ) -> AbstractAsyncContextManager[CallRecord]:
-        """Be one call, or a part of the call this runs in; every method below is one.
+        """Be one call, or a part of the call this runs in; every method below is one. `sql`: what it runs, if it does.
 
         The one place that bounds how many calls run at once, writes their lines in the log and records them. What runs
         in this context meanwhile is a part of it, if it is `whole`. Raises `Busy` and `QuotaExceeded`.
@@ -366,23 +372,27 @@ class Gateway:
         if name in self.configuration.databases and name not in self.own:
             return self._calls.call(tool, principal, name, whole=whole)
         if self.varies and name == RESULTS and self.kept.databases.serves(principal):
-            return self.kept.databases.call(self._calls.call(tool, principal, name, whole=whole), principal)
+            call = self._calls.call(tool, principal, name, whole=whole)
+            return self.kept.databases.call(call, principal, tool, sql)
         return self._calls.call(tool, principal, None, whole=whole)
 
     async def query(
         self, database: str | None, sql: str, params: Sequence[Any] = (), **how: Unpack[QueryOptions]
     ) -> Result:
         """Run one query and return its rows, exact and within the limits."""
-        async with self.call(how.get("tool", TOOL), how.get("principal", LOCAL), database) as record:
+        async with self.call(how.get("tool", TOOL), how.get("principal", LOCAL), database, sql=sql) as record:
             began = time.perf_counter()
             record.sql, record.params = sql, params
             seen = self.seen_by(how.get("principal", LOCAL)) if self.varies else self
             opened = seen.database(database)
             query = await Query.prepare(opened, sql, params, **how)
             record.judged(query.statement, query.confined)
-            async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
-                with record.running(query.opened, query.statement):
-                    rows = await query.rows()
+            reuse = self.configuration.results.reuse
+            rows = await self.kept.reuse(query, query.request.principal, reuse) if reuse else None
+            if rows is None:
+                async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
+                    with record.running(query.opened, query.statement):
+                        rows = await query.rows()
             empty = rows.row_count == 0 or (rows.rows_json in NOTHING and not rows.truncated)
             reason = await why_empty(query, rows, record) if empty else ()
             record.rows, record.bytes = rows.row_count, len(rows.rows_json)
@@ -406,7 +416,7 @@ class Gateway:
         Batches are `Encoded`. Once they are exhausted, columns, notices and `truncated` are final.
         """
         tool, principal = how.get("tool", TOOL), how.get("principal", LOCAL)
-        async with self.call(tool, principal, database, whole=False) as record:
+        async with self.call(tool, principal, database, whole=False, sql=sql) as record:
             record.sql, record.params = sql, params
             opened = self.seen_by(how.get("principal", LOCAL)).database(database)
             query = await Query.prepare(opened, sql, params, **how)
@@ -427,7 +437,7 @@ class Gateway:
     ) -> Plan:
         """Return the plan of a query; `options.analyze` runs it, inside the same read-only envelope."""
         how.setdefault("tool", "explain_query")
-        async with self.call(how.get("tool", TOOL), how.get("principal", LOCAL), database) as record:
+        async with self.call(how.get("tool", TOOL), how.get("principal", LOCAL), database, sql=sql) as record:
             record.sql, record.params = sql, params
             opened = self.seen_by(how.get("principal", LOCAL)).database(database)
             _check_explain(opened.dialect, options)

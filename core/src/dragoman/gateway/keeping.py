@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config import Results
 from dragoman.errors import ParameterError
+from dragoman.gateway.exporting import Exports
 from dragoman.gateway.kept_database import NAME as RESULTS
 from dragoman.gateway.kept_database import ResultsDatabases
 from dragoman.gateway.queries import Query
 from dragoman.kept import Bounds, Kept, Store
 from dragoman.model import Limits, Principal, RowStream
+from dragoman.results import Collected, truncation
 
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
@@ -30,7 +34,13 @@ class Keeper:
             ttl=settings.ttl,
         )
         self._store = Store(settings.dir, bounds)
+        self.exports = Exports(gateway)
         self.databases = ResultsDatabases(gateway, self._store, self._check)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a query which is kept, or the export of a result, may take."""
+        return self._settings.timeout
 
     async def keep(
         self,
@@ -53,7 +63,8 @@ class Keeper:
         gateway = self._gateway
         opened = gateway.seen_by(principal).database(database)
         # Before anything is kept, so that a refusal is this call's own.
-        query = await Query.prepare(opened, sql, params, from_dialect=from_dialect, principal=principal, tool=tool)
+        async with gateway.call(tool, principal, database, sql=sql):
+            query = await Query.prepare(opened, sql, params, from_dialect=from_dialect, principal=principal, tool=tool)
         text = query.statement.text
         settings = self._settings
         size = opened.config.pool_size
@@ -78,7 +89,37 @@ class Keeper:
         )
         gateway.varies = gateway.varies or self.databases.offered
         kept.notices = (*query.notices, *kept.notices)
+        kept.same_as = self._same_as(query, principal)
         return kept
+
+    async def reuse(self, query: Query, principal: Principal, seconds: float) -> Collected | None:
+        """Return the rows of a judged query from what its caller kept of the same in the last seconds; None: nothing.
+
+        The same is: database, statement, parameters, roles and what they confine, under the configuration of now.
+        """
+        kept = self._store.latest(principal, self._same_as(query, principal), seconds)
+        if kept is None or query.opened.config.name == RESULTS:  # what is kept may be another by now
+            return None
+        limits = query.request.limits
+        # Without the array's brackets, and with a comma after the last row.
+        rows = await asyncio.to_thread(kept.pages.read, 0, limits.max_rows, limits.max_bytes - 1)
+        if len(rows.json) + 2 > limits.max_bytes:
+            return None
+        cut = truncation("rows" if rows.count == limits.max_rows else "bytes", limits)
+        told = f"Answered from the kept result {kept.name}: the database was not asked again."
+        return Collected(
+            columns=kept.columns,
+            rows_json=b"[%b]" % rows.json,
+            row_count=rows.count,
+            truncated=cut if rows.count < kept.pages.rows else None,
+            notices=(*kept.notices, told),
+        )
+
+    def _same_as(self, query: Query, principal: Principal) -> str:
+        gateway, request = self._gateway, query.request
+        roles = sorted(gateway.roles.of(principal).names) if gateway.has_roles else ()
+        parts = (query.opened.config.name, query.statement.text, request.parameters, roles, request.confinement)
+        return hashlib.sha256(repr((gateway.version, *parts)).encode()).hexdigest()
 
     def _sources(self, database: str, sql: str, name: str, principal: Principal) -> tuple[tuple[str, str], ...]:
         """Return what a result is made of: of kept results, whatever those are made of that the text may mean."""

@@ -10,6 +10,7 @@ import asyncio
 import copy
 import importlib.util
 import logging
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -35,6 +36,10 @@ CALLERS: Final = 16
 _TABLE: Final = "table"
 """The key of the Parquet file among the files that a result was written to."""
 _PROCESSES: Final = 2
+_OF_SQL: Final = ("execute_query", "explain_query")
+"""Tools that say what they run when they run it; other tools may look at every table."""
+_LISTS: Final = re.compile(r"show|describe|information_schema|duckdb_|pg_|sqlite_", re.IGNORECASE)
+"""What stands in statements that may tell of tables which they do not name."""
 _log = logging.getLogger(__name__)
 
 
@@ -94,19 +99,25 @@ class ResultsDatabases:
 
     @asynccontextmanager
     async def call(
-        self, call: AbstractAsyncContextManager[CallRecord], principal: Principal
+        self, call: AbstractAsyncContextManager[CallRecord], principal: Principal, tool: str, sql: str | None
     ) -> AsyncGenerator[CallRecord]:
-        """Be a call on a caller's database, whose tables are what the caller may read now."""
+        """Be a call on a caller's database, whose tables are what the caller may read now.
+
+        `sql`: what it runs; None: nothing by itself, or nothing yet where the `tool` runs SQL.
+        """
         async with call as record:
-            async with self._locks.setdefault(principal.identity, asyncio.Lock()):
-                await self._prepare(principal)
+            if sql is not None or tool not in _OF_SQL:
+                async with self._locks.setdefault(principal.identity, asyncio.Lock()):
+                    await self._prepare(principal, sql)
             yield record
 
-    async def _prepare(self, principal: Principal) -> None:
-        """Make a table of every result that is complete, and hide those that today's policy refuses."""
+    async def _prepare(self, principal: Principal, sql: str | None) -> None:
+        """Make a table of every complete result that `sql` may name, and hide those that today's policy refuses."""
         changed = False
+        text = None if sql is None or _LISTS.search(sql) else sql.lower()
         for kept in self._store.of(principal):
-            if kept.status == "complete":
+            named = text is None or kept.name.lower() in text
+            if kept.status == "complete" and (named or _TABLE in kept.exports):
                 changed = await self._show(kept, principal) or changed
         catalog = self.database(principal).catalog
         there = {path.stem for path in self._store.folder_of(principal).iterdir()}

@@ -58,7 +58,7 @@ class Kept:
     """One kept result.
 
     `sources`: databases and statements as they were judged, so that every reading asks today's policy again; of a
-    result that was made of kept results, theirs.
+    result that was made of kept results, theirs. `same_as`: equal for statements whose answers are the same rows.
     """
 
     name: str
@@ -66,7 +66,9 @@ class Kept:
     database: str
     sources: tuple[tuple[str, str], ...]
     pages: Pages
+    made_at: float
     read_at: float
+    same_as: str = ""
     columns: tuple[Column, ...] = ()
     status: Status = "running"
     error: DragomanError | None = None
@@ -164,7 +166,8 @@ class Store:
 
     async def _enter(self, owner: Owner, name: str, database: str, sources: tuple[tuple[str, str], ...]) -> Kept:
         pages = await asyncio.to_thread(self._new_pages)
-        kept = Kept(name=name, owner=owner, database=database, sources=sources, pages=pages, read_at=self._clock())
+        now = self._clock()
+        kept = Kept(name=name, owner=owner, database=database, sources=sources, pages=pages, made_at=now, read_at=now)
         try:
             while (older := self._kept.get((owner, name))) is not None:
                 await self._drop(older)
@@ -238,6 +241,16 @@ class Store:
             raise ResultNotFound(f"There is no kept result {name[:100]!r}.")
         kept.read_at = self._clock()
         return kept
+
+    def latest(self, principal: Principal, same_as: str, seconds: float) -> Kept | None:
+        """Return a caller's whole result of a statement that was sent in the last seconds; note that it was read."""
+        now = self._clock()
+        for kept in reversed(self.of(principal)):
+            whole = kept.status == "complete" and kept.truncated is None
+            if whole and kept.same_as == same_as and now - kept.made_at < seconds:
+                kept.read_at = now
+                return kept
+        return None
 
     def has(self, principal: Principal) -> bool:
         """Whether a caller keeps something."""

@@ -19,8 +19,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.errors import ConfigurationError, DragomanError
+from dragoman.gateway.exporting import PATH as EXPORTS
 from dragoman.mcp.calls import Calls
 from dragoman.mcp.connections import Connections, Limits
+from dragoman.mcp.downloads import Addressed, downloads
 from dragoman.mcp.gate import Gate
 from dragoman.mcp.http_frames import NamelessRequests
 from dragoman.mcp.http_gate import HttpGate
@@ -212,18 +214,21 @@ def http_app(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=[
             *_pages(toolbox.gateway, metrics=settings.metrics),
+            downloads(toolbox.gateway),
             *_metadata(sign_in.resource),
         ],
     )
     app = NamelessRequests(_closing(app, sign_in), PATH)
     if hot:
         app = HttpGate(app, Gate([tool.name for tool in toolbox.tools], accepts), running, PATH)
-    app = Sessions(app, PATH)
+    app = Addressed(Sessions(app, PATH), settings.scheme, sign_in.resource.origin if sign_in.resource else "")
     return AccessMiddleware(
         siblings.around(app) if siblings else app,
         # The SDK would leave a 2025 client's GET open for ever, although a stateless server has nothing to say.
         closed={PATH: ("POST", "DELETE")},
-        open=dict.fromkeys(("/", "/health", "/ready", *([METRICS] if settings.metrics else []), *described), _READ),
+        open=dict.fromkeys(
+            ("/", "/health", "/ready", EXPORTS, *([METRICS] if settings.metrics else []), *described), _READ
+        ),
         origins=Origins(settings.host, settings.allowed_hosts, settings.allowed_origins),
         authenticate=sign_in,
         limits=limits,

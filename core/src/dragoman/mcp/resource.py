@@ -31,6 +31,12 @@ class ProtectedResource:
         self._well_known = WELL_KNOWN + outside
         self.paths = tuple(dict.fromkeys((WELL_KNOWN, WELL_KNOWN + path, self._well_known)))
 
+    @property
+    def origin(self) -> str:
+        """The scheme, host and port of the audience that is a URL; empty: none is."""
+        split = urlsplit(self._url)
+        return f"{split.scheme}://{split.netloc}" if self._url else ""
+
     def url(self, scope: Scope) -> str:
         """Return this server's own address: the audience that is a URL, else the one the request came to."""
         return self._url or _origin(scope) + self._path

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
-from zlib import crc32
 
 import anyio
 import httpx2
@@ -18,6 +17,8 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from dragoman.gateway.exporting import PATH as EXPORTS
+from dragoman.gateway.exporting import home_in, home_of
 from dragoman.mcp.http_frames import replaying
 from dragoman.mcp.identity import PRINCIPAL
 from dragoman.mcp.refusals import Refused
@@ -90,6 +91,8 @@ class Siblings:
                 await Response(await self._all_metrics(scope), media_type=CONTENT_TYPE)(scope, receive, send)
             elif scope["path"] == self._path:
                 await self._route(app, scope, receive, send)
+            elif scope["path"] == EXPORTS:
+                await self._fetch(app, scope, receive, send)
             else:
                 await app(scope, receive, send)
 
@@ -124,8 +127,16 @@ class Siblings:
         else:
             await self._pass_on(home, scope, body, receive, send)
 
+    async def _fetch(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with a file that was exported at its owner's home; nobody has to say who asks."""
+        home = home_in(scope["query_string"].decode("latin-1"))
+        if home is None or home % self._number == self._worker.index:
+            await app(scope, receive, send)
+        else:
+            await self._pass_on(home % self._number, scope, b"", receive, send)
+
     def _home(self, principal: Principal) -> int:
-        return crc32("\0".join(principal.identity).encode()) % self._number
+        return home_of(principal) % self._number
 
     def _is_for_anyone(self, principal: Principal, peek: _Peek) -> bool:
         """Whether every worker would give the same answer, and nothing is counted or remembered for later."""
@@ -175,8 +186,9 @@ class Siblings:
     def _request(self, client: httpx2.AsyncClient, scope: Scope, body: bytes) -> httpx2.Request:
         headers = [(name, value) for name, value in scope["headers"] if name not in _LEFT_OUT]
         peer = str((scope.get("client") or ("unknown",))[0]).encode()
+        query = f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
         return client.build_request(
-            scope["method"], f"http://worker{scope['path']}", headers=[*headers, (PEER, peer)], content=body
+            scope["method"], f"http://worker{scope['path']}{query}", headers=[*headers, (PEER, peer)], content=body
         )
 
     async def _all_metrics(self, scope: Scope) -> str:

@@ -61,7 +61,7 @@ class Bounded:
                 yield fitting
             if encoded.oversized and not self.truncated:
                 full = self.rows == self._limits.max_rows
-                self.truncated = _truncation("rows", self._limits.max_rows) if full else self._full()
+                self.truncated = truncation("rows", self._limits) if full else self._full()
             if self.truncated:
                 return
 
@@ -78,7 +78,7 @@ class Bounded:
         for row in rows:
             size = self.bytes + len(row) + (1 if self.rows else 0)
             if self.rows == self._limits.max_rows:
-                self.truncated = _truncation("rows", self._limits.max_rows)
+                self.truncated = truncation("rows", self._limits)
                 return
             if size > self._limits.max_bytes:
                 self.truncated = self._full()
@@ -93,7 +93,7 @@ class Bounded:
                 f"The first row alone is larger than {self._limits.max_bytes} bytes.",
                 suggestion="Select fewer or shorter columns, for instance with substr().",
             )
-        return _truncation("bytes", self._limits.max_bytes)
+        return truncation("bytes", self._limits)
 
 
 def check_stream(stream: RowStream, limits: Limits) -> None:
@@ -165,5 +165,6 @@ class Collector:
         return replace(self.collected, truncated=Truncation.late(deadline))
 
 
-def _truncation(reason: Literal["rows", "bytes"], limit: int) -> Truncation:
-    return Truncation(reason, limit, HINTS[reason])
+def truncation(reason: Literal["rows", "bytes"], limits: Limits) -> Truncation:
+    """Return what says that a limit cut."""
+    return Truncation(reason, limits.max_rows if reason == "rows" else limits.max_bytes, HINTS[reason])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+import secrets
 from typing import Any
 
 from dragoman.errors import ParameterError
-from dragoman.exports import export
+from dragoman.gateway.exporting import SECONDS
 from dragoman.kept import Kept
 from dragoman.model import Database, Result
 from dragoman.tools.answer import Body
@@ -78,26 +78,19 @@ async def export_result(call: ToolCall) -> Body:
             "export_result takes either result or sql.", suggestion="Name a kept result, or send sql and database."
         )
     kept = await (_find(call) if call["sql"] is None else _keep_for_export(call))
-    if kept.task is not None:
-        await asyncio.wait({kept.task})
-    path = kept.pages.path.with_name(f"{kept.name}-{kept.pages.path.stem[:8]}.{call['format']}")
-    notices = await asyncio.to_thread(_write, kept, path, call["format"])
-    facts: dict[str, Any] = {"file": str(path), "format": call["format"], "rows": kept.pages.rows}
-    facts["bytes"] = path.stat().st_size
-    return Body(facts | ({"notices": list(notices)} if notices else {}))
+    exports = call.gateway.kept.exports
+    exported = await exports.write(kept, call["format"], call.principal, call.gateway.kept.timeout)
+    facts: dict[str, Any] = {"format": exported.form, "rows": kept.pages.rows, "bytes": exported.path.stat().st_size}
+    if call.gateway.configuration.server.transport == "stdio":
+        facts = {"file": str(exported.path), **facts}
+    else:
+        facts = {"url": exports.address(exported), "expires": SECONDS, **facts}
+    return Body(facts | ({"notices": list(exported.notices)} if exported.notices else {}))
 
 
 async def _keep_for_export(call: ToolCall) -> Kept:
-    return await call.gateway.kept.keep(
-        "export", call["database"], call["sql"], principal=call.principal, tool=call.tool
-    )
-
-
-def _write(kept: Kept, path: Path, form: str) -> tuple[str, ...]:
-    path.unlink(missing_ok=True)
-    path.touch(0o600)
-    kept.exports[form] = path
-    return export(path, form, kept.columns, kept.pages.batches)
+    name = f"export_{secrets.token_hex(4)}"  # a second export leaves the first one's address alone
+    return await call.gateway.kept.keep(name, call["database"], call["sql"], principal=call.principal, tool=call.tool)
 
 
 async def _find(call: ToolCall) -> Kept:

@@ -34,8 +34,16 @@ SPECS = (
         ),
         reach="any",
         read_only=False,
-        answers={"file": "string", "format": "string", "rows": "integer", "bytes": "integer", "notices": "array"},
-        always=("file", "format", "rows", "bytes"),
+        answers={
+            "file": "string",
+            "url": "string",
+            "expires": "integer",
+            "format": "string",
+            "rows": "integer",
+            "bytes": "integer",
+            "notices": "array",
+        },
+        always=("format", "rows", "bytes"),
     ),
     Spec(
         name="drop_result",
@@ -51,8 +59,5 @@ SPECS = (
 
 
 def offer(configuration: Configuration) -> Sequence[Spec]:
-    """Return the tools of the toolset. Files are for those who share the server's disk, as over stdio."""
-    server = configuration.server
-    if not server.results:
-        return ()
-    return SPECS if server.transport == "stdio" else tuple(spec for spec in SPECS if spec.name != "export_result")
+    """Return the tools of the toolset."""
+    return SPECS if configuration.server.results else ()

@@ -1,0 +1,166 @@
+"""Files that results are written to, and the signed addresses under which their owners fetch them for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from urllib.parse import parse_qs, urlencode
+from zlib import crc32
+
+from dragoman.errors import Busy, DragomanError, QueryTimeout, ResultNotFound
+from dragoman.exports import export
+from dragoman.kept import LEAST_FREE, Kept
+
+if TYPE_CHECKING:
+    from dragoman.gateway.gateway import Gateway
+    from dragoman.model import Principal
+
+PATH: Final = "/exports"
+SECONDS: Final = 600
+"""How long an address holds."""
+origin: ContextVar[str] = ContextVar("origin", default="")
+"""The scheme, host and port by which whoever calls reaches this server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A file that a result was written to for a caller. `expires`: when its address does, in seconds since 1970."""
+
+    kept: Kept
+    form: str
+    path: Path
+    principal: Principal
+    notices: tuple[str, ...] = ()
+    expires: int = 0
+
+
+class Exports:
+    """The exported files of a gateway. Their addresses are signed and verified here alone."""
+
+    def __init__(self, gateway: Gateway, clock: Callable[[], float] = time.time) -> None:
+        self._gateway = gateway
+        self._clock = clock
+        self._key = secrets.token_bytes(32)
+        self._exported: dict[str, Exported] = {}
+
+    async def write(self, kept: Kept, form: str, principal: Principal, seconds: float) -> Exported:
+        """Write a result to a file, in `seconds` at most, in which its rows have to come too.
+
+        Raises `QueryTimeout`, `Busy` for a full disk, and what `export` does.
+        """
+        until = time.monotonic() + seconds
+        if kept.task is not None:
+            await asyncio.wait({kept.task}, timeout=seconds)
+        if kept.running:
+            raise _late(kept)
+        path = kept.pages.path.with_name(f"{kept.name}-{kept.pages.path.stem[:8]}.{form}")
+        # Beside its place first: who fetches it meanwhile gets the older one whole.
+        part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+        kept.exports[part.name] = part
+        try:
+            notices = await asyncio.to_thread(_write, kept, part, form, until)
+            part.replace(path)
+        except OSError:
+            raise Busy("The disk for kept results is full.", suggestion="Drop a result, or try again later.") from None
+        finally:
+            del kept.exports[part.name]
+            part.unlink(missing_ok=True)
+        kept.exports[form] = path
+        if kept.is_dropped:  # while it was written
+            path.unlink(missing_ok=True)
+            raise _missing()
+        return Exported(kept=kept, form=form, path=path, principal=principal, notices=notices)
+
+    def address(self, exported: Exported) -> str:
+        """Return where the file can be fetched from now on, for `SECONDS`, by whoever has the address."""
+        now = self._clock()
+        self._exported = {name: each for name, each in self._exported.items() if each.expires > now}
+        name = f"{home_of(exported.principal):08x}{secrets.token_hex(16)}"
+        self._exported[name] = signed = replace(exported, expires=int(now) + SECONDS)
+        query = {"file": name, "expires": signed.expires, "signature": self._sign(name, str(signed.expires), signed)}
+        return f"{origin.get()}{PATH}?{urlencode(query)}"
+
+    def _sign(self, name: str, expires: str, exported: Exported) -> str:
+        signed = "\0".join((name, expires, exported.form, *exported.principal.identity))
+        return hmac.new(self._key, signed.encode(), hashlib.sha256).hexdigest()
+
+    async def open(self, query: Mapping[str, str], caller: Principal | None) -> tuple[Exported, BinaryIO]:
+        """Return the file of a signed address, if its owner may still read the result; `caller`: who asks, if known.
+
+        Raises `ResultNotFound`, whyever it is not there.
+        """
+        exported = self._verify(query, caller)
+        try:
+            async with self._gateway.call("export_result", exported.principal, exported.kept.database) as record:
+                if await self._gateway.kept.find(exported.kept.name, exported.principal) is not exported.kept:
+                    raise _missing()
+                file = await asyncio.to_thread(_open, exported.path)
+                record.bytes = os.fstat(file.fileno()).st_size
+                return exported, file
+        except (DragomanError, OSError):
+            raise _missing() from None
+
+    def _verify(self, query: Mapping[str, str], caller: Principal | None) -> Exported:
+        name, expires = query.get("file", ""), query.get("expires", "")
+        exported = self._exported.get(name)
+        if exported is None:
+            raise _missing()
+        signature = self._sign(name, expires, exported)
+        if not hmac.compare_digest(signature.encode(), query.get("signature", "").encode()):
+            raise _missing()
+        if exported.expires <= self._clock() or (caller and caller.identity != exported.principal.identity):
+            raise _missing()
+        return exported
+
+
+def home_of(principal: Principal) -> int:
+    """Return the number by which several processes agree on the one that keeps a caller's results."""
+    return crc32("\0".join(principal.identity).encode())
+
+
+def home_in(query: str) -> int | None:
+    """Return that number of whom an address was made for, as it claims; None for what is no address."""
+    name = parse_qs(query).get("file", [""])[0]
+    return int(name[:8], 16) if re.fullmatch(r"[0-9a-f]{40}", name) else None
+
+
+def _missing() -> ResultNotFound:
+    return ResultNotFound("There is nothing at this address, or not any more.")
+
+
+def _late(kept: Kept) -> QueryTimeout:
+    return QueryTimeout(
+        f"The result {kept.name!r} could not be written in time.",
+        suggestion=f'Try again in a while with result="{kept.name}", or keep less.',
+    )
+
+
+def _open(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb", buffering=0)
+
+
+def _write(kept: Kept, part: Path, form: str, until: float) -> tuple[str, ...]:
+    part.touch(0o600)
+    return export(part, form, kept.columns, lambda: _bounded(kept, until))
+
+
+def _bounded(kept: Kept, until: float) -> Iterator[Sequence[Sequence[Any]]]:
+    """The rows of a result, until the time is up or the disk is full."""
+    for rows in kept.pages.batches():
+        if time.monotonic() > until:
+            raise _late(kept)
+        if shutil.disk_usage(kept.pages.path.parent).free < LEAST_FREE:
+            raise OSError(errno.ENOSPC, "no space left")
+        yield rows

@@ -1,0 +1,77 @@
+"""Exported files over HTTP, at signed addresses."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from dragoman.errors import ResultNotFound
+from dragoman.gateway.exporting import PATH, origin
+from dragoman.mcp.identity import PRINCIPAL
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from dragoman.gateway import Gateway
+
+PIECE: Final = 256 * 1024
+_TYPES: Final = {
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/jsonl",
+    "parquet": "application/vnd.apache.parquet",
+    "arrow": "application/vnd.apache.arrow.file",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
+_HEADERS: Final = {
+    "Cache-Control": "private, no-store",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def downloads(gateway: Gateway) -> Route:
+    """Return the route of exported files. Whatever is wrong with an address, it is answered 404 with the same words."""
+
+    async def download(request: Request) -> Response:
+        caller = request.scope.get(PRINCIPAL)
+        try:
+            exported, file = await gateway.kept.exports.open(request.query_params, caller)
+        except ResultNotFound as missing:
+            return JSONResponse({"error": "not_found", "message": missing.message}, 404, _HEADERS)
+        headers = {
+            **_HEADERS,
+            "Content-Disposition": f'attachment; filename="{exported.kept.name}.{exported.form}"',
+            "Content-Length": str(os.fstat(file.fileno()).st_size),
+        }
+        return StreamingResponse(_pieces(file), headers=headers, media_type=_TYPES[exported.form])
+
+    return Route(PATH, download)
+
+
+async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    with file:
+        while piece := await asyncio.to_thread(file.read, PIECE):
+            yield piece
+
+
+class Addressed:
+    """Notes by which address a request reached this server. `own`: the server's own, where that is configured."""
+
+    def __init__(self, app: ASGIApp, scheme: str, own: str = "") -> None:
+        self._app = app
+        self._scheme = scheme
+        self._own = own
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] == "http":
+            origin.set(self._own or f"{self._scheme}://{Headers(scope=scope).get('host', '')}")
+        await self._app(scope, receive, send)

@@ -1,0 +1,177 @@
+"""Files over HTTP: at signed addresses, for their owner, for a while, and as long as the result lives."""
+
+import json
+import random
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import httpx2
+import pytest
+from dragoman import Database, Gateway, Principal, QueryTimeout
+from dragoman.auth.tokens import hash_token
+from dragoman.config import Configuration, Results, Server
+from dragoman.config.settings import StaticToken
+from dragoman.gateway.exporting import SECONDS, Exports, origin
+from dragoman.mcp.http import http_app
+from dragoman.tools import Toolbox
+
+ADA = Principal("ada", token="ada")
+TOKENS = {name: f"dragoman-{name}-0123456789abcdef" for name in ("ada", "eve")}
+ROWS = b"id,total\r\n1,12.50\r\n2,0.10\r\n"
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Field:
+    """A gateway with a kept result of ADA's, its clock, and a client of its server."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.now = 1_000_000.0
+        gateway.kept.exports = Exports(gateway, lambda: self.now)
+        self.toolbox = Toolbox(gateway, profile="full")
+        transport = httpx2.ASGITransport(http_app(self.toolbox, gateway.configuration.server))
+        self.client = httpx2.AsyncClient(transport=transport, base_url="http://localhost:8080")
+        origin.set("http://localhost:8080")
+
+    async def ask(self, tool: str, **arguments):
+        answer = json.loads((await self.toolbox.call(tool, arguments, principal=ADA)).text)
+        assert "error" not in answer, answer
+        return answer
+
+    async def export(self, form: str = "csv") -> str:
+        return (await self.ask("export_result", result="orders", format=form))["url"]
+
+    async def status(self, url: str, **headers: str) -> int:
+        response = await self.client.get(url, headers=headers)
+        if response.status_code != 200:
+            assert response.json() == {
+                "error": "not_found",
+                "message": "There is nothing at this address, or not any more.",
+            }
+        return response.status_code
+
+
+@pytest.fixture
+def configuration(tmp_path) -> Configuration:
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        connection.executescript(
+            "CREATE TABLE orders (id INTEGER, total TEXT); INSERT INTO orders VALUES (1, '12.50'), (2, '0.10')"
+        )
+    connection.close()
+    shop = Database(name="shop", dialect="sqlite", database="shop.db", folder=tmp_path)
+    tokens = tuple(StaticToken(name=name, hash=hash_token(token)) for name, token in TOKENS.items())
+    server = Server(transport="http", tokens=tokens)
+    return Configuration(databases={"shop": shop}, results=Results(dir=tmp_path / "kept"), server=server)
+
+
+@asynccontextmanager
+async def opened(configuration: Configuration) -> AsyncIterator[Field]:
+    async with Gateway.open(configuration) as gateway:
+        field = Field(gateway)
+        await field.ask("execute_query", sql="SELECT id, total FROM orders", keep="orders")
+        async with field.client:
+            yield field
+
+
+async def test_an_address_gives_the_file_and_nothing_else(configuration):
+    async with opened(configuration) as field:
+        answer = await field.ask("export_result", result="orders")
+        assert set(answer) == {"url", "expires", "format", "rows", "bytes"}
+        assert answer["expires"] == SECONDS
+        response = await field.client.get(answer["url"])
+        assert (response.status_code, response.content) == (200, ROWS)
+        assert response.headers["content-disposition"] == 'attachment; filename="orders.csv"'
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert "no-store" in response.headers["cache-control"]
+        assert (await field.client.head(answer["url"])).headers["content-length"] == str(len(ROWS))
+        assert (await field.client.post(answer["url"])).status_code == 405
+        by_query = await field.ask("export_result", sql="SELECT 1 AS n", format="jsonl")
+        assert (await field.client.get(by_query["url"])).content == b'{"n":1}\n'
+
+
+async def test_no_changed_address_gives_anything(configuration):
+    chance = random.Random(17)
+    async with opened(configuration) as field:
+        urls = [await field.export(form) for form in ("csv", "jsonl")]
+        queries = [{key: value for key, [value] in parse_qs(urlsplit(url).query).items()} for url in urls]
+        for attempt in range(1000):
+            query, other = dict(queries[attempt % 2]), queries[1 - attempt % 2]
+            key = chance.choice(list(query))
+            match attempt % 6:
+                case 0:
+                    place = chance.randrange(len(query[key]))
+                    changed = chance.choice("0123456789abcdef".replace(query[key][place].lower(), ""))
+                    query[key] = query[key][:place] + changed + query[key][place + 1 :]
+                case 1:
+                    query |= {"expires": str(int(query["expires"]) + chance.randrange(1, 10**6))}
+                case 2:
+                    del query[key]
+                case 3:
+                    changed_key = chance.choice(["file", "signature"])
+                    query[changed_key] = other[changed_key]
+                case 4:
+                    query[key] = chance.choice(["", "../lock", "é", "0" * 64, query[key] + "0", query[key][:-1], "\0"])
+                case _:
+                    query = {name: f"{chance.getrandbits(128):032x}" for name in query}
+            assert await field.status(f"/exports?{urlencode(query)}") == 404, query
+        assert [await field.status(url) for url in urls] == [200, 200]
+
+
+async def test_an_address_ends_in_time(configuration):
+    async with opened(configuration) as field:
+        url = await field.export()
+        field.now += SECONDS - 1
+        assert await field.status(url) == 200
+        field.now += 1
+        assert await field.status(url) == 404
+
+
+@pytest.mark.parametrize("end", ["drop", "replace", "expire"])
+async def test_an_address_ends_with_its_result(configuration, end, monkeypatch):
+    async with opened(configuration) as field:
+        url = await field.export()
+        if end == "drop":
+            await field.ask("drop_result", result="orders")
+        elif end == "replace":
+            await field.ask("execute_query", sql="SELECT 7 AS n", keep="orders")
+            await field.export()
+        else:
+            monkeypatch.setattr("dragoman.kept.store.Store.is_expired", lambda store, kept: True)
+        assert await field.status(url) == 404
+
+
+async def test_an_address_is_its_owner_s_for_whoever_signs_in(configuration):
+    async with opened(configuration) as field:
+        url = await field.export()
+        assert await field.status(url, authorization=f"Bearer {TOKENS['ada']}") == 200
+        assert await field.status(url, authorization=f"Bearer {TOKENS['eve']}") == 404
+
+
+async def test_an_address_ends_when_the_query_may_not_run_any_more(configuration):
+    async with opened(configuration) as field:
+        url = await field.export()
+        other = replace(configuration.databases["shop"], name="other")
+        await field.gateway.reload(replace(configuration, databases={"other": other}))
+        assert await field.status(url) == 404
+        await field.gateway.reload(configuration)
+        assert await field.status(url) == 200
+
+
+async def test_a_file_is_written_in_time_or_not_at_all(configuration):
+    async with opened(configuration) as field:
+        kept = await field.gateway.kept.find("orders", ADA)
+        with pytest.raises(QueryTimeout, match="written in time"):
+            await field.gateway.kept.exports.write(kept, "csv", ADA, -1.0)
+        assert [path.suffix for path in configuration.results.dir.glob("process-*/*") if path.is_file()] in (
+            [".rows", ""],
+            ["", ".rows"],
+        )
