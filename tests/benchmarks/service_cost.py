@@ -91,7 +91,10 @@ async def measure(folder: Path) -> dict[str, float]:
         recorder = Recorder(Sinks(configuration.audit))
         parts: dict[str, Callable[[], object]] = {
             "sign-in": lambda: drive(sign_in(scope)),
-            "roles": lambda: (toolbox.offers("execute_query", principal), gateway.seen_by(principal).database("shop")),
+            "roles": lambda: (
+                toolbox.offers("execute_query", principal),
+                gateway.for_principal(principal).database("shop"),
+            ),
             "quotas": lambda: (quotas.charge(principal), quotas.spend(principal, 1, 9)),
             "audit": lambda: recorder._write(recorder._sinks.file, record, encoded(recorder, record)),
             "metrics": lambda: recorder.metrics.observe(record),
@@ -106,7 +109,7 @@ def encoded(recorder: Any, record: CallRecord) -> bytes:
     """Return a call as the audit keeps it."""
     from dragoman.audit import encode
 
-    return encode(recorder._told(record))
+    return encode(recorder._make_record(record))
 
 
 def drive(coroutine: Any) -> None:

@@ -123,7 +123,7 @@ async def on_postgres(anyio_backend: str) -> AsyncIterator[list[Toolbox]]:
             keys = "ALTER TABLE orders ADD PRIMARY KEY (id); CREATE INDEX ON orders (total); ANALYZE;"
             name = await server.create("; ".join([*script(rows, "public"), keys]))
             gateway = await stack.enter_async_context(
-                Gateway.open(configured(server.configured(name, name="shop"), "public"))
+                Gateway.open(configured(server.configure(name, name="shop"), "public"))
             )
             boxes.append(Toolbox(gateway))
         yield boxes
@@ -136,7 +136,7 @@ async def on_trino(trino_server, anyio_backend: str) -> AsyncIterator[tuple[list
         for rows in (SEEN, HIDDEN):
             schema = await stack.enter_async_context(trino_server.schema())
             await trino_server.run(*script({table: each[:60] for table, each in rows.items()}, schema))
-            database = trino_server.configured(*schema.split("."), name="shop", schemas=(schema,))
+            database = trino_server.configure(*schema.split("."), name="shop", schemas=(schema,))
             boxes.append(Toolbox(await stack.enter_async_context(Gateway.open(configured(database, schema)))))
             schemas.append(schema)
         yield boxes, schemas

@@ -34,7 +34,7 @@ WRITES = (
 async def reader(server: Server, database_name: str) -> AsyncGenerator[Database]:
     await server.run(SHOP, database_name)
     await server.run(ROLE, database_name)
-    yield server.configured(database_name, user="dragoman_reader", password=Secret("..."))
+    yield server.configure(database_name, user="dragoman_reader", password=Secret("..."))
     await server.run("DROP OWNED BY dragoman_reader; DROP ROLE dragoman_reader", database_name)
 
 

@@ -234,7 +234,7 @@ async def postgres(anyio_backend):
     server = testing.Server.start() if testing.installations() else None
     if server is not None:
         await server.run(SCRIPT)
-    yield server and server.configured("postgres", name="shop")
+    yield server and server.configure("postgres", name="shop")
     if server is not None:
         server.stop()
 
@@ -251,7 +251,7 @@ async def trino(trino_server, anyio_backend):
     """A schema of a Trino server, with the same tables but their keys."""
     async with trino_server.schema() as schema:
         await trino_server.run(*TRINO, schema=schema)
-        yield trino_server.configured(*schema.split("."), name="shop")
+        yield trino_server.configure(*schema.split("."), name="shop")
 
 
 ALL_OF_TRINO = "trino, every call"

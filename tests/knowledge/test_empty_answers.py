@@ -35,7 +35,7 @@ async def gateway(request, sqlite_shop, anyio_backend) -> AsyncIterator[Gateway]
     else:
         server = request.getfixturevalue("postgres")
         name = await server.create(";".join([SHOP.strip().rstrip(";"), *rows(), "ANALYZE"]))
-        database = server.configured(name)
+        database = server.configure(name)
     async with Gateway.open([database]) as gateway:
         yield gateway
     if request.param == "postgres":

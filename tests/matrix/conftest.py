@@ -38,11 +38,11 @@ async def gateway(trino_server, tmp_path_factory, anyio_backend) -> AsyncGenerat
         folder: Path = tmp_path_factory.mktemp("matrix")
         fill_sqlite(folder / "tpch.db", rows)
         name = await postgres.create()
-        await fill_postgres(postgres.configured(name), rows)
+        await fill_postgres(postgres.configure(name), rows)
         databases = [
             Database(name="sqlite", dialect="sqlite", database="tpch.db", folder=folder),
-            replace(postgres.configured(name), name="postgres"),
-            replace(trino_server.configured(CATALOG, "tiny"), name="trino"),
+            replace(postgres.configure(name), name="postgres"),
+            replace(trino_server.configure(CATALOG, "tiny"), name="trino"),
         ]
         async with Gateway.open([replace(database, max_bytes=10_000_000) for database in databases]) as opened:
             yield opened

@@ -127,7 +127,7 @@ ANSWERED = [
 async def shop(server, anyio_backend):
     await server.run("DROP ROLE IF EXISTS policy_reader")
     name = await server.create(SHOP)
-    yield server.configured(name)
+    yield server.configure(name)
     await server.drop(name)
     await server.run("DROP ROLE IF EXISTS policy_reader")
 

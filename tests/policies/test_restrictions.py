@@ -235,5 +235,5 @@ async def test_a_value_that_a_policy_does_not_give_is_its_fault(installed, shop)
 async def test_equal_callers_share_what_is_made_for_them(installed, shop):
     installed(TENANTS)
     async with Gateway.open(shop()) as gateway:
-        assert gateway.seen_by(ANN) is gateway.seen_by(BEN)
-        assert gateway.seen_by(ROOT) is gateway
+        assert gateway.for_principal(ANN) is gateway.for_principal(BEN)
+        assert gateway.for_principal(ROOT) is gateway

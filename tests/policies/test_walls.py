@@ -51,7 +51,7 @@ plugin = Replacing()
 @pytest.fixture(scope="module")
 async def planted(server: Server, anyio_backend: str) -> Database:
     """A database whose users have made a function called as one of the system's."""
-    return server.configured(await server.create(PLANTED))
+    return server.configure(await server.create(PLANTED))
 
 
 @pytest.fixture

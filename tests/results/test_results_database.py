@@ -160,7 +160,7 @@ async def test_it_can_be_switched_off_and_a_configured_database_of_its_name_wins
     off = replace(configuration, server=Server(results=False))
     async with Gateway.open(off) as gateway:
         await gateway.kept.keep("x", None, "SELECT 1 AS n", principal=ADA, tool="execute_query")
-        assert gateway.seen_by(ADA).names == ("shop",)
+        assert gateway.for_principal(ADA).names == ("shop",)
     own = replace(configuration.databases["shop"], name="results")
     async with Gateway.open(replace(configuration, databases={"results": own})) as gateway:
         toolbox = Toolbox(gateway, profile="full")

@@ -54,7 +54,7 @@ def serve(shop: Path) -> Serve:
 
 
 def names(toolbox: Toolbox, principal: Principal) -> set[str]:
-    return {tool.name for tool in toolbox.shown_to(principal).tools}
+    return {tool.name for tool in toolbox.show_to(principal).tools}
 
 
 async def test_only_who_has_a_role_that_lists_them_sees_the_tools(serve: Serve):

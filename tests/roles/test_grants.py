@@ -60,7 +60,7 @@ async def test_a_database_without_a_grant_is_not_there(opened):
 
 async def test_who_has_no_role_sees_nothing(opened):
     async with opened(ROLES) as toolbox:
-        assert toolbox.shown_to(STRANGER).tools == ()
+        assert toolbox.show_to(STRANGER).tools == ()
         with pytest.raises(UnknownTool):
             await toolbox.call("list_databases", {}, principal=STRANGER)
 
@@ -68,7 +68,7 @@ async def test_who_has_no_role_sees_nothing(opened):
 async def test_a_role_lists_the_tools_its_holders_have(opened):
     async with opened(ROLES) as toolbox:
         olga = Principal("olga", subject="olga")
-        assert [tool.name for tool in toolbox.shown_to(olga).tools] == ["execute_query"]
+        assert [tool.name for tool in toolbox.show_to(olga).tools] == ["execute_query"]
         assert (await ask(toolbox, "execute_query", olga, sql="SELECT count(*) FROM salaries"))["rows"] == [[2]]
         with pytest.raises(UnknownTool):
             await toolbox.call("list_tables", {}, principal=olga)
@@ -77,9 +77,9 @@ async def test_a_role_lists_the_tools_its_holders_have(opened):
 async def test_a_name_of_a_principal_gives_no_right_when_an_issuer_signed_it_in(opened):
     async with opened(ROLES) as toolbox:
         foreign = Principal("olga", issuer="https://idp.example", subject="4711")
-        assert toolbox.shown_to(foreign).tools == ()
+        assert toolbox.show_to(foreign).tools == ()
         same = Principal("O.", issuer="https://idp.example", subject="olga")
-        assert toolbox.shown_to(same).tools != ()
+        assert toolbox.show_to(same).tools != ()
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def server():
 
 
 async def test_what_the_database_expects_to_cost_too_much_does_not_run(server, tmp_path):
-    database = server.configured("postgres")
+    database = server.configure("postgres")
     await server.run("CREATE TABLE IF NOT EXISTS orders (id int)")
     (tmp_path / "dragoman.toml").write_text(
         f'[databases.shop]\ndialect = "postgres"\nhost = "{database.host}"\nuser = "{database.user}"\n'

@@ -38,7 +38,7 @@ async def on_postgres(anyio_backend):
     if not installations():
         pytest.skip("no PostgreSQL server: install dragoman-postgres[embedded]")
     server = Postgres.start()
-    yield server.configured(await server.create(";".join(VIEWS)), name="shop", keys=KEYS)
+    yield server.configure(await server.create(";".join(VIEWS)), name="shop", keys=KEYS)
     server.stop()
 
 
@@ -46,7 +46,7 @@ async def on_postgres(anyio_backend):
 async def on_trino(trino_server, anyio_backend):
     async with trino_server.schema() as schema:
         await trino_server.run(*VIEWS, schema=schema)
-        yield trino_server.configured(*schema.split("."), name="shop", schemas=(schema,), keys=KEYS)
+        yield trino_server.configure(*schema.split("."), name="shop", schemas=(schema,), keys=KEYS)
 
 
 @pytest.fixture(params=["sqlite", "postgres", "trino"])

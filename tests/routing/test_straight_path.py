@@ -85,6 +85,6 @@ async def test_on_sqlite(tmp_path: Path):
 async def test_on_postgres():
     server = Server.start()
     try:
-        check(await shortest(server.configured("postgres")))
+        check(await shortest(server.configure("postgres")))
     finally:
         server.stop()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from dragoman_trino.testing.installing import java, kept
+from dragoman_trino.testing.installing import ensure_folder, java
 
 MAIN = "no.nav.security.mock.oauth2.StandaloneMockOAuth2ServerKt"
 PATIENCE = 60
@@ -27,7 +27,7 @@ def jars() -> Path:
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True)
         return temporary / "jars"
 
-    return kept(Path("mock-oauth2-server-6.0.2"), fetch)
+    return ensure_folder(Path("mock-oauth2-server-6.0.2"), fetch)
 
 
 @asynccontextmanager

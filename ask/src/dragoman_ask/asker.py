@@ -25,7 +25,7 @@ from dragoman_ask.models import Message, Model, make_model
 from dragoman_ask.prompts import Prompts
 from dragoman_ask.replies import Verdict, Written
 from dragoman_ask.session import Session
-from dragoman_ask.trying import Tried, found_by, problem_of, try_query
+from dragoman_ask.trying import Tried, describe_findings, problem_of, try_query
 from dragoman_ask.writing import Conversation, begin, write
 
 WAIT = 30.0
@@ -113,7 +113,7 @@ class _Loop:
             tried = await self._next(conversation, attempt)
             problem = await self._problem(tried)
             if not problem or attempt == self.settings.max_attempts:
-                return self._answered(tried, attempt, problem)
+                return self._make_answer(tried, attempt, problem)
             sent = self.session.fence.around(problem, "problem")
             conversation.add_reply(tried.written)
             conversation.messages.append(Message("user", self.session.fill("repair", problem=sent)))
@@ -155,12 +155,12 @@ class _Loop:
         prompt = self.session.fill(
             "check",
             sql=fence.around(tried.written.sql, "query"),
-            found=fence.around(found_by(tried.result, self.settings.send), "result"),
+            found=fence.around(describe_findings(tried.result, self.settings.send), "result"),
         )
         verdict = await self.session.ask([Message("user", prompt)], Verdict)
         return "" if verdict.valid else verdict.reason or "It does not fit the question."
 
-    def _answered(self, tried: Tried, attempts: int, doubt: str) -> AskAnswer:
+    def _make_answer(self, tried: Tried, attempts: int, doubt: str) -> AskAnswer:
         if tried.error is not None:
             raise tried.error.replace(context={**tried.error.context, "sql": tried.written.sql, "attempts": attempts})
         assumptions = [display(each, LONGEST) for each in tried.written.assumptions[:10]]

@@ -156,11 +156,11 @@ def same_rows(expected: Rows, got: Rows, case: Case) -> bool:
     """Whether two results hold the same rows; names and the order of columns do not count."""
     if len(expected) != len(got) or (expected and len(expected[0]) != len(got[0])):
         return False
-    pairs = zip(_ordered(expected, case), _ordered(got, case), strict=True)
+    pairs = zip(_sort(expected, case), _sort(got, case), strict=True)
     return all(_close(a, b, case.tolerance) for left, right in pairs for a, b in zip(left, right, strict=True))
 
 
-def _ordered(rows: Rows, case: Case) -> list[list[Any]]:
+def _sort(rows: Rows, case: Case) -> list[list[Any]]:
     """Rows as they can be compared place by place."""
     plain = [[_plain(value) for value in row] for row in rows]
     places = _columns(plain)

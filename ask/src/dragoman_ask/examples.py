@@ -36,7 +36,7 @@ def add(folder: Path, database: str, question: str, sql: str, *, right: bool) ->
     return name
 
 
-def _marked(folder: Path | None, database: str) -> list[Case]:
+def _load_marked(folder: Path | None, database: str) -> list[Case]:
     """The answers of a database that were marked right."""
     file = None if folder is None else folder / f"{database}.yaml"
     if file is None or not file.is_file():
@@ -51,7 +51,7 @@ def _marked(folder: Path | None, database: str) -> list[Case]:
 async def tell(session: Session, opened: OpenDatabase, folder: Path | None) -> str:
     """Return the examples that fit the question, as the model is told them; only those that the caller may run now."""
     written = [Case(question=each.question, sql=each.sql) for each in await opened.written.examples()]
-    marked = await asyncio.to_thread(_marked, folder, opened.config.name)
+    marked = await asyncio.to_thread(_load_marked, folder, opened.config.name)
     nearest = rank(session.question.text, [*marked, *written], lambda case: case.question)[:SHOWN]
     cases = [case for case in nearest if await _runs(session, opened, case.sql)]
     if not cases:

@@ -85,11 +85,11 @@ async def _rank(opened: OpenDatabase, question: str) -> Sequence[Table]:
 async def tell(opened: OpenDatabase, tables: Sequence[Table], send: Send) -> str:
     """Return tables as annotated SQL: with what they hold only where that may be sent."""
     insights = await opened.insights(tables)
-    told = {relation: _allowed(insight, send) for relation, insight in insights.items()}
+    told = {relation: _redact(insight, send) for relation, insight in insights.items()}
     namespace = opened.catalog.namespace
     return "\n".join(as_sql(table, namespace, told[table.relation]) for table in tables)
 
 
-def _allowed(insight: Insight, send: Send) -> Insight:
+def _redact(insight: Insight, send: Send) -> Insight:
     """Without profiles, which tell of rows, unless values may be sent."""
     return insight if send != "schema" else replace(insight, profiles={})

@@ -18,7 +18,7 @@ _FENCE = re.compile(r"data-[0-9a-f]{16}")
 
 
 @lru_cache(maxsize=1)
-def _shipped() -> Mapping[str, str]:
+def _read_shipped() -> Mapping[str, str]:
     folder = files("dragoman_ask").joinpath("prompts")
     return {name: folder.joinpath(f"{name}.md").read_text(encoding="utf-8") for name in NAMES}
 
@@ -40,7 +40,7 @@ class Prompts:
         own = self.prompts_dir / "ask" / f"{name}.md" if self.prompts_dir else None
         if own is not None and own.is_file():
             return own.read_text(encoding="utf-8")
-        return _shipped()[name]
+        return _read_shipped()[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def problem_of(tried: Tried, send: Send) -> str:
     return "\n".join(line for line in lines if line)[:SHOWN_CHARACTERS]
 
 
-def found_by(result: Result, send: Send) -> str:
+def describe_findings(result: Result, send: Send) -> str:
     """Return what a model is told of what a query found: rows and values only where they may be sent."""
     names = ", ".join(column.name for column in result.columns)
     if send == "rows":

@@ -61,7 +61,7 @@ async def begin(session: Session, opened: OpenDatabase, settings: ModelSettings)
 
 async def _notes(session: Session, opened: OpenDatabase) -> list[str]:
     """What files tell of the database: all of it where that is short, else what fits the question best."""
-    written = await opened.told()
+    written = await opened.read_files()
     if written is None:
         return []
     notes = [str(note) for note in written.notes]

@@ -71,7 +71,7 @@ class PolicyPlugin:
     contract: int = 1
     options: type[Any] | None = None
 
-    def configured(self, options: Any) -> PolicyPlugin:
+    def configure(self, options: Any) -> PolicyPlugin:
         """Return the policy for one gateway; `options` is an instance of the declared dataclass, or None without one.
 
         Called once when a gateway is made. Keep nothing of it in the module: there may be several gateways.

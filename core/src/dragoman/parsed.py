@@ -41,7 +41,7 @@ class FunctionCall(NamedTuple):
     @property
     def dotted(self) -> str:
         """The name with the schema; in double quotes where a dot is part of the name itself."""
-        return dotted(self.name, self.schema)
+        return qualify(self.name, self.schema)
 
 
 class Named(NamedTuple):
@@ -54,10 +54,10 @@ class Named(NamedTuple):
     @property
     def dotted(self) -> str:
         """As `FunctionCall.dotted`."""
-        return dotted(self.name, self.schema)
+        return qualify(self.name, self.schema)
 
 
-def dotted(name: str, schema: str | None = None) -> str:
+def qualify(name: str, schema: str | None = None) -> str:
     """Return a name with the schema before it, if there is one. No single name can pass for a dotted one."""
     if "." in name:
         name = f'"{name}"'
@@ -66,7 +66,7 @@ def dotted(name: str, schema: str | None = None) -> str:
 
 def schema_of(parts: Sequence[str]) -> str | None:
     """Return what stands before the last of the parts of a dotted name, or None."""
-    return ".".join(map(dotted, parts[:-1])) or None
+    return ".".join(map(qualify, parts[:-1])) or None
 
 
 class NamedSchema(NamedTuple):

@@ -62,10 +62,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     seconds = getattr(getattr(item, "cls", None), "deadline", None)
     if seconds is None or not any(mark.name in TIERS for mark in item.iter_markers()):
         return (yield)
-    from dragoman.testing.deadline import Hung, bounded
+    from dragoman.testing.deadline import Hung, limit_time
 
     try:
-        with bounded(seconds, item.name, item.config.stash[STDERR]):
+        with limit_time(seconds, item.name, item.config.stash[STDERR]):
             return (yield)
     except Hung as error:  # between two phases, where no report takes it
         pytest.exit(str(error), returncode=1)

@@ -12,7 +12,7 @@ def shown(column: TableColumn, *values: str, gate: Gate | None = None, rows: int
     profile = ColumnProfile(name=column.name, values=values, distinct=len(values), rows=rows)
     own = Table(**{"relation": ORDERS, "columns": (column,), "row_estimate": rows, **table})
     gate = gate or Gate(KnowledgeSettings())
-    return gate.passed(own, [profile], referenced=own.relation.name == "kinds")[column.name].values
+    return gate.filter(own, [profile], referenced=own.relation.name == "kinds")[column.name].values
 
 
 def text(name: str) -> TableColumn:
@@ -94,7 +94,7 @@ def test_the_names_of_a_small_list_of_kinds_pass_and_those_of_people_do_not():
     people = Gate(KnowledgeSettings())
     table = Table(relation=Relation("customers"), columns=(text("name"),), row_estimate=2)
     profile = ColumnProfile(name="name", values=("Ada", "Grace"), distinct=2, rows=2)
-    assert people.passed(table, [profile], referenced=True)["name"].values == ()
+    assert people.filter(table, [profile], referenced=True)["name"].values == ()
 
 
 def test_the_configuration_decides_otherwise_and_hiding_wins():
@@ -108,11 +108,11 @@ def test_the_configuration_decides_otherwise_and_hiding_wins():
 def test_a_range_is_stopped_by_the_name():
     gate = Gate(KnowledgeSettings())
     table = Table(relation=ORDERS, columns=(TableColumn(name="salary", type="integer"),))
-    told = gate.passed(table, [ColumnProfile(name="salary", minimum="1", maximum="9", null_fraction=0.5)])["salary"]
+    told = gate.filter(table, [ColumnProfile(name="salary", minimum="1", maximum="9", null_fraction=0.5)])["salary"]
     assert (told.minimum, told.maximum, told.null_fraction) == (None, None, 0.5)
 
 
 def test_a_veto_stops_everything():
     gate = Gate(KnowledgeSettings(), vetoed=True)
     table = Table(relation=ORDERS, columns=(text("status"),))
-    assert gate.passed(table, [ColumnProfile(name="status", values=("a",), rows=100)]) == {}
+    assert gate.filter(table, [ColumnProfile(name="status", values=("a",), rows=100)]) == {}

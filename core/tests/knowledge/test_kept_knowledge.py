@@ -48,7 +48,7 @@ def values(tmp_path: Path) -> Callable[..., Any]:
 
 async def _values(opened: OpenDatabase, *, asked: bool = True) -> set[str]:
     (table,) = (await opened.catalog.snapshot()).listed
-    insight = (await opened.insights([table]))[table.relation] if asked else opened.knowledge.known(table)
+    insight = (await opened.insights([table]))[table.relation] if asked else opened.knowledge.get_known(table)
     return set(insight.profiles["status"].values) if "status" in insight.profiles else set()
 
 

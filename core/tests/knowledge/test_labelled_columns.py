@@ -23,7 +23,7 @@ def shown(table: str, name: str, values: tuple[str, ...]) -> tuple[str, ...]:
     column = TableColumn(name=name, type="integer" if whole else "text")
     own = Table(relation=Relation(table.partition(".")[2]), columns=(column,), row_estimate=ROWS)
     profile = ColumnProfile(name=name, values=values, distinct=len(values), rows=ROWS)
-    return Gate(KnowledgeSettings()).passed(own, [profile])[name].values
+    return Gate(KnowledgeSettings()).filter(own, [profile])[name].values
 
 
 def test_the_corpus_is_large_and_labelled():

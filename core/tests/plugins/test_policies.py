@@ -31,7 +31,7 @@ class Silence(PolicyPlugin):
     def __init__(self, words=()):
         self.words = words
 
-    def configured(self, options):
+    def configure(self, options):
         return Silence((options.word, *options.more))
 
     def further_validators(self, database, executor, inspector):
@@ -130,13 +130,13 @@ async def test_a_policy_that_two_distributions_claim_stops_the_start(install):
 )
 async def test_a_policy_that_cannot_take_its_options_is_named(body: str, what: str, install):
     source = (
-        f"from dragoman import *\nclass Odd(PolicyPlugin):\n    def configured(self, options): {body}\npolicy = Odd()"
+        f"from dragoman import *\nclass Odd(PolicyPlugin):\n    def configure(self, options): {body}\npolicy = Odd()"
     )
     install("dragoman-odd", source, policies={"odd": "policy"})
     with pytest.raises(DialectError) as raised:
         async with Gateway.open([Database(name="x", dialect="pretend")]):
             pass
-    assert raised.value.message == f"The hook configured of 'odd' of dragoman-odd 1.0 {what}."
+    assert raised.value.message == f"The hook configure of 'odd' of dragoman-odd 1.0 {what}."
     assert "Upgrade dragoman-odd or report it" in raised.value.suggestion
 
 

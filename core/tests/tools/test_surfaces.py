@@ -167,22 +167,22 @@ async def test_the_shipped_prompts_have_descriptions_and_arguments(toolbox):
     assert set(prompts) == {"explore", "report", "find"}
     for prompt in prompts.values():
         assert prompt.description
-        filled = prompt.filled({argument.name: f"<{argument.name}>" for argument in prompt.arguments})
+        filled = prompt.fill({argument.name: f"<{argument.name}>" for argument in prompt.arguments})
         assert all(f"<{argument.name}>" in filled for argument in prompt.arguments)
         assert "{" not in filled
 
 
 def test_a_prompt_is_filled_once_and_values_are_not_searched():
     prompt = parse("---\narguments: [a, b]\n---\n{a} and {b} and {c}", "x")
-    assert prompt.filled({"a": "{b}", "b": "1"}) == "{b} and 1 and {c}"
-    assert prompt.filled({}) == " and  and {c}"
+    assert prompt.fill({"a": "{b}", "b": "1"}) == "{b} and 1 and {c}"
+    assert prompt.fill({}) == " and  and {c}"
 
 
 def test_a_missing_or_unknown_argument_is_refused():
     prompt = parse("---\narguments:\n  - {name: a, required: true}\n---\n{a}", "x")
     for given in ({}, {"a": "  "}, {"a": "1", "b": "2"}):
         with pytest.raises(ParameterError):
-            prompt.filled(given)
+            prompt.fill(given)
 
 
 @pytest.mark.parametrize(

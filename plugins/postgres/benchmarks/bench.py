@@ -147,8 +147,8 @@ async def catalog(server: Server, tables: int) -> None:
     for part in range(0, tables, 500):
         await server.run("\n".join(script[part : part + 500]), name)
     await server.run("ANALYZE t1", name)
-    connections = Connections(server.configured(name))
-    inspector = PostgresInspector(server.configured(name), connections)
+    connections = Connections(server.configure(name))
+    inspector = PostgresInspector(server.configure(name), connections)
     raw = await asyncpg.connect(server.address(name))
     oids = [row[0] for row in await raw.fetch("SELECT oid FROM pg_class WHERE relkind = 'r' AND relname LIKE 't%'")]
 
@@ -173,7 +173,7 @@ async def catalog(server: Server, tables: int) -> None:
 async def run(server: Server) -> None:
     """Everything, on a fresh database."""
     name = await server.create(SETUP)
-    database = server.configured(name, max_rows=200_000, max_bytes=10_000_000)
+    database = server.configure(name, max_rows=200_000, max_bytes=10_000_000)
     print(f"{'':58} {'ours':>12} {'theirs':>12}  ratio   aim")
     await rows(server, database)
     await many(server, database)

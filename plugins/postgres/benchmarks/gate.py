@@ -45,7 +45,7 @@ async def taken(action: Action, sql: str) -> float:
 
 async def run(server: Server) -> None:
     """Everything, on a database with the corpus' tables."""
-    database = server.configured(await server.create(setup("postgres")), catalog_ttl=3600.0)
+    database = server.configure(await server.create(setup("postgres")), catalog_ttl=3600.0)
     async with Gateway.open([database]) as gateway:
         opened = gateway.database()
         reader = CatalogReader(database)

@@ -18,7 +18,7 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="module")
 async def executor(server, database_name, anyio_backend) -> AsyncGenerator[PostgresExecutor]:
     """An executor over the module's database."""
-    executor = PostgresExecutor(server.configured(database_name))
+    executor = PostgresExecutor(server.configure(database_name))
     yield executor
     await executor.aclose()
 

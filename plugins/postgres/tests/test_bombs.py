@@ -48,7 +48,7 @@ BOMBS = {
 @pytest.fixture(scope="module")
 async def gateway(server: Server, database_name: str) -> AsyncGenerator[Gateway]:
     """Over a single connection of a superuser."""
-    async with Gateway.open([server.configured(database_name, pool_size=1)]) as gateway:
+    async with Gateway.open([server.configure(database_name, pool_size=1)]) as gateway:
         yield gateway
 
 
@@ -82,7 +82,7 @@ SPILLING = "SELECT count(*) FROM (SELECT md5(n::text) FROM generate_series(1, 20
 
 
 async def test_spilling_is_bounded_where_the_role_may_set_it(server: Server, database_name: str):
-    executor = PostgresExecutor(server.configured(database_name, options={"work_mem": "1MB", "temp_file_limit": "2MB"}))
+    executor = PostgresExecutor(server.configure(database_name, options={"work_mem": "1MB", "temp_file_limit": "2MB"}))
     assert await value_of(executor, "SHOW work_mem") == "1MB"
     error = await failure_of(executor, SPILLING)
     assert error.code == "RESULT_TOO_LARGE"
@@ -93,7 +93,7 @@ async def test_spilling_is_bounded_where_the_role_may_set_it(server: Server, dat
 async def test_the_role_s_own_bound_of_spilling_stays(server: Server, database_name: str):
     role = f"bounded_{database_name}"
     await server.run(f"CREATE ROLE {role} LOGIN PASSWORD 'x'; ALTER ROLE {role} SET temp_file_limit = '3MB'")
-    executor = PostgresExecutor(server.configured(database_name, user=role, password=Secret("x")))
+    executor = PostgresExecutor(server.configure(database_name, user=role, password=Secret("x")))
     assert await value_of(executor, "SHOW temp_file_limit") == "3MB"
     await executor.aclose()
     await server.run(f"DROP ROLE {role}")
@@ -102,7 +102,7 @@ async def test_the_role_s_own_bound_of_spilling_stays(server: Server, database_n
 async def test_a_role_that_may_not_bound_spilling_is_served_all_the_same(server: Server, database_name: str):
     role = f"plain_{database_name}"
     await server.run(f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
-    executor = PostgresExecutor(server.configured(database_name, user=role, password=Secret("x"), pool_size=2))
+    executor = PostgresExecutor(server.configure(database_name, user=role, password=Secret("x"), pool_size=2))
     assert await asyncio.gather(value_of(executor, "SELECT 1"), value_of(executor, "SELECT 2")) == [1, 2]
     assert await value_of(executor, "SHOW temp_file_limit") == "-1"
     await executor.aclose()

@@ -62,7 +62,7 @@ ECHO = f"SELECT {', '.join(['$1::text'] * 1000)}"
 async def gateway(server: Server, database_name: str) -> AsyncGenerator[Gateway]:
     """Over a single connection of a superuser."""
     await server.run(TALKATIVE, database_name)
-    database = server.configured(database_name, pool_size=1, allow_functions=frozenset({"fail", "warn"}))
+    database = server.configure(database_name, pool_size=1, allow_functions=frozenset({"fail", "warn"}))
     async with Gateway.open([database]) as gateway:
         for _ in range(3):
             await gateway.query(None, "SELECT 1")
@@ -121,7 +121,7 @@ async def test_a_row_that_is_too_large_cuts_the_answer_where_it_stands(gateway: 
 
 
 async def test_a_large_answer_that_may_be_large_is_whole(server: Server, database_name: str):
-    async with Gateway.open([server.configured(database_name, pool_size=1)]) as gateway:
+    async with Gateway.open([server.configure(database_name, pool_size=1)]) as gateway:
         result = await gateway.query(
             None, "SELECT repeat('x', 1000) FROM generate_series(1, 9000)", limit=9000, max_bytes=15_000_000
         )
@@ -133,7 +133,7 @@ async def test_an_error_is_bounded_where_an_answer_may_be_large(server: Server, 
     async with (
         asyncio.timeout(60),
         within_memory(MOST_MEMORY),
-        Gateway.open([server.configured(database_name)]) as gateway,
+        Gateway.open([server.configure(database_name)]) as gateway,
     ):
         with pytest.raises(DragomanError, match="not read"):
             await gateway.query(None, f"SELECT {LONG}::integer", max_bytes=16_000_000)

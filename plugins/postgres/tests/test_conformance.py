@@ -20,7 +20,7 @@ class TestPostgres(DialectConformance):
         name = await server.create(
             "; ".join(["CREATE TYPE kit_pair AS (a integer, b varchar)", *cls.statements("postgres")])
         )
-        yield server.configured(name)
+        yield server.configure(name)
         await server.drop(name)
 
     async def is_idle(self, gateway):

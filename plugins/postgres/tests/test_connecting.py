@@ -85,7 +85,7 @@ def over_tcp(secured):
     """A database of that server for the role with the password, with options."""
 
     def configured(host="localhost", *, user="reader", password=PASSWORD, **options):
-        return secured.configured(
+        return secured.configure(
             "postgres", user=user, host=host, password=Secret(password) if password else None, options=options
         )
 
@@ -198,7 +198,7 @@ async def test_a_server_without_tls_is_told_with_both_ways_out():
         pytest.skip("no PostgreSQL server can be started here")
     server = Server.start(tcp=free_port())
     try:
-        error = await refusal(server.configured("postgres", host="localhost", options={"sslmode": "require"}))
+        error = await refusal(server.configure("postgres", host="localhost", options={"sslmode": "require"}))
     finally:
         server.stop()
     assert isinstance(error, ConnectionFailed)
@@ -225,11 +225,11 @@ async def test_a_password_comes_from_the_passfile(over_tcp, tmp_path):
 
 
 async def test_a_service_file_gives_the_address(secured, tmp_path):
-    port = secured.configured("postgres").port
+    port = secured.configure("postgres").port
     (tmp_path / "services").write_text(f"[shop]\nhost=localhost\nport={port}\nuser=reader\ndbname=postgres\n")
     options = {"service": "shop", "servicefile": str(tmp_path / "services")}
     database = parse_url("postgresql://?service=shop", name="shop")
-    given = secured.configured(
+    given = secured.configure(
         "x", name="shop", host=None, port=None, database=None, user=None, password=Secret(PASSWORD), options=options
     )
     assert dict(database.options) == {"service": "shop"}
@@ -240,7 +240,7 @@ async def test_a_service_file_gives_the_address(secured, tmp_path):
 
 
 async def test_the_first_of_several_hosts_that_answers_is_used(secured, over_tcp):
-    port = secured.configured("postgres").port
+    port = secured.configure("postgres").port
     assert await answer(over_tcp(f"localhost:{free_port()},localhost:{port}")) == 1
     assert await answer(over_tcp(f"localhost,localhost:{free_port()}")) == 1
     error = await refusal(over_tcp(f"localhost:{port}", target_session_attrs="standby"))
@@ -248,22 +248,22 @@ async def test_the_first_of_several_hosts_that_answers_is_used(secured, over_tcp
 
 
 async def test_a_unix_socket_is_a_host(secured):
-    assert await answer(secured.configured("postgres")) == 1
+    assert await answer(secured.configure("postgres")) == 1
 
 
 async def test_the_schema_comes_first_in_the_search_path(secured):
     await secured.run('CREATE SCHEMA "My shop"; CREATE TABLE "My shop".here AS SELECT 7 AS n')
-    assert await answer(secured.configured("postgres", schema="My shop"), "SELECT n FROM here") == 7
+    assert await answer(secured.configure("postgres", schema="My shop"), "SELECT n FROM here") == 7
 
 
 async def test_the_application_name_is_told(secured):
-    database = secured.configured("postgres", options={"application_name": "reports"})
+    database = secured.configure("postgres", options={"application_name": "reports"})
     name = "SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()"
     assert await answer(database, name) == "reports"
 
 
 async def test_the_time_zone_can_be_chosen(secured):
-    database = secured.configured("postgres", options={"timezone": "Asia/Tokyo"})
+    database = secured.configure("postgres", options={"timezone": "Asia/Tokyo"})
     assert await answer(database, "SELECT '2024-01-01 00:00+00'::timestamptz") == "2024-01-01 09:00:00+09"
 
 
@@ -286,7 +286,7 @@ async def test_the_time_zone_can_be_chosen(secured):
     ids=str,
 )
 async def test_what_keeps_us_from_connecting_is_told_without_the_address(secured, changes, words):
-    error = await refusal(secured.configured("postgres", **{"name": "shop", **changes}))
+    error = await refusal(secured.configure("postgres", **{"name": "shop", **changes}))
     assert isinstance(error, ConnectionFailed)
     assert "'shop'" in error.message
     assert words in error.message
@@ -295,7 +295,7 @@ async def test_what_keeps_us_from_connecting_is_told_without_the_address(secured
 
 async def test_no_connection_to_spare_is_told(secured):
     await secured.run("ALTER ROLE reader CONNECTION LIMIT 0")
-    error = await refusal(secured.configured("postgres", user="reader", host="localhost", password=Secret(PASSWORD)))
+    error = await refusal(secured.configure("postgres", user="reader", host="localhost", password=Secret(PASSWORD)))
     await secured.run("ALTER ROLE reader CONNECTION LIMIT -1")
     assert isinstance(error, ConnectionFailed)
     assert "to spare" in error.message
@@ -319,7 +319,7 @@ async def test_a_server_that_never_answers_does_not_hold_us():
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         server = Server(f"postgresql://u@127.0.0.1:{silent.getsockname()[1]}")
-        error = await refusal(server.configured("shop", options={"connect_timeout": 0.3, "sslmode": "disable"}))
+        error = await refusal(server.configure("shop", options={"connect_timeout": 0.3, "sslmode": "disable"}))
     assert isinstance(error, ConnectionFailed)
     assert "in time" in error.message
 
@@ -333,7 +333,7 @@ async def test_connections_are_what_they_should_be(secured):
         "transaction_read_only": "on",
         "client_connection_check_interval": "500ms",
     }
-    executor = PostgresExecutor(secured.configured("postgres"))
+    executor = PostgresExecutor(secured.configure("postgres"))
     for name, value in settings.items():
         assert await value_of(executor, f"SHOW {name}") == value
     await executor.aclose()

@@ -42,7 +42,7 @@ class Bench(NamedTuple):
         await self.server.run(re.sub(r"\bme\b", f'"{self.role}"', script), self.database.name)
 
     async def findings(self, **settings) -> list[Finding]:
-        database = self.server.configured(self.database.name, user=self.role, password=PASSWORD, **settings)
+        database = self.server.configure(self.database.name, user=self.role, password=PASSWORD, **settings)
         return await examine(database)
 
     async def dangers(self) -> list[Finding]:
@@ -55,7 +55,7 @@ PASSWORD = Secret("planted-4711")
 @pytest.fixture(scope="module")
 async def shop(server: Server, database_name: str) -> Database:
     await server.run(SHOP, database_name)
-    return server.configured(database_name)
+    return server.configure(database_name)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ async def test_everything_at_once_is_closed_by_what_is_told(bench: Bench):
             await bench.run(finding.remedy)
     left = {finding.subject for finding in await bench.findings()}
     assert left <= {"unlisted_functions"}
-    reader = bench.server.configured(bench.database.name, user=bench.role, password=PASSWORD)
+    reader = bench.server.configure(bench.database.name, user=bench.role, password=PASSWORD)
     async with Gateway.open([reader]) as gateway:
         assert (await gateway.query(None, "SELECT count(*) FROM orders")).rows == [[0]]
 
@@ -144,7 +144,7 @@ async def test_a_superuser_is_told_so_with_a_role_to_use_instead(server: Server,
     assert remedy == minimal_role(bench.database)
     await server.run(remedy, bench.database.name)
     try:
-        reader = server.configured(bench.database.name, user="dragoman_reader", password=Secret("..."))
+        reader = server.configure(bench.database.name, user="dragoman_reader", password=Secret("..."))
         assert [finding for finding in await examine(reader) if finding.severity == "danger"] == []
         async with Gateway.open([reader]) as gateway:
             assert (await gateway.query(None, "SELECT count(*) FROM orders")).rows == [[0]]
@@ -176,7 +176,7 @@ async def test_a_missing_limit_is_a_warning_with_the_sql_that_sets_it(bench: Ben
 
 async def test_what_everybody_may_do_on_a_fresh_server_is_a_warning(server: Server, bench: Bench):
     fresh = await server.create()
-    findings = await examine(server.configured(fresh, user=bench.role, password=PASSWORD))
+    findings = await examine(server.configure(fresh, user=bench.role, password=PASSWORD))
     await server.drop(fresh)
     warned = {finding.subject for finding in findings if finding.severity == "warning"}
     assert {"large_objects", "advisory_locks", "log_messages", "temporary_tables", "temp_file_limit"} <= warned
@@ -263,7 +263,7 @@ async def test_no_password_and_no_address_is_told(bench: Bench):
 
 async def test_a_server_that_is_not_there_is_a_connection_error(bench: Bench):
     with pytest.raises(ConnectionFailed):
-        await examine(bench.server.configured(bench.database.name, host="127.0.0.1", port=1))
+        await examine(bench.server.configure(bench.database.name, host="127.0.0.1", port=1))
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ async def first_batch(executor, sql, most):
             return "oversized" if oversized else sum(len(str(value)) for row in batch for value in row)
 
 async def main():
-    executor = PostgresExecutor(Server(sys.argv[1]).configured(sys.argv[2]))
+    executor = PostgresExecutor(Server(sys.argv[1]).configure(sys.argv[2]))
     await first_batch(executor, "SELECT repeat('x', 400000)", 500_000)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for sql in STATEMENTS * 2:
@@ -128,7 +128,7 @@ async def test_an_answer_never_costs_much_more_memory_than_its_limit(server, dat
 
 
 async def test_a_statement_whose_answer_was_too_wide_once_is_counted_by_the_server(server, database_name):
-    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     sql = "SELECT repeat('x', $1) FROM generate_series(1, 500)"
     pids = []
     for width in (100, 10_000, 100):
@@ -141,7 +141,7 @@ async def test_a_statement_whose_answer_was_too_wide_once_is_counted_by_the_serv
 
 
 async def test_a_row_too_large_for_a_large_answer_is_told(server, database_name):
-    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     error = await failure_of(executor, "SELECT repeat('x', 60000000)", max_bytes=2 * LARGE)
     assert isinstance(error, ResultTooLarge)
     assert await value_of(executor, "SELECT 1") == 1
@@ -214,7 +214,7 @@ async def test_a_statement_prepared_before_its_table_changed_is_prepared_anew(ex
 
 
 async def test_a_new_column_is_seen_as_soon_as_the_catalog_is_read_anew(server, database_name, admin):
-    executor = PostgresExecutor(server.configured(database_name, catalog_ttl=0.0))
+    executor = PostgresExecutor(server.configure(database_name, catalog_ttl=0.0))
     await admin.execute("CREATE TABLE growing AS SELECT 1 AS a")
     assert (await ask(executor, "SELECT * FROM growing"))[1] == [[1]]
     await admin.execute("ALTER TABLE growing ADD COLUMN b text DEFAULT 'x'")
@@ -223,7 +223,7 @@ async def test_a_new_column_is_seen_as_soon_as_the_catalog_is_read_anew(server, 
 
 
 async def test_a_pool_of_five_answers_fifty_callers(server, database_name, admin):
-    executor = PostgresExecutor(server.configured(database_name, pool_size=5))
+    executor = PostgresExecutor(server.configure(database_name, pool_size=5))
     answers = await asyncio.gather(*(value_of(executor, f"SELECT {n} FROM pg_sleep(0.005)") for n in range(50)))
     assert answers == list(range(50))
     count = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND application_name = 'dragoman'"
@@ -234,7 +234,7 @@ async def test_a_pool_of_five_answers_fifty_callers(server, database_name, admin
 
 async def test_opening_connects_lazily_and_keeps_one_connection_for_one_caller(server, database_name, admin):
     name = await server.create()
-    executor = PostgresExecutor(server.configured(name))
+    executor = PostgresExecutor(server.configure(name))
     pids = {await value_of(executor, "SELECT pg_backend_pid()") for _ in range(5)}
     assert len(pids) == 1
     await executor.aclose()
@@ -254,7 +254,7 @@ CREATE TYPE span AS RANGE (subtype = float8);
 async def test_looking_types_up_runs_nobody_s_functions(server):
     """The search path begins with a schema whose functions and operators fit better than the system's."""
     name = await server.create(HOSTILE + TYPES)
-    executor = PostgresExecutor(server.configured(name, schema="hostile"))
+    executor = PostgresExecutor(server.configure(name, schema="hostile"))
     for sql, parameters, wanted in (
         ("SELECT ROW(ROW(1, 'x')::pair, NULL, NULL)::nested", (), {"p": {"a": 1, "b": "x"}, "ps": None, "at": None}),
         ("SELECT ARRAY['sad'::mood]", (), ["sad"]),
@@ -289,7 +289,7 @@ async def test_waiting_for_a_lock_ends_and_says_so(executor, admin):
 
 
 async def test_a_cancelled_statement_ends_in_the_server_and_its_connection_is_used_again(server, database_name, admin):
-    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     pid = await value_of(executor, "SELECT pg_backend_pid()")
     for _ in range(3):
         task = asyncio.ensure_future(ask(executor, SLEEP))
@@ -303,7 +303,7 @@ async def test_a_cancelled_statement_ends_in_the_server_and_its_connection_is_us
 
 
 async def test_a_scope_that_cancels_every_await_leaves_nothing_behind(server, database_name, admin):
-    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     for _ in range(3):
         with anyio.move_on_after(0.1):
             await ask(executor, SLEEP)
@@ -313,7 +313,7 @@ async def test_a_scope_that_cancels_every_await_leaves_nothing_behind(server, da
 
 
 async def test_leaving_a_stream_early_leaves_a_clean_connection(server, database_name, admin):
-    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     big = "SELECT generate_series(1, 100000000) AS n, repeat('x', 1000) AS t"
     for _ in range(2):
         request = Request(statement=big, limits=Limits(max_rows=100_000_000, max_bytes=LARGE * 8))
@@ -335,7 +335,7 @@ async def test_a_gateway_that_is_killed_leaves_no_statement_behind(server, datab
         from dragoman_postgres.testing import Server
 
         async def main():
-            executor = PostgresExecutor(Server({server.url!r}).configured({database_name!r}))
+            executor = PostgresExecutor(Server({server.url!r}).configure({database_name!r}))
             limits = Limits(timeout={timeout})
             async with executor.open(Request(statement="SELECT pg_sleep(60)", limits=limits)):
                 pass
@@ -355,7 +355,7 @@ async def test_a_gateway_that_is_killed_leaves_no_statement_behind(server, datab
 
 
 async def test_connections_that_were_killed_are_replaced(server, database_name, admin):
-    executor = PostgresExecutor(server.configured(database_name, pool_size=3))
+    executor = PostgresExecutor(server.configure(database_name, pool_size=3))
     await asyncio.gather(*(ask(executor, "SELECT pg_sleep(0.05)") for _ in range(3)))
     others = "FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
     await admin.fetch("SELECT pg_terminate_backend(pid) " + others, database_name)
@@ -373,7 +373,7 @@ FAREWELL = b"E" + struct.pack("!I", len(FIELDS) + 4) + FIELDS
 
 
 async def test_a_connection_that_said_farewell_and_is_not_closed_yet_is_replaced(server, database_name):
-    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     pid = await value_of(executor, "SELECT pg_backend_pid()")
     (session,) = executor._connections._idle
     session.connection._counting.data_received(FAREWELL)
@@ -382,7 +382,7 @@ async def test_a_connection_that_said_farewell_and_is_not_closed_yet_is_replaced
 
 
 async def test_a_farewell_between_two_messages_is_a_clear_error(server, database_name):
-    connections = Connections(server.configured(database_name, pool_size=1))
+    connections = Connections(server.configure(database_name, pool_size=1))
     async with connections.borrow() as connection:
         connection._counting.data_received(FAREWELL)
         with pytest.raises(ConnectionFailed), translate_errors("shop"):
@@ -393,7 +393,7 @@ async def test_a_farewell_between_two_messages_is_a_clear_error(server, database
 
 
 async def test_a_connection_killed_in_the_middle_is_a_clear_error(server, database_name, admin):
-    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     pid = await value_of(executor, "SELECT pg_backend_pid()")
     task = asyncio.ensure_future(failure_of(executor, SLEEP))
     await until_running(admin, database_name)
@@ -406,7 +406,7 @@ async def test_a_connection_killed_in_the_middle_is_a_clear_error(server, databa
 
 async def test_a_server_that_restarts_is_used_again():
     server = Server.start()
-    executor = PostgresExecutor(server.configured("postgres", pool_size=2))
+    executor = PostgresExecutor(server.configure("postgres", pool_size=2))
     try:
         assert await value_of(executor, "SELECT 1") == 1
         slow = asyncio.ensure_future(failure_of(executor, SLEEP))
@@ -427,7 +427,7 @@ async def _all(batches):
 
 async def test_a_server_that_stops_in_the_middle_of_an_answer_is_a_clear_error():
     server = Server.start()
-    executor = PostgresExecutor(server.configured("postgres", pool_size=1))
+    executor = PostgresExecutor(server.configure("postgres", pool_size=1))
     request = Request(
         statement="SELECT n, repeat('x', 1000) FROM generate_series(1, 1000000) AS n",
         limits=Limits(max_rows=1_000_000, max_bytes=100 * LARGE),
@@ -478,11 +478,11 @@ class Meter:
 
 
 async def test_a_repeated_statement_takes_three_round_trips(server, database_name):
-    config = server.configured(database_name)
+    config = server.configure(database_name)
     if not str(config.host).startswith("/"):
         pytest.skip("needs the server's Unix socket")
     async with Meter(f"{config.host}/.s.PGSQL.{config.port}") as meter:
-        executor = PostgresExecutor(server.configured(database_name, host="127.0.0.1", port=meter.port))
+        executor = PostgresExecutor(server.configure(database_name, host="127.0.0.1", port=meter.port))
         sql = "SELECT oid, relname, relacl, $1::timestamptz FROM pg_class WHERE oid = 1259"
         await ask(executor, "SELECT 1")
         costs = []
@@ -519,7 +519,7 @@ async def test_parallel_plans_are_kept(server, width):
         await server.run("LOAD 'auto_explain';" + EXPLAINING.format(name), name)
     except asyncpg.UndefinedFileError:
         pytest.skip("this server comes without auto_explain")
-    executor = PostgresExecutor(server.configured(name, pool_size=1))
+    executor = PostgresExecutor(server.configure(name, pool_size=1))
     sql = f"SELECT repeat(t, {width}), n FROM wide WHERE t LIKE '%abc%'"
     told = []
     for _ in range(2):
@@ -549,7 +549,7 @@ def _of_each(node):
 
 
 async def test_the_gateway_truncates_exactly(server, database_name):
-    async with Gateway.open([server.configured(database_name)]) as gateway:
+    async with Gateway.open([server.configure(database_name)]) as gateway:
         for rows, cut in ((10, None), (9, "rows")):
             result = await gateway.query(
                 None, "SELECT n FROM (VALUES (1),(2),(3),(4),(5),(6),(7),(8),(9),(10)) t(n)", limit=rows
@@ -576,7 +576,7 @@ STUCK = """SELECT n, CASE WHEN n > {0} THEN
 
 @pytest.mark.parametrize("rows", [1, 3, 700])
 async def test_a_deadline_hands_out_the_rows_that_came(server, database_name, rows):
-    async with Gateway.open([server.configured(database_name)]) as gateway:
+    async with Gateway.open([server.configure(database_name)]) as gateway:
         part = await part_of(gateway, STUCK.format(rows), limit=1000)
         assert part.rows == [[n, None] for n in range(1, rows + 1)]
         assert part.truncated.reason == "timeout"
@@ -586,13 +586,13 @@ async def test_a_deadline_hands_out_the_rows_that_came(server, database_name, ro
 
 @pytest.mark.parametrize("rows", [3, 100])
 async def test_a_deadline_hands_out_the_rows_of_a_large_answer(server, database_name, rows):
-    async with Gateway.open([server.configured(database_name)]) as gateway:
+    async with Gateway.open([server.configure(database_name)]) as gateway:
         part = await part_of(gateway, STUCK.format(rows), max_bytes=LARGE + 1, limit=1000)
     assert part.rows == [[n, None] for n in range(1, rows + 1)]
     assert part.truncated.reason == "timeout"
 
 
 async def test_a_deadline_before_any_row_is_an_error(server, database_name):
-    async with Gateway.open([server.configured(database_name)]) as gateway:
+    async with Gateway.open([server.configure(database_name)]) as gateway:
         with pytest.raises(QueryTimeout):
             await gateway.query(None, STUCK.format(0), timeout=0.2)

@@ -49,7 +49,7 @@ async def standby(primary):
 def over(servers, kind):
     """An executor that may choose among servers, and takes one of a kind."""
     hosts = ",".join(str(server.folder) for server in servers)
-    return PostgresExecutor(servers[0].configured("postgres", host=hosts, options={"target_session_attrs": kind}))
+    return PostgresExecutor(servers[0].configure("postgres", host=hosts, options={"target_session_attrs": kind}))
 
 
 async def until(executor, sql, wanted):

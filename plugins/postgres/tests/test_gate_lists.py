@@ -32,7 +32,7 @@ async def database(server: Server, database_name: str) -> Database:
                 await connection.execute(f'CREATE EXTENSION IF NOT EXISTS "{name}" CASCADE')
     finally:
         await connection.close()
-    return server.configured(database_name)
+    return server.configure(database_name)
 
 
 @pytest.fixture

@@ -78,13 +78,13 @@ SELECT md5(string_agg(part, '|' ORDER BY part)) FROM (
 @pytest.fixture(scope="module")
 async def database(server: Server, database_name: str) -> Database:
     await server.run(setup("postgres") + MORE, database_name)
-    return server.configured(database_name)
+    return server.configure(database_name)
 
 
 @pytest.fixture(scope="module")
 async def plain(server: Server, database_name: str) -> AsyncGenerator[Database]:
     name = await server.create(setup("postgres"))
-    yield server.configured(name)
+    yield server.configure(name)
     await server.drop(name)
 
 
@@ -124,7 +124,7 @@ async def test_every_allowed_query_of_the_corpus_runs_for_a_reader(server: Serve
     grant = f"CREATE ROLE {role} LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}"
     await server.run(grant, plain.name)
     try:
-        async with Gateway.open([server.configured(plain.name, user=role)]) as gateway:
+        async with Gateway.open([server.configure(plain.name, user=role)]) as gateway:
             assert await not_run(gateway, plain) == {}
     finally:
         await server.run(f"DROP OWNED BY {role}; DROP ROLE {role}", plain.name)
@@ -219,7 +219,7 @@ async def test_what_users_make_later_ends_the_verdict_of_before(
         " CREATE VIEW lately AS SELECT 1 AS id",
         database.database,
     )
-    async with Gateway.open([server.configured(database.database, catalog_ttl=0.0)]) as gateway:
+    async with Gateway.open([server.configure(database.database, catalog_ttl=0.0)]) as gateway:
         for _ in range(2):
             assert (await gateway.query(None, text)).rows
         await server.run(script, database.database)
@@ -250,7 +250,7 @@ async def test_a_policy_that_acts_closes_its_table_to_whom_it_binds(server: Serv
         database.database,
     )
     try:
-        async with Gateway.open([server.configured(database.database, user=role)]) as gateway:
+        async with Gateway.open([server.configure(database.database, user=role)]) as gateway:
             with pytest.raises(UnsafeSql):
                 await gateway.query(None, "SELECT * FROM guarded")
         async with Gateway.open([database]) as gateway:
@@ -265,7 +265,7 @@ async def test_what_stands_beside_the_users_names_runs(gateway: Gateway, databas
 
 
 async def test_configuration_opens_what_users_made(server: Server, database: Database):
-    opened = server.configured(
+    opened = server.configure(
         database.name,
         allow_functions=frozenset({"lower", "spend", "waste"}),
         allow_relations=frozenset({"public.acting"}),
@@ -292,13 +292,13 @@ async def test_the_configured_schemas_are_where_the_server_looks_too(server: Ser
         f' ALTER DATABASE "{database.database}" SET search_path = hidden, public',
         database.database,
     )
-    async with Gateway.open([server.configured(database.name, schemas=("public",))]) as gateway:
+    async with Gateway.open([server.configure(database.name, schemas=("public",))]) as gateway:
         assert (await gateway.query(None, "SELECT side FROM twin")).rows == [["open"]]
 
 
 @pytest.mark.parametrize("text", OUTSIDE)
 async def test_relations_outside_the_configured_schemas_are_refused(server: Server, database: Database, text: str):
-    narrow = server.configured(database.name, schemas=("public",))
+    narrow = server.configure(database.name, schemas=("public",))
     async with Gateway.open([narrow]) as gateway:
         with pytest.raises(TableNotFound):
             await gateway.query(narrow.name, text)

@@ -26,7 +26,7 @@ async def connections(server, database_name):
     watching = await asyncpg.connect(server.address(database_name))
     await counted(watching)
     await watching.close()
-    lent = Connections(server.configured(database_name), 3)
+    lent = Connections(server.configure(database_name), 3)
     yield lent
     await lent.aclose()
 
@@ -65,7 +65,7 @@ async def test_schemas_are_told_with_owner_and_comment_and_those_of_the_system_m
 
 async def test_the_schemas_of_the_search_path_are_numbered(inspector, server, database_name):
     assert {s.name: s.search_order for s in await inspector.schemas() if s.search_order is not None} == {"public": 0}
-    database = server.configured(database_name, schema="sales")
+    database = server.configure(database_name, schema="sales")
     own = Connections(database, 1)
     try:
         places = {schema.name: schema.search_order for schema in await PostgresInspector(database, own).schemas()}
@@ -307,9 +307,9 @@ async def test_a_role_is_told_only_what_it_may_read(server, database_name, conne
         """,
         database_name,
     )
-    own = Connections(server.configured(database_name, user=role), 1)
+    own = Connections(server.configure(database_name, user=role), 1)
     try:
-        inspector = PostgresInspector(server.configured(database_name), own)
+        inspector = PostgresInspector(server.configure(database_name), own)
         schemas = {schema.name for schema in await inspector.schemas() if not schema.system}
         told = {t.relation.name: t for t in (await inspector.tables(Scope())).tables if not t.system}
     finally:
@@ -382,7 +382,7 @@ async def test_a_check_that_is_not_valid_lists_no_values(server, inspector, data
 
 async def test_nothing_in_the_search_path_takes_the_place_of_what_the_queries_call(server, database_name):
     await server.run((Path(__file__).parent / "hostile.sql").read_text(), database_name)
-    database = server.configured(database_name, schema="hostile")
+    database = server.configure(database_name, schema="hostile")
     own = Connections(database, 1)
     try:
         inspector = PostgresInspector(database, own)

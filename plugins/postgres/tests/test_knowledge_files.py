@@ -52,7 +52,7 @@ async def test_what_the_database_does_not_tell_comes_from_the_project(server, da
     await server.run(TABLES, database_name)
     (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST))
     knowledge = KnowledgeSettings(files=(Path("manifest.json"),))
-    async with Gateway.open([server.configured(database_name, folder=tmp_path, knowledge=knowledge)]) as gateway:
+    async with Gateway.open([server.configure(database_name, folder=tmp_path, knowledge=knowledge)]) as gateway:
         names = ["mart.orders", "mart.customers", "public.orders"]
         told = (await Toolbox(gateway).call("describe_table", {"table_name": names})).structured["tables"]
     assert told == {

@@ -100,7 +100,7 @@ async def database(server, database_name):
     connection = await asyncpg.connect(server.address(database_name))
     await connection.execute(SCHEMA)
     await connection.close()
-    return server.configured(database_name, name="db")
+    return server.configure(database_name, name="db")
 
 
 def opened(database, **grant):

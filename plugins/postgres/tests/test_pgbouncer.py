@@ -10,7 +10,7 @@ import pytest
 from dragoman import ExplainOptions, QueryTimeout, Request
 from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_postgres.executor import PostgresExecutor
-from dragoman_postgres.testing.server import unprivileged
+from dragoman_postgres.testing.server import find_unprivileged_user
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="pgbouncer is not installed")
@@ -44,13 +44,13 @@ def bouncer(request, server):
     """A PgBouncer that refuses settings at the start of a session, and one that swallows them."""
     if server.folder is None:
         pytest.skip("needs a server of our own")
-    port = server.configured("x").port
+    port = server.configure("x").port
     content = CONFIGURATION.format(
         folder=server.folder, port=port, more=TOLERANT if request.param == "tolerant" else ""
     )
     (server.folder / "pgbouncer.ini").write_text(content)
     (server.folder / "users.txt").write_text('"postgres" ""\n')
-    owner = unprivileged()
+    owner = find_unprivileged_user()
     for name in ("pgbouncer.ini", "users.txt"):
         if owner:
             os.chown(server.folder / name, owner.pw_uid, owner.pw_gid)
@@ -72,7 +72,7 @@ def bouncer(request, server):
 
 @pytest.fixture
 async def pooled(bouncer, database_name):
-    executor = PostgresExecutor(bouncer.configured(database_name, port=6432, pool_size=6))
+    executor = PostgresExecutor(bouncer.configure(database_name, port=6432, pool_size=6))
     yield executor
     await executor.aclose()
 

@@ -63,7 +63,7 @@ async def given_up(work: Coroutine[Any, Any, Any], seconds: float) -> None:
 @pytest.mark.parametrize("sql", ENDINGS.values(), ids=ENDINGS)
 async def test_there_are_never_more_backends_than_places(server: Server, sql: str):
     name = await server.create()
-    executor = PostgresExecutor(server.configured(name, pool_size=SIZE))
+    executor = PostgresExecutor(server.configure(name, pool_size=SIZE))
     async with asyncio.timeout(120), backends_counted(server, name) as most:
         for _ in range(2):
             asked = (given_up(ask(executor, sql, timeout=0.3, max_bytes=2000), 0.1 * n + 0.05) for n in range(3 * SIZE))
@@ -78,7 +78,7 @@ async def test_there_are_never_more_backends_than_places(server: Server, sql: st
 
 
 async def test_who_is_told_that_all_are_busy_learns_that_the_server_goes_on(server: Server, database_name: str):
-    executor = PostgresExecutor(server.configured(database_name, pool_size=1))
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     await value_of(executor, "SELECT 1")
     told = None
     async with asyncio.timeout(90):
@@ -99,7 +99,7 @@ async def test_who_is_told_that_all_are_busy_learns_that_the_server_goes_on(serv
 
 async def test_callers_that_go_away_while_it_connects_leave_no_backend_behind(server: Server):
     name = await server.create()
-    executor = PostgresExecutor(server.configured(name, pool_size=SIZE))
+    executor = PostgresExecutor(server.configure(name, pool_size=SIZE))
     async with asyncio.timeout(60), backends_counted(server, name) as most:
         for n in range(8):
             await asyncio.gather(*(given_up(ask(executor, "SELECT 1"), 0.001 * n) for _ in range(SIZE)))
@@ -111,7 +111,7 @@ async def test_callers_that_go_away_while_it_connects_leave_no_backend_behind(se
 
 async def test_closing_does_not_wait_for_what_cannot_be_ended(server: Server):
     name = await server.create()
-    executor = PostgresExecutor(server.configured(name, pool_size=1))
+    executor = PostgresExecutor(server.configure(name, pool_size=1))
     await given_up(ask(executor, DEAF, timeout=0.2), 0.3)
     async with asyncio.timeout(30):
         await executor.aclose()

@@ -25,7 +25,7 @@ async def executor(server, database_name):
     await server.run(SCHEMA, database_name)
     await server.run(f"ALTER DATABASE {database_name} SET work_mem = '1MB'")
     await server.run(f"ALTER DATABASE {database_name} SET max_parallel_workers_per_gather = 0")
-    running = PostgresExecutor(server.configured(database_name))
+    running = PostgresExecutor(server.configure(database_name))
     yield running
     await running.aclose()
 

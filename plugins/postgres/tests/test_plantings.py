@@ -68,7 +68,7 @@ async def garden(server: Server, database_name: str) -> AsyncGenerator[Garden]:
     )
     admin = await asyncpg.connect(server.address(database_name), statement_cache_size=0)
     folder = await admin.fetchval("SHOW data_directory")
-    async with Gateway.open([server.configured(database_name, catalog_ttl=0.0)]) as gateway:
+    async with Gateway.open([server.configure(database_name, catalog_ttl=0.0)]) as gateway:
         yield Garden(gateway, admin, f"{folder}/{planter}", planter, admin.get_server_version().major)
     await admin.execute("DROP SCHEMA IF EXISTS planted CASCADE")
     await admin.execute(f"DROP OWNED BY {planter}; DROP ROLE {planter}")

@@ -42,7 +42,7 @@ async def reader(server, database_name) -> AsyncIterator[Database]:
         f"GRANT SELECT (id, grade) ON partly TO {role}",
         database_name,
     )
-    yield server.configured(database_name, user=role, password=Secret("x"))
+    yield server.configure(database_name, user=role, password=Secret("x"))
     await server.run(f"DROP OWNED BY {role}; DROP ROLE {role}", database_name)
 
 

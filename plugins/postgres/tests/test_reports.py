@@ -12,7 +12,7 @@ from dragoman.tools.surfaces import UnknownResource
 
 @pytest.fixture
 def database(server, database_name) -> Database:
-    return server.configured(database_name)
+    return server.configure(database_name)
 
 
 async def _report(database: Database, what: str) -> list[dict]:
@@ -39,7 +39,7 @@ async def test_the_activity_of_others_is_told_only_where_it_is_named(database: D
 
 
 async def test_a_fingerprint_is_another_one_after_a_change_and_the_same_after_rows(server, database_name):
-    database = server.configured(database_name)
+    database = server.configure(database_name)
     async with Gateway.open([database]) as gateway:
         inspector = gateway.database().inspector
         seen = [await inspector.fingerprint()]

@@ -45,7 +45,7 @@ async def toolbox(server, database_name):
     connection = await asyncpg.connect(server.address(database_name))
     await connection.execute("DROP SCHEMA IF EXISTS sales, hr CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
     await connection.close()
-    database = server.configured(database_name)
+    database = server.configure(database_name)
     grants = (Grant(database=database.name, tables=("sales.*",), deny_columns=("ssn",), key="roles.seller.grants.0"),)
     role = Role(name="seller", groups=frozenset({"sellers"}), grants=grants)
     async with Gateway.open(Configuration(databases={database.name: database}, roles={"seller": role})) as gateway:

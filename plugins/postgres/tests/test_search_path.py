@@ -27,7 +27,7 @@ PATHS = (
 @pytest.fixture(scope="module")
 async def hostile(server: Server, anyio_backend: str) -> AsyncGenerator[Database]:
     name = await server.create(HOSTILE + TABLES)
-    yield server.configured(name, catalog_ttl=0.0)
+    yield server.configure(name, catalog_ttl=0.0)
     await server.drop(name)
 
 

@@ -258,7 +258,7 @@ async def test_values_of_altered_types_are_read_anew(executor, admin):
 
 
 async def test_json_within_an_array_that_parsing_would_change_is_told(server, database_name):
-    async with Gateway.open([server.configured(database_name)]) as gateway:
+    async with Gateway.open([server.configure(database_name)]) as gateway:
         for _ in range(2):
             result = await gateway.query(
                 None, """SELECT ARRAY['9007199254740993'::jsonb] AS odd, ARRAY['1'::jsonb] AS a"""

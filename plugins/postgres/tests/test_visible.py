@@ -83,7 +83,7 @@ VISIBLE = {
 async def gateway(server, anyio_backend):
     """Two databases: in one the secret schema bears the mark, in its twin another word; all else is the same."""
     names = {"marked": await server.create(SECRET), "twin": await server.create(SECRET.replace(MARK, ABSENT))}
-    databases = [replace(server.configured(name, schemas=("public",)), name=key) for key, name in names.items()]
+    databases = [replace(server.configure(name, schemas=("public",)), name=key) for key, name in names.items()]
     async with Gateway.open(databases) as gateway:
         yield gateway
     for name in names.values():
@@ -385,14 +385,14 @@ async def test_what_is_hidden_is_told_as_what_is_not_there(toolbox: Toolbox):
 
 
 async def test_without_schemas_all_that_the_role_may_see_is_visible(server, gateway: Gateway):
-    whole = server.configured(gateway.configuration.databases["marked"].database)
+    whole = server.configure(gateway.configuration.databases["marked"].database)
     async with Gateway.open([whole]) as open_gateway:
         for sql in (f"SELECT '{MARK}_s.{MARK}_t'::regclass", f"SELECT * FROM {MARK}_s.{MARK}_t LIMIT 1"):
             assert MARK in str((await open_gateway.query(None, sql)).rows)
 
 
 async def test_settings_of_roles_are_closed(gateway: Gateway, server):
-    whole = server.configured(gateway.configuration.databases["marked"].database)
+    whole = server.configure(gateway.configuration.databases["marked"].database)
     async with Gateway.open([whole]) as open_gateway:
         for sql in ("SELECT rolconfig FROM pg_roles", "SELECT * FROM pg_roles", "SELECT r FROM pg_roles r"):
             with pytest.raises(UnsafeSql):

@@ -53,7 +53,7 @@ SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_b
 async def shop(server: Server, anyio_backend: str) -> AsyncGenerator[Database]:
     """A database of the test's own, as its superuser."""
     name = await server.create(setup("postgres"))
-    yield server.configured(name)
+    yield server.configure(name)
     await server.drop(name)
 
 
@@ -69,7 +69,7 @@ async def reader(server: Server, shop: Database) -> AsyncGenerator[Database]:
     """The same database, as a role that may only SELECT."""
     role = f"walls_{shop.name}"
     await server.run(f"CREATE ROLE {role} LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}", shop.name)
-    yield server.configured(shop.name, user=role)
+    yield server.configure(shop.name, user=role)
     await server.run(f"DROP OWNED BY {role}; DROP ROLE {role}", shop.name)
 
 

@@ -30,9 +30,9 @@ class Bench:
     def make(self, script: str = "", name: str = "test.db", **settings) -> Database:
         with closing(apsw.Connection(str(self.folder / name))) as connection:
             connection.execute(script).fetchall()
-        return self.configured(name, **settings)
+        return self.configure(name, **settings)
 
-    def configured(self, name: str, **settings) -> Database:
+    def configure(self, name: str, **settings) -> Database:
         return Database(name="shop", dialect="sqlite", database=name, folder=self.folder, **settings)
 
     def executor(self, database: Database) -> SQLiteExecutor:

@@ -17,7 +17,7 @@ ALWAYS = ROOT | {"extension_loading"}
 
 
 async def findings(bench, **settings) -> dict[str, Finding]:
-    database = bench.configured("test.db", **settings)
+    database = bench.configure("test.db", **settings)
     found = {finding.subject: finding for finding in await bench.executor(database).doctor()}
     assert all(finding.message and finding.remedy for finding in found.values())
     assert str(bench.folder) not in str(found)
@@ -47,7 +47,7 @@ def closed(file: Path):
 
 async def test_a_file_and_a_folder_that_nobody_may_write_are_in_no_danger(bench, closed: Path):
     assert (await findings(bench)).keys() == ALWAYS
-    database = bench.configured("test.db")
+    database = bench.configure("test.db")
     assert (await bench.ask(database, "SELECT count(*) FROM t")).rows == [[0]]
 
 
@@ -95,7 +95,7 @@ async def test_a_journal_left_by_a_writer_that_died_is_a_warning(bench, file: Pa
         dead = file.with_name("dead.db")
         shutil.copy(file, dead)
         shutil.copy(journal, dead.with_name("dead.db-journal"))
-    database = bench.configured("dead.db")
+    database = bench.configure("dead.db")
     found = {finding.subject: finding for finding in await bench.executor(database).doctor()}
     assert found["hot_journal"].severity == "warning"
     with closing(apsw.Connection(str(dead))) as connection:
@@ -114,7 +114,7 @@ async def test_a_file_that_is_not_there_is_a_connection_error(bench):
 
 
 async def test_the_gateway_tells_the_dialect_s_findings(bench, file: Path):
-    async with Gateway.open([bench.configured("test.db")]) as gateway:
+    async with Gateway.open([bench.configure("test.db")]) as gateway:
         subjects = [finding.subject for finding in await gateway.database().doctor()]
     assert subjects[0] == "file_writable"
     assert "no_schemas" not in subjects

@@ -34,7 +34,7 @@ NAMES = [
 async def test_a_file_is_read_whatever_its_name(bench, name):
     shop = bench.make(SCHEMA, "plain.db")
     shutil.copy(bench.folder / "plain.db", bench.folder / name)
-    shop = bench.configured(name)
+    shop = bench.configure(name)
     assert (await bench.ask(shop, "SELECT a FROM t")).rows == [[1]]
     assert (await bench.table(shop, "t")).columns[0].name == "a"
     assert sorted(file.name for file in bench.folder.iterdir()) == sorted({"plain.db", name})
@@ -42,7 +42,7 @@ async def test_a_file_is_read_whatever_its_name(bench, name):
 
 async def test_an_empty_file_is_an_empty_database(bench):
     (bench.folder / "empty.db").touch()
-    empty = bench.configured("empty.db")
+    empty = bench.configure("empty.db")
     assert [table for table in (await bench.inspect(empty)).tables if not table.system] == []
     assert (await bench.ask(empty, "SELECT 1")).rows == [[1]]
     assert isinstance(await bench.fails(empty, "SELECT * FROM t"), TableNotFound)
@@ -52,7 +52,7 @@ async def test_an_empty_file_is_an_empty_database(bench):
 async def test_a_link_is_followed(bench):
     bench.make(SCHEMA)
     (bench.folder / "link.db").symlink_to("test.db")
-    assert (await bench.ask(bench.configured("link.db"), "SELECT a FROM t")).rows == [[1]]
+    assert (await bench.ask(bench.configure("link.db"), "SELECT a FROM t")).rows == [[1]]
 
 
 def spoilt(folder, name: str) -> None:
@@ -110,7 +110,7 @@ BAD = [
 async def test_a_file_that_is_no_database_is_a_clear_error_without_its_path(bench, kind):
     bench.make(SCHEMA)
     spoilt(bench.folder, kind)
-    bad = bench.configured("bad.db")
+    bad = bench.configure("bad.db")
     inspector = SQLiteInspector(bad, bench.executor(bad))
     errors = [await bench.fails(bad, "SELECT a FROM t")]
     for question in (inspector.version, lambda: bench.inspect(bad)):
@@ -129,13 +129,13 @@ async def test_a_file_that_is_no_database_is_a_clear_error_without_its_path(benc
 
 @pytest.mark.parametrize("name", ["a\0b.db", "a\udcff.db", "x" * 300])
 async def test_a_path_that_no_file_can_have_is_a_clear_error(bench, name):
-    error = await bench.fails(bench.configured(name), "SELECT 1")
+    error = await bench.fails(bench.configure(name), "SELECT 1")
     assert isinstance(error, ConnectionFailed)
     assert name not in error.message
 
 
 async def test_a_database_answers_as_soon_as_its_file_is_there(bench):
-    shop = bench.configured("later.db")
+    shop = bench.configure("later.db")
     assert isinstance(await bench.fails(shop, "SELECT a FROM t"), ConnectionFailed)
     (bench.folder / "later.db").write_text("not yet" * 100)
     assert isinstance(await bench.fails(shop, "SELECT a FROM t"), ConnectionFailed)

@@ -325,7 +325,7 @@ async def test_version_and_schemas_prove_that_the_file_is_a_database(bench):
     assert await inspector.version() == apsw.sqlite_lib_version()
     assert [schema.name for schema in await inspector.schemas()] == ["main"]
     (bench.folder / "text.db").write_text("no database " * 100)
-    broken = bench.configured("text.db")
+    broken = bench.configure("text.db")
     for question in (
         SQLiteInspector(broken, bench.executor(broken)).version,
         SQLiteInspector(broken, bench.executor(broken)).schemas,

@@ -234,7 +234,7 @@ async def test_the_path_of_the_file_is_not_told(shared, shop, sql):
 async def test_a_function_the_operator_allows_passes_the_authorizer(bench):
     name = "sqlite_log"
     assert isinstance(await bench.fails(bench.make(), f"SELECT {name}(1, 'x')"), UnsafeSql)
-    allowed = bench.configured("test.db", allow_functions=frozenset({"SQLite_Log"}))
+    allowed = bench.configure("test.db", allow_functions=frozenset({"SQLite_Log"}))
     assert (await bench.ask(allowed, f"SELECT {name}(1, 'x')")).rows == [[None]]
 
 

@@ -72,7 +72,7 @@ def direct(connection: trino.dbapi.Connection, sql: str, limit: int) -> bytes:
 
 async def rows(server: Server) -> None:
     """The executor, then the whole gateway, beside the client."""
-    database = server.configured("tpch", "tiny", max_rows=200_000, max_bytes=50_000_000)
+    database = server.configure("tpch", "tiny", max_rows=200_000, max_bytes=50_000_000)
     executor = TrinoExecutor(database)
     connection = client(server)
     async with Gateway.open([database]) as gateway:
@@ -102,7 +102,7 @@ async def rows(server: Server) -> None:
 
 async def many(server: Server) -> None:
     """Twenty callers at once, over five places and five connections."""
-    executor = TrinoExecutor(server.configured("tpch", "tiny", pool_size=5))
+    executor = TrinoExecutor(server.configure("tpch", "tiny", pool_size=5))
     connections = [client(server) for _ in range(5)]
     free = asyncio.Semaphore(5)
     request = Request(statement=CASES[1][1])

@@ -72,7 +72,7 @@ async def compare(name: str, ours: Action, theirs: Action, rounds: int = ROUNDS)
 async def run(server: Server) -> None:
     """Every comparison."""
     direct = Direct(server)
-    database = server.configured("tpch", "tiny")
+    database = server.configure("tpch", "tiny")
     client = Client(database)
     inspector = TrinoInspector(database, client)
     catalogs = [row[0] for row in direct.rows("SELECT catalog_name FROM system.metadata.catalogs")]

@@ -25,7 +25,7 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="module")
 async def client(trino_server, anyio_backend) -> AsyncGenerator[Client]:
     """Statements of ours."""
-    client = Client(trino_server.configured())
+    client = Client(trino_server.configure())
     yield client
     await client.aclose()
 
@@ -33,6 +33,6 @@ async def client(trino_server, anyio_backend) -> AsyncGenerator[Client]:
 @pytest.fixture(scope="module")
 async def executor(trino_server, anyio_backend) -> AsyncGenerator[TrinoExecutor]:
     """An executor; unqualified tables are those of TPC-H."""
-    executor = TrinoExecutor(trino_server.configured("tpch", "tiny"))
+    executor = TrinoExecutor(trino_server.configure("tpch", "tiny"))
     yield executor
     await executor.aclose()

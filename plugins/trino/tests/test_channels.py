@@ -47,7 +47,7 @@ CHANNELS = {
 
 @pytest.fixture(scope="module")
 async def gateway(trino_server, anyio_backend: str) -> AsyncGenerator[Gateway]:
-    async with Gateway.open([trino_server.configured("tpch", "tiny", pool_size=1)]) as gateway:
+    async with Gateway.open([trino_server.configure("tpch", "tiny", pool_size=1)]) as gateway:
         for _ in range(3):
             await gateway.query(None, "SELECT 1")
         yield gateway

@@ -27,7 +27,7 @@ class TestTrino(DialectConformance):
     async def database(cls, trino_server, anyio_backend):
         async with trino_server.schema() as schema:
             await trino_server.run(*cls.statements("trino"), schema=schema)
-            yield trino_server.configured(*schema.split("."), user="kit")
+            yield trino_server.configure(*schema.split("."), user="kit")
 
     async def is_idle(self, gateway):
         server = self.server

@@ -200,12 +200,12 @@ def test_to_do_without_transactions_must_be_said_twice():
 async def test_what_cannot_go_together_is_told_through_the_gateway(trino_server):
     for options, words in (({"token": "x", "http_scheme": "http"}, "plain http"), ({"tokn": "x"}, "tokn")):
         with pytest.raises(ConfigurationError, match=words):
-            async with Gateway.open([trino_server.configured(options=options)]) as gateway:
+            async with Gateway.open([trino_server.configure(options=options)]) as gateway:
                 await gateway.query(None, "SELECT 1")
 
 
 async def test_statements_run_without_transactions_when_that_is_accepted(trino_server):
-    database = trino_server.configured(options={"transactions": False}, accept_unenforced=True)
+    database = trino_server.configure(options={"transactions": False}, accept_unenforced=True)
     assert await asked(database) == "admin"
 
 
@@ -254,7 +254,7 @@ async def test_every_statement_says_who_asks_and_with_which_settings(trino_serve
         "timezone": "Europe/Berlin",
         "roles": {"system": "NONE"},
     }
-    executor = TrinoExecutor(trino_server.configured("tpch", "tiny", options=options))
+    executor = TrinoExecutor(trino_server.configure("tpch", "tiny", options=options))
     request = Request(
         statement="SELECT query_id FROM system.runtime.queries WHERE source = 'gateway of the tests'"
         " AND state = 'RUNNING'",
@@ -283,7 +283,7 @@ async def test_every_statement_says_who_asks_and_with_which_settings(trino_serve
 
 async def test_session_properties_may_stand_in_a_url(trino_server):
     executor = TrinoExecutor(
-        trino_server.configured(options={"session_properties": "query_priority:3;spill_enabled:true"})
+        trino_server.configure(options={"session_properties": "query_priority:3;spill_enabled:true"})
     )
     _, rows = await ask(executor, "SHOW SESSION LIKE 'query\\_priority' ESCAPE '\\'")
     assert rows[0][:2] == ["query_priority", "3"]
@@ -298,7 +298,7 @@ async def test_session_properties_may_stand_in_a_url(trino_server):
     ],
 )
 async def test_settings_the_server_refuses_are_told_as_the_configurations(trino_server, options, words):
-    error = await refused(trino_server.configured(options=options))
+    error = await refused(trino_server.configure(options=options))
     assert isinstance(error, ConnectionFailed)
     assert words in error.message
     assert "configuration" in error.suggestion

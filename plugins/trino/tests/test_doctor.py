@@ -55,7 +55,7 @@ async def ruled_server(anyio_backend):
 
 
 async def findings(server, user, **settings):
-    database = server.configured("memory", "shop", user=user, **settings)
+    database = server.configure("memory", "shop", user=user, **settings)
     client = Client(database)
     try:
         return {finding.subject: finding for finding in await examine(client, database)}
@@ -113,7 +113,7 @@ async def test_many_schemas_and_tables_are_not_all_tried(trino_server, monkeypat
     monkeypatch.setattr(doctor, "SHOWN", 1)
     async with trino_server.schema() as schema:
         await trino_server.run("CREATE TABLE a (id bigint)", "CREATE TABLE b (id bigint)", schema=schema)
-        database = trino_server.configured(*schema.split("."))
+        database = trino_server.configure(*schema.split("."))
         client = Client(database)
         found = {finding.subject: finding for finding in await examine(client, database)}
         await client.aclose()
@@ -133,7 +133,7 @@ async def test_looking_leaves_places_to_the_callers(trino_server):
             finally:
                 self.now -= 1
 
-    database = trino_server.configured("memory", "default")
+    database = trino_server.configure("memory", "default")
     client = Counting(database)
     await examine(client, database)
     await client.aclose()
@@ -151,7 +151,7 @@ async def test_a_server_that_is_down_is_an_error(ruled_server):
 
 
 async def inspected(server, user, **settings):
-    database = server.configured("memory", "shop", user=user, **settings)
+    database = server.configure("memory", "shop", user=user, **settings)
     client = Client(database)
     inspector = TrinoInspector(database, client)
     try:

@@ -109,7 +109,7 @@ async def test_an_answer_never_costs_much_more_memory_than_its_limit(executor):
 
 
 async def test_rows_too_wide_for_one_reading_are_cut_exactly(trino_server):
-    async with Gateway.open([trino_server.configured("tpch", "tiny")]) as gateway:
+    async with Gateway.open([trino_server.configure("tpch", "tiny")]) as gateway:
         result = await gateway.query(None, WIDE, max_bytes=1_600_000)
         assert (result.row_count, result.truncated.reason) == (3, "bytes")
         with pytest.raises(ResultTooLarge):
@@ -122,7 +122,7 @@ async def test_a_reader_who_goes_on_beyond_what_could_be_read_is_told(executor):
 
 
 async def test_the_gateway_truncates_exactly(trino_server):
-    async with Gateway.open([trino_server.configured("tpch", "tiny")]) as gateway:
+    async with Gateway.open([trino_server.configure("tpch", "tiny")]) as gateway:
         for rows, cut in ((25, None), (24, "rows")):
             result = await gateway.query(None, "SELECT name FROM nation", limit=rows)
             assert (result.row_count, result.truncated and result.truncated.reason) == (rows, cut)
@@ -222,7 +222,7 @@ async def test_the_server_enforces_the_deadline(executor, trino_server):
 
 
 async def test_our_own_clock_ends_what_the_server_does_not(trino_server):
-    executor = TrinoExecutor(trino_server.configured("tpch", "tiny"))
+    executor = TrinoExecutor(trino_server.configure("tpch", "tiny"))
     executor._client.connector.enforced = False
     mark = new_mark()
     assert isinstance(await failure_of(executor, slow(mark), timeout=0.5), QueryTimeout)
@@ -232,7 +232,7 @@ async def test_our_own_clock_ends_what_the_server_does_not(trino_server):
 
 async def test_closing_the_gateway_ends_what_runs(trino_server):
     mark = new_mark()
-    async with Gateway.open([trino_server.configured("tpch", "tiny")]) as gateway:
+    async with Gateway.open([trino_server.configure("tpch", "tiny")]) as gateway:
         task = asyncio.ensure_future(gateway.query(None, slow(mark)))
         await until(trino_server, mark, RUNNING, seconds=20)
     with pytest.raises(QueryCancelled):
@@ -241,7 +241,7 @@ async def test_closing_the_gateway_ends_what_runs(trino_server):
 
 
 async def test_a_failing_statement_leaves_its_place_to_the_next(trino_server):
-    executor = TrinoExecutor(trino_server.configured("tpch", "tiny", pool_size=1))
+    executor = TrinoExecutor(trino_server.configure("tpch", "tiny", pool_size=1))
     for _ in range(3):
         await failure_of(executor, "SELECT 1 / 0")
         await failure_of(executor, "SELECT nope")
@@ -250,13 +250,13 @@ async def test_a_failing_statement_leaves_its_place_to_the_next(trino_server):
 
 
 async def test_a_pool_of_two_answers_twenty_callers(trino_server):
-    executor = TrinoExecutor(trino_server.configured(pool_size=2))
+    executor = TrinoExecutor(trino_server.configure(pool_size=2))
     assert await asyncio.gather(*(value_of(executor, f"SELECT {n}") for n in range(20))) == list(range(20))
     await executor.aclose()
 
 
 async def test_a_caller_who_waits_too_long_for_a_place_is_told(trino_server):
-    executor = TrinoExecutor(trino_server.configured(pool_size=1))
+    executor = TrinoExecutor(trino_server.configure(pool_size=1))
     task = await start(trino_server, executor, new_mark())
     assert isinstance(await failure_of(executor, "SELECT 1", timeout=0.1), Busy)
     task.cancel()
@@ -373,7 +373,7 @@ def status(code, *headers):
 )
 async def test_what_is_only_passing_is_asked_again(trino_server, moods):
     async with Moody(trino_server, moods) as moody:
-        client = Client(trino_server.configured(port=moody.port))
+        client = Client(trino_server.configure(port=moody.port))
         assert await client.rows("SELECT 1") == [[1]]
         await client.aclose()
 
@@ -383,7 +383,7 @@ async def test_what_is_only_passing_is_asked_again(trino_server, moods):
 )
 async def test_other_answers_are_errors_that_say_what_to_look_at(trino_server, code, words):
     async with Moody(trino_server, [status(code)] * 9) as moody:
-        client = Client(trino_server.configured(port=moody.port))
+        client = Client(trino_server.configure(port=moody.port))
         with pytest.raises(ConnectionFailed) as raised:
             await client.rows("SELECT 1")
         await client.aclose()
@@ -402,14 +402,14 @@ async def test_a_transaction_the_server_lost_is_begun_anew(executor):
 
 async def test_headers_in_lower_case_are_read_too(trino_server):
     async with Moody(trino_server, [], lower=True) as moody:
-        executor = TrinoExecutor(trino_server.configured(port=moody.port))
+        executor = TrinoExecutor(trino_server.configure(port=moody.port))
         assert await value_of(executor, "SELECT 1") == 1
         await executor.aclose()
 
 
 async def test_no_transaction_outlives_the_executor_nor_are_more_begun_ahead_than_places(trino_server):
     user = f"closing_{new_mark()}"
-    executor = TrinoExecutor(trino_server.configured(user=user, pool_size=2))
+    executor = TrinoExecutor(trino_server.configure(user=user, pool_size=2))
     for _ in range(3):
         assert await asyncio.gather(*(value_of(executor, f"SELECT {n}") for n in range(4))) == [0, 1, 2, 3]
     await executor._client.settle()
@@ -432,7 +432,7 @@ async def test_the_type_of_a_parameter_is_asked_again_once_the_table_has_changed
 
 
 async def test_a_deadline_hands_out_the_rows_that_came(trino_server):
-    async with Gateway.open([trino_server.configured("tpch", "tiny")]) as gateway:
+    async with Gateway.open([trino_server.configure("tpch", "tiny")]) as gateway:
         part = await part_of(gateway, f"SELECT nationkey FROM nation UNION ALL {slow('stuck')}")
         assert sorted(part.rows) == [[key] for key in range(25)]
         assert part.truncated.reason == "timeout"

@@ -54,7 +54,7 @@ async def test_an_error_says_what_and_where(executor, sql, kind, name, place):
 
 
 async def test_the_gateway_names_what_is_near_and_shows_the_place(trino_server):
-    async with Gateway.open([trino_server.configured("tpch", "tiny")]) as gateway:
+    async with Gateway.open([trino_server.configure("tpch", "tiny")]) as gateway:
         with pytest.raises(TableNotFound) as table:
             await gateway.query(None, "SELECT * FROM natoin")
         with pytest.raises(ColumnNotFound) as column:

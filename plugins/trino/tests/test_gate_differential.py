@@ -32,7 +32,7 @@ async def schema(trino_server: Server) -> AsyncGenerator[str]:
 @pytest.fixture(scope="module")
 async def client(trino_server: Server, schema: str) -> AsyncGenerator[Client]:
     """Statements of ours, in the corpus' schema."""
-    opened = Client(trino_server.configured(*schema.split(".")))
+    opened = Client(trino_server.configure(*schema.split(".")))
     yield opened
     await opened.aclose()
 

@@ -39,14 +39,14 @@ async def schema(trino_server: Server) -> AsyncGenerator[str]:
 
 @pytest.fixture(scope="module")
 async def gateway(trino_server: Server, schema: str) -> AsyncGenerator[Gateway]:
-    async with Gateway.open([trino_server.configured(*schema.split("."))]) as opened:
+    async with Gateway.open([trino_server.configure(*schema.split("."))]) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 async def executor(trino_server: Server, schema: str) -> AsyncGenerator[TrinoExecutor]:
     """The read-only transaction alone: nothing judges what it is given."""
-    opened = TrinoExecutor(trino_server.configured(*schema.split(".")))
+    opened = TrinoExecutor(trino_server.configure(*schema.split(".")))
     yield opened
     await opened.aclose()
 
@@ -206,7 +206,7 @@ async def test_every_shipped_function_of_the_engine_is_one_of_this_server(trino_
 async def test_the_doctor_tells_where_the_lists_and_the_server_differ(
     trino_server: Server, monkeypatch: pytest.MonkeyPatch
 ):
-    database = trino_server.configured()
+    database = trino_server.configure()
     client = Client(database)
     try:
         same = {finding.subject for finding in await doctor.examine(client, database)}
@@ -233,7 +233,7 @@ async def test_reserved_words_are_no_names_and_the_others_are(trino_server: Serv
 
 
 async def test_only_the_configured_schemas_answer(trino_server: Server, schema: str):
-    narrow: Database = trino_server.configured(*schema.split("."), schemas=(schema,))
+    narrow: Database = trino_server.configure(*schema.split("."), schemas=(schema,))
     async with Gateway.open([narrow]) as gateway:
         assert (await gateway.query(None, "SELECT count(*) FROM customers")).rows == [[3]]
         assert ["customers"] in (await gateway.query(None, "SHOW TABLES")).rows

@@ -37,7 +37,7 @@ async def schema(trino_server, anyio_backend):
 
 @pytest.fixture(scope="module")
 async def inspector(trino_server, schema):
-    database = trino_server.configured(*schema.split("."))
+    database = trino_server.configure(*schema.split("."))
     client = Client(database)
     yield TrinoInspector(database, client)
     await client.aclose()
@@ -183,7 +183,7 @@ async def test_several_schemas_are_asked_for_together(inspector):
 
 
 async def test_a_server_that_is_down_is_an_error(trino_server):
-    client = Client(trino_server.configured(port=free_port()))
+    client = Client(trino_server.configure(port=free_port()))
     try:
         inspector = TrinoInspector(client.connector.database, client)
         with pytest.raises(ConnectionFailed):

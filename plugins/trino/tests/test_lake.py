@@ -54,7 +54,7 @@ async def lake(tmp_path_factory, anyio_backend):
 
 @pytest.fixture(scope="module")
 def database(lake) -> Database:
-    return lake.configured("lake", "web", timeout=15.0)
+    return lake.configure("lake", "web", timeout=15.0)
 
 
 @pytest.fixture(scope="module")

@@ -95,7 +95,7 @@ async def schema(trino_server, anyio_backend):
 
 
 def opened(trino_server, schema, rows=None, *, tables=("orders",)):
-    database = trino_server.configured(*schema.split("."), name="db")
+    database = trino_server.configure(*schema.split("."), name="db")
     rows = None if rows is None else rows.format(s=schema)
     grants = (
         Grant(database="db", tables=tuple(f"{schema}.{name}" for name in tables), filter=rows, key="grants.0"),

@@ -13,7 +13,7 @@ from dragoman_trino.tables import Scan
 
 @pytest.fixture(scope="module")
 async def executor(trino_server, anyio_backend):
-    running = TrinoExecutor(trino_server.configured("tpch", "tiny"))
+    running = TrinoExecutor(trino_server.configure("tpch", "tiny"))
     yield running
     await running.aclose()
 

@@ -15,7 +15,7 @@ async def _described(database, table):
 
 
 async def test_statistics_tell_ranges_and_counts_and_no_values(trino_server):
-    columns = await _described(trino_server.configured("tpch", "tiny"), "orders")
+    columns = await _described(trino_server.configure("tpch", "tiny"), "orders")
     assert columns["orderstatus"]["distinct_values"] == 3
     assert "common_values" not in columns["orderstatus"]
     assert (columns["orderdate"]["minimum"], columns["orderdate"]["maximum"]) == ("1992-01-01", "1998-08-02")
@@ -23,7 +23,7 @@ async def test_statistics_tell_ranges_and_counts_and_no_values(trino_server):
 
 
 async def test_a_sample_tells_the_values_that_may_be_shown(trino_server):
-    database = trino_server.configured("tpch", "tiny", knowledge=KnowledgeSettings(values="sample"))
+    database = trino_server.configure("tpch", "tiny", knowledge=KnowledgeSettings(values="sample"))
     columns = await _described(database, "orders")
     assert sorted(columns["orderstatus"]["common_values"]) == ["F", "O", "P"]
     assert columns["orderstatus"]["values_kind"] == "common"  # 10,000 rows of 15,000
@@ -39,7 +39,7 @@ async def test_a_table_without_statistics_is_told_from_its_rows(trino_server):
             " FROM UNNEST(sequence(1, 40)) AS t (n)",
             schema=schema,
         )
-        database = trino_server.configured(*schema.split("."), knowledge=KnowledgeSettings(values="sample"))
+        database = trino_server.configure(*schema.split("."), knowledge=KnowledgeSettings(values="sample"))
         columns = await _described(database, "tickets")
     assert columns["state"]["common_values"] == ["done", "open"]
     assert columns["state"]["values_kind"] == "all"

@@ -13,7 +13,7 @@ READER = Principal("rita", subject="rita", groups=frozenset({"readers"}))
 
 @pytest.fixture(scope="module")
 async def toolbox(trino_server, anyio_backend):
-    database = trino_server.configured("tpch", "tiny")
+    database = trino_server.configure("tpch", "tiny")
     grant = Grant(
         database=database.name,
         tables=("tpch.tiny.*",),

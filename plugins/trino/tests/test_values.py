@@ -140,7 +140,7 @@ async def test_an_empty_result_has_its_columns_and_names_may_repeat(executor):
 
 
 async def test_times_of_the_server_are_in_the_configured_zone(trino_server):
-    executor = TrinoExecutor(trino_server.configured(options={"timezone": "Asia/Tokyo"}))
+    executor = TrinoExecutor(trino_server.configure(options={"timezone": "Asia/Tokyo"}))
     _, rows = await ask(executor, "SELECT current_timezone(), TIMESTAMP '2024-01-01 00:00:00 UTC', from_unixtime(0)")
     assert rows == [["Asia/Tokyo", "2024-01-01 00:00:00 UTC", "1970-01-01 09:00:00.000 Asia/Tokyo"]]
     await executor.aclose()

@@ -29,7 +29,7 @@ async def place(trino_server, anyio_backend):
 
 @pytest.fixture(scope="module")
 async def toolbox(trino_server, place: str, anyio_backend):
-    async with Gateway.open([trino_server.configured("memory", place, schemas=(f"memory.{place}",))]) as gateway:
+    async with Gateway.open([trino_server.configure("memory", place, schemas=(f"memory.{place}",))]) as gateway:
         yield Toolbox(gateway)
 
 

@@ -133,7 +133,7 @@ class Grants:
 
     def on(self, table: Table) -> Permission | None:
         """Return what may be read of a relation; None: it does not exist for the caller."""
-        if table.system or self._denied(table.relation):
+        if table.system or self._denies(table.relation):
             return None
         granting = list(self.granting(table.relation))
         columns = [column for column in table.columns if self._has(granting, table.relation, column.name)]
@@ -170,7 +170,7 @@ class Grants:
             if any(self.fits(pattern, relation) for pattern in grant.tables):
                 yield grant
 
-    def _denied(self, relation: Relation) -> bool:
+    def _denies(self, relation: Relation) -> bool:
         """Whether any grant denies it: what one role denies no other gives back."""
         return any(self.fits(pattern, relation) for grant in self._grants for pattern in grant.deny)
 

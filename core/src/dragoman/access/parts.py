@@ -28,7 +28,9 @@ def unite(
 ) -> ConfinedRelation:
     """Return what several grants give together of a relation: the rows of each, in them the columns of that grant."""
     filters = tuple(part.filter for part in parts if part.filter is not None)
-    confined = (ConfinedColumn(name=c.name, type=c.type, expression=_shown(c.name, parts, dialect)) for c in columns)
+    confined = (
+        ConfinedColumn(name=c.name, type=c.type, expression=_combine_masks(c.name, parts, dialect)) for c in columns
+    )
     return ConfinedRelation(
         relation=relation,
         columns=tuple(confined),
@@ -36,7 +38,7 @@ def unite(
     )
 
 
-def _shown(column: str, parts: Sequence[Part], dialect: Dialect) -> Expression | None:
+def _combine_masks(column: str, parts: Sequence[Part], dialect: Dialect) -> Expression | None:
     """What is shown of a column; None: itself. In each row the grant counts that shows most of it there."""
     giving = [part for part in parts if column in part.columns]
     masks = dict.fromkeys(part.masks.get(column) for part in giving)

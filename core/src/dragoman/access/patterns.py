@@ -33,10 +33,10 @@ class NamePattern:
         if self.exact:
             return dialect.same(self.text, stored)
         insensitive = dialect.folding == "insensitive"
-        written = self._folded(dialect)
+        written = self._fold(dialect)
         return _glob(written.lower() if insensitive else written, stored.lower() if insensitive else stored)
 
-    def _folded(self, dialect: Dialect) -> str:
+    def _fold(self, dialect: Dialect) -> str:
         match dialect.folding:
             case "lower":
                 return self.text.lower()

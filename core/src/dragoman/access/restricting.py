@@ -56,10 +56,10 @@ class Restrictions:
             return None
         told = self._restricting.restrict(table, self._dialect)
         left = told or Restriction()
-        columns = self._left(table, left)
+        columns = self._remove_hidden(table, left)
         if left.hidden or (table.columns and not columns):
             return None
-        confined = self._confined(table, columns, left)
+        confined = self._confine(table, columns, left)
         whole = len(columns) == len(table.columns) and confined.whole
         return Permission(
             columns=tuple(column.name for column in columns),
@@ -74,14 +74,14 @@ class Restrictions:
         there = sum(not table.system for table in tables)
         return len(found) == there and all(each.whole for each in found.values())
 
-    def _left(self, table: Table, left: Restriction) -> list[TableColumn]:
+    def _remove_hidden(self, table: Table, left: Restriction) -> list[TableColumn]:
         known = {column.name for column in table.columns}
         for name in (*left.masks, *left.hidden_columns):
             if name not in known:
                 raise self._restricting.fault(f"names the column {name!r}, which {table.relation} does not have")
         return [column for column in table.columns if column.name not in left.hidden_columns]
 
-    def _confined(self, table: Table, columns: Sequence[TableColumn], left: Restriction) -> ConfinedRelation:
+    def _confine(self, table: Table, columns: Sequence[TableColumn], left: Restriction) -> ConfinedRelation:
         if self._dialect.confine is None and (left.filter is not None or left.masks):
             policy = f"The policy {self._restricting.policy!r} leaves a part of"
             _log.error("%s %s, and %s cannot hold callers to it", policy, table.relation, self._dialect.name)
@@ -96,10 +96,10 @@ class Restrictions:
         )
 
     def _column(self, column: TableColumn, mask: str | None) -> ConfinedColumn:
-        shown = None if mask is None else self._shown(mask, column)
+        shown = None if mask is None else self._read_mask(mask, column)
         return ConfinedColumn(name=column.name, type=column.type, expression=shown)
 
-    def _shown(self, mask: str, column: TableColumn) -> Expression:
+    def _read_mask(self, mask: str, column: TableColumn) -> Expression:
         return named_mask(mask, column, self._dialect) if mask in MASKS else self._read(mask)
 
     def _read(self, text: str) -> Expression:
@@ -121,11 +121,11 @@ def intersect(one: Permission, other: Permission) -> Permission:
         whole=one.whole and other.whole,
         named=one.named and other.named,
         keys=(*one.keys, *other.keys),
-        confined=_narrowed(parts, columns) if parts else None,
+        confined=_intersect_parts(parts, columns) if parts else None,
     )
 
 
-def _narrowed(parts: Sequence[ConfinedRelation], columns: Sequence[str]) -> ConfinedRelation:
+def _intersect_parts(parts: Sequence[ConfinedRelation], columns: Sequence[str]) -> ConfinedRelation:
     filters = tuple(dict.fromkeys(part.filter for part in parts if part.filter is not None))
     types = {column.name: column.type for column in parts[0].columns}
     shown = {name: _both([part.columns for part in parts], name) for name in columns}

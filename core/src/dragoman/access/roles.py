@@ -30,7 +30,7 @@ class Access:
     databases: Mapping[str, DatabaseAccess]
     quota: Quota
 
-    def narrowed(self, configuration: Configuration) -> Configuration:
+    def narrow(self, configuration: Configuration) -> Configuration:
         """Return the configuration as it is for them: what they may not read is not configured."""
         known = {name: each for name, each in configuration.databases.items() if name in self.databases}
         default = configuration.default_database

@@ -35,7 +35,7 @@ def audit_files(path: Path) -> list[Path]:
 
 
 @contextmanager
-def locked(folder: int) -> Generator[None]:
+def lock(folder: int) -> Generator[None]:
     """Be the only one who writes, or who looks at what is whole."""
     fcntl.flock(folder, fcntl.LOCK_EX)
     try:
@@ -65,13 +65,13 @@ class AuditFile:
 
     def open(self) -> None:
         """Open the file of the day, so that what is wrong with it shows before the first record."""
-        with locked(self._folder):
-            self._open(self._dated(time.time()))
+        with lock(self._folder):
+            self._open(self._name_file(time.time()))
 
     def append(self, body: bytes) -> Link:
         """Write one record, a JSON object, and return its place in the chain."""
-        with locked(self._folder):
-            self._open(self._dated(time.time()))
+        with lock(self._folder):
+            self._open(self._name_file(time.time()))
             return self._write(body)
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class AuditFile:
         os.close(self._folder)
         self._file = self._folder = -1
 
-    def _dated(self, now: float) -> str:
+    def _name_file(self, now: float) -> str:
         day = int(now // 86400)
         if day != self._day:
             self._day = day

@@ -66,11 +66,11 @@ async def stored_records(lines: AsyncIterator[tuple[int, str]], since: str = "",
     return [
         record
         async for _, line in lines
-        if (record := _decoded(line)) and record.ts >= since and (not until or record.ts < until)
+        if (record := _try_decode(line)) and record.ts >= since and (not until or record.ts < until)
     ]
 
 
-def _decoded(line: str) -> Record | None:
+def _try_decode(line: str) -> Record | None:
     try:
         return _decode(line)
     except msgspec.DecodeError:

@@ -56,13 +56,13 @@ class StoredAudit:
 
         def seal_all(last: tuple[int, str] | None) -> Sequence[tuple[int, str]]:
             links.clear()
-            return list(_sealed(bodies, last, links))
+            return list(_seal_all(bodies, last, links))
 
         await self._store.append(seal_all)
         return links
 
 
-def _sealed(bodies: Iterable[bytes], last: tuple[int, str] | None, links: list[Link]) -> Iterable[tuple[int, str]]:
+def _seal_all(bodies: Iterable[bytes], last: tuple[int, str] | None, links: list[Link]) -> Iterable[tuple[int, str]]:
     """Yield the records that follow the last one of a table, and note their links."""
     head = _link(*last) if last else BEGIN
     for body in bodies:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from dragoman.audit.chain import BEGIN, Link, Sealed, unseal
-from dragoman.audit.file import audit_files, locked
+from dragoman.audit.file import audit_files, lock
 
 TABLE = "calls"
 """The table of an audit in a database."""
@@ -71,7 +71,7 @@ def _read(path: Path) -> Iterator[tuple[str, list[bytes]]]:
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         for file in audit_files(path):
-            with locked(folder), file.open("rb") as opened:
+            with lock(folder), file.open("rb") as opened:
                 end = os.fstat(opened.fileno()).st_size
             # Lines that come meanwhile are for the next time.
             with file.open("rb") as opened:

@@ -39,7 +39,7 @@ class IssuerClient:
         try:
             async with self._client.stream(method, url, **options) as response:
                 response.raise_for_status()
-                return _object(await _bounded(response))
+                return _object(await _read_body(response))
         except (httpx2.HTTPError, ValueError, RecursionError) as error:
             LOGGER.warning("the issuer did not answer (%s)", type(error).__name__)
             raise IssuerUnreachable(RETRY_AFTER) from None
@@ -50,7 +50,7 @@ class IssuerClient:
             await self._client.aclose()
 
 
-async def _bounded(response: httpx2.Response) -> bytes:
+async def _read_body(response: httpx2.Response) -> bytes:
     body = b""
     async for chunk in response.aiter_bytes():
         body += chunk

@@ -8,7 +8,7 @@ from dragoman.catalog.insight import Insight
 from dragoman.catalog.joins import Step
 from dragoman.catalog.listing import Entry, Listing, SchemaKey
 from dragoman.catalog.names import Namespace, near
-from dragoman.catalog.places import Places, place_database, withheld
+from dragoman.catalog.places import Places, place_database, withhold
 from dragoman.catalog.search import Match, MatchKind
 from dragoman.catalog.snapshot import Snapshot, did_you_mean, quote_name
 
@@ -36,5 +36,5 @@ __all__ = [
     "place_database",
     "quote_name",
     "summary",
-    "withheld",
+    "withhold",
 ]

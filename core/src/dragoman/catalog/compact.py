@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from dragoman.catalog.insight import Insight, is_complete, listed, warning
+from dragoman.catalog.insight import Insight, format_list, is_complete, warning
 from dragoman.catalog.names import Namespace
 from dragoman.model import Constraint, ForeignKey, Index, Table, TableColumn
 
@@ -85,16 +85,16 @@ def _header(table: Table, insight: Insight) -> list[str]:
 def _column_line(table: Table, column: TableColumn, here: Namespace, insight: Insight) -> str:
     words = [here.dialect.quote(column.name), one_line(column.type), *_flags(table, column, here)]
     profile = insight.profiles.get(column.name)
-    words += _suggested(column, here, insight)
+    words += _list_suggested(column, here, insight)
     if profile and any(profile.values) and not column.enum:
-        words.append("~" + listed(profile.values, is_complete(profile)))
+        words.append("~" + format_list(profile.values, is_complete(profile)))
     said = [one_line(column.comment)] if column.comment else []
     said += [warning(profile, column.nullable)] if profile else []
     told = "; ".join(each for each in said if each)
     return " ".join(word for word in (*words, f"-- {told}" if told else "") if word)
 
 
-def _suggested(column: TableColumn, here: Namespace, insight: Insight) -> Iterator[str]:
+def _list_suggested(column: TableColumn, here: Namespace, insight: Insight) -> Iterator[str]:
     """Joins that nobody declared."""
     targets = dict.fromkeys(_target(key, here) for key in insight.suggested if key.columns == (column.name,))
     if targets:

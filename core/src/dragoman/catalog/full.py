@@ -111,14 +111,14 @@ def _column(table: Table, column: TableColumn, namespace: Namespace, insight: In
             "enum_values": list(column.enum),
             "generated": column.generated,
             "identity": column.identity,
-            "inferred": _inferred(column, namespace, insight),
+            "inferred": _list_inferred(column, namespace, insight),
             **(dict(facts(profile)) if profile else {}),
         }
     )
     return known if column.nullable else {**known, "is_nullable": False}
 
 
-def _inferred(column: TableColumn, namespace: Namespace, insight: Insight) -> list[Facts]:
+def _list_inferred(column: TableColumn, namespace: Namespace, insight: Insight) -> list[Facts]:
     """The joins that nobody declared, each with the reason to believe in it."""
     return [
         {**_target(key, 0, namespace), "evidence": key.suggested}

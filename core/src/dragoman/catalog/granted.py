@@ -63,7 +63,7 @@ class GrantedCatalog(Catalog):
 
     async def snapshot(self) -> Snapshot:
         """Return what is granted of what the whole catalog knows."""
-        return await self._made_of(await self._whole.snapshot())
+        return await self._restrict(await self._whole.snapshot())
 
     async def listing(self) -> Listing:
         """Return the names of what is granted, which only the whole catalog tells."""
@@ -95,7 +95,7 @@ class GrantedCatalog(Catalog):
 
     async def look(self, scope: Scope) -> Snapshot:
         """Have the whole catalog look at the database again."""
-        found = await self._made_of(await self._whole.look(scope))
+        found = await self._restrict(await self._whole.look(scope))
         self._cost = self._whole.cost
         return found
 
@@ -106,15 +106,15 @@ class GrantedCatalog(Catalog):
         assert seen is not None  # permissions sets it
         known = [seen.by_relation[table.relation] for table in tables]
         told = await self._whole.add_details(known)
-        return await self._open([_reduced(table, permissions) for table in told])
+        return await self._open([_reduce(table, permissions) for table in told])
 
-    async def _made_of(self, seen: Snapshot) -> Snapshot:
+    async def _restrict(self, seen: Snapshot) -> Snapshot:
         if self._snapshot is not None and seen is self._seen:
             return self._snapshot
         await self._check(seen)
-        permissions = await self._decided(seen)
+        permissions = await self._decide(seen)
         self.places.settle(schema.name for schema in seen.known_schemas if schema.system)
-        kept = [_reduced(table, permissions) for table in seen.tables if table.relation in permissions]
+        kept = [_reduce(table, permissions) for table in seen.tables if table.relation in permissions]
         holding = {(relation.schema, relation.catalog) for relation in permissions}
         self._namespace = seen.namespace
         self._homes = seen.homes
@@ -129,15 +129,15 @@ class GrantedCatalog(Catalog):
         self._names = frozenset(table.relation.name for table in seen.tables)
         return self._snapshot
 
-    async def _decided(self, seen: Snapshot) -> Permissions:
+    async def _decide(self, seen: Snapshot) -> Permissions:
         """What may be read of each relation: what every decider leaves."""
-        first, *others = [await self._decided_by(decider, seen) for decider in self._deciders]
+        first, *others = [await self._decide_for(decider, seen) for decider in self._deciders]
         for other in others:
             both = {name: intersect(first[name], other[name]) for name in first if name in other}
             first = {name: each for name, each in both.items() if each.columns or first[name].columns == ()}
         return first
 
-    async def _decided_by(self, decider: Decider, seen: Snapshot) -> dict[Relation, Permission]:
+    async def _decide_for(self, decider: Decider, seen: Snapshot) -> dict[Relation, Permission]:
         """What one decider leaves of each relation.
 
         A view must be left by its name, or all that it reads be left whole; so must a part of another relation.
@@ -160,7 +160,7 @@ class GrantedCatalog(Catalog):
         return () if table.partition_of is None else (table.partition_of,)
 
 
-def _reduced(table: Table, permissions: Permissions) -> Table:
+def _reduce(table: Table, permissions: Permissions) -> Table:
     """Return a relation without the columns that are not granted, and without what tells of hidden rows or values."""
     permission = permissions[table.relation]
     keys = tuple(key for key in table.foreign_keys if _joins(key, permissions))
@@ -170,7 +170,7 @@ def _reduced(table: Table, permissions: Permissions) -> Table:
     return replace(
         table,
         columns=tuple(
-            _masked(column) if column.name in permission.changed else _alone(column)
+            _mask(column) if column.name in permission.changed else _alone(column)
             for column in table.columns
             if column.name in columns
         ),
@@ -195,7 +195,7 @@ def _alone(column: TableColumn) -> TableColumn:
     return replace(column, generated=None) if column.generated else column
 
 
-def _masked(column: TableColumn) -> TableColumn:
+def _mask(column: TableColumn) -> TableColumn:
     """A column without what tells of its values."""
     return replace(_alone(column), default=None, enum=())
 

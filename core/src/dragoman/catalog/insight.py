@@ -36,7 +36,7 @@ class Insight:
     parts: tuple[str, ...] = ()
 
 
-def listed(values: Sequence[str], complete: bool) -> str:
+def format_list(values: Sequence[str], complete: bool) -> str:
     """Return values as a list in braces; a list that is cut, or may not be whole, says so."""
     shown: list[str] = []
     room = MAX_BYTES
@@ -76,15 +76,15 @@ def facts(profile: ColumnProfile) -> Iterator[tuple[str, Any]]:
     values = [value for value in profile.values if value]
     yield "common_values", values
     yield "values_kind", profile.kind if values else None
-    yield "null_fraction", _rounded(profile.null_fraction)
-    yield "blank_fraction", _rounded(profile.blank_fraction)
+    yield "null_fraction", _round(profile.null_fraction)
+    yield "blank_fraction", _round(profile.blank_fraction)
     yield "distinct_values", profile.distinct
     yield "minimum", profile.minimum
     yield "maximum", profile.maximum
     yield "source", " of ".join([profile.source, *([profile.as_of] if profile.as_of else [])])
 
 
-def _rounded(fraction: float | None) -> float | None:
+def _round(fraction: float | None) -> float | None:
     return round(fraction, 4) if fraction else None
 
 

@@ -47,7 +47,7 @@ class Listing:
     known: tuple[Schema, ...] = ()
     notices: tuple[str, ...] = ()
 
-    def listed(self) -> Iterator[Entry]:
+    def list_shown(self) -> Iterator[Entry]:
         """Yield the relations that are not the system's and stand under no other."""
         return (each for entries in self.schemas.values() for each in entries if not (each.system or each.part))
 

@@ -135,7 +135,7 @@ class Places:
             for match, parts in self._names(_VALUE.sub("''", text))
         )
 
-    def masked(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """Return a text of the database's with every qualified name that is not of a visible schema blotted out."""
         pieces: list[str] = []
         position = 0
@@ -180,7 +180,7 @@ class Places:
             return columns
         return tuple([replace(column, type=self.type(column.type)) for column in columns])
 
-    def cleaned(self, error: DragomanError) -> DragomanError:
+    def clean(self, error: DragomanError) -> DragomanError:
         """Return an error of the database's without the names of what is outside.
 
         What it says depends on the kind of error alone, never on whether a name in it is one that is there.
@@ -188,9 +188,9 @@ class Places:
         if not self.narrowed:
             return error
         return error.replace(
-            message=self.masked(self._words(error)),
-            suggestion=self.masked(error.suggestion),
-            context=_mask_json(error.context, self.masked),
+            message=self.mask(self._words(error)),
+            suggestion=self.mask(error.suggestion),
+            context=_mask_json(error.context, self.mask),
         )
 
     def _words(self, error: DragomanError) -> str:
@@ -202,7 +202,7 @@ class Places:
         return error.message
 
 
-def withheld(plan: Plan) -> Plan:
+def withhold(plan: Plan) -> Plan:
     """Return what of a plan may be told that reaches what is outside: numbers, without a name."""
     return replace(
         plan,

@@ -158,16 +158,16 @@ def _report(arguments: argparse.Namespace) -> int:
     from dragoman.audit import report
 
     made = report(_records(arguments, arguments.since, arguments.until))
-    told = [_told(principal, database, usage) for (principal, database), usage in sorted(made.usage.items())]
+    told = [_summarize(principal, database, usage) for (principal, database), usage in sorted(made.usage.items())]
     if arguments.json:
         put(json.dumps(told, ensure_ascii=False))
         return 0
     columns = ("principal", "database", "calls", "refused", "rows", "bytes", "ms", "outcomes", "relations")
-    print_table(columns, [[_shown(each[column]) for column in columns] for each in told])
+    print_table(columns, [[_format(each[column]) for column in columns] for each in told])
     return 0
 
 
-def _told(principal: str, database: str, usage: Usage) -> dict[str, Any]:
+def _summarize(principal: str, database: str, usage: Usage) -> dict[str, Any]:
     return {
         "principal": principal,
         "database": database,
@@ -181,7 +181,7 @@ def _told(principal: str, database: str, usage: Usage) -> dict[str, Any]:
     }
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, dict):
         counts = cast("dict[str, int]", value)
         return ", ".join(f"{name} {number}" for name, number in counts.items())

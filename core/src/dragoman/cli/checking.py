@@ -35,13 +35,13 @@ class Check:
         return found
 
     def _server(self) -> Iterable[Problem]:
-        from dragoman.tools.registry import chosen
+        from dragoman.tools.registry import choose
 
         server = self.configuration.server
         roles = {f"roles.{role.name}.tools": role.tools or () for role in self.configuration.roles.values()}
         for key, words in {"server.tools": server.tools, **roles}.items():
             try:
-                chosen(words, self.configuration, key)
+                choose(words, self.configuration, key)
             except ConfigurationError as error:
                 yield self._problem(key, error)
         try:

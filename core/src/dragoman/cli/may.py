@@ -76,7 +76,7 @@ async def _ask(
     from dragoman.gateway import Gateway
 
     async with Gateway.open(configuration) as gateway:
-        seen = gateway.seen_by(caller)
+        seen = gateway.for_principal(caller)
         if seen.access is None:
             rest = "policies say what is left to each" if gateway.plugins.restrict else "everybody may all that is"
             told: dict[str, Any] = {"roles": [], "note": f"No roles are configured: {rest}."}
@@ -84,12 +84,12 @@ async def _ask(
             tools = seen.access.tools
             told = {"roles": list(seen.access.names), "tools": "all" if tools is None else list(tools)}
         if sql is not None and database is not None:
-            return {**told, **await _judged(seen, caller, database, sql)}
+            return {**told, **await _judge(seen, caller, database, sql)}
         names = seen.names if database is None else (seen.resolve_name(database),)
-        return {**told, "databases": {name: await _granted(seen, name) for name in names}}
+        return {**told, "databases": {name: await _describe_grants(seen, name) for name in names}}
 
 
-async def _judged(seen: Gateway, caller: Principal, database: str, sql: str) -> dict[str, Any]:
+async def _judge(seen: Gateway, caller: Principal, database: str, sql: str) -> dict[str, Any]:
     try:
         await seen.database(database).judge.judge(sql, "execute_query", caller)
     except DragomanError as error:
@@ -97,7 +97,7 @@ async def _judged(seen: Gateway, caller: Principal, database: str, sql: str) -> 
     return {"allowed": True}
 
 
-async def _granted(seen: Gateway, name: str) -> dict[str, Any]:
+async def _describe_grants(seen: Gateway, name: str) -> dict[str, Any]:
     """What may be read of a database: the columns of each relation, and the keys of the grants that say so."""
     from dragoman.catalog import GrantedCatalog
 

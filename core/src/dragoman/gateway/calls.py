@@ -98,7 +98,7 @@ class CallRecord:
             run = Run(began, time.time_ns(), name, dialect, statement.judged_relations, outcome, status)
             self.runs.append(run)
 
-    def judged(self, statement: Statement, confined: ConfinedStatement | None = None) -> None:
+    def note_statement(self, statement: Statement, confined: ConfinedStatement | None = None) -> None:
         """Note a statement that may run, and what of its relations it reads; None: all that is granted is whole."""
         self.hash = statement.hash
         self.relations += statement.judged_relations

@@ -56,7 +56,7 @@ class ConfinedStatement:
         return replace(
             request,
             statement=self.confined.text,
-            parameters=_bound(self.confined, request.parameters, values),
+            parameters=_bind(self.confined, request.parameters, values),
             confinement=Confinement(relations=self.parts, values=Claims(values)),
         )
 
@@ -155,7 +155,7 @@ class Confiner:
 
     async def _confine(self, statement: Statement) -> ConfinedStatement | None:
         parsed = await asyncio.to_thread(read_query, self._dialect, statement)
-        named = await self._named(parsed)
+        named = await self._find_parts(parsed)
         parts = tuple(dict.fromkeys(part for _, part in named if part is not None))
         confine = self._dialect.confine
         if not parts or confine is None:
@@ -166,9 +166,9 @@ class Confiner:
             await self._judge(confined)
         return ConfinedStatement(confined, parts, self._value_of)
 
-    async def _named(self, parsed: ParsedStatement) -> list[NamedPart]:
+    async def _find_parts(self, parsed: ParsedStatement) -> list[NamedPart]:
         permissions = await self._catalog.permissions()
-        tables = await self._whole.named(parsed.names)
+        tables = await self._whole.find_tables(parsed.names)
 
         def part(permission: Permission | None) -> ConfinedRelation | None:
             return None if permission is None else permission.confined
@@ -183,7 +183,7 @@ class Confiner:
             self._read_only.judge(parsed)
         except DragomanError as error:
             raise _unheld() from error
-        for (_, offset), part in await self._named(parsed):
+        for (_, offset), part in await self._find_parts(parsed):
             if part is not None and (offset is None or not confined.is_replaced(offset)):
                 raise _unheld()
 
@@ -231,7 +231,7 @@ def _value(name: str, principal: Principal, of_policy: ValueOf) -> Any:
             return principal.claims[claim]
 
 
-def _bound(confined: Confined, given: Sequence[Any], values: dict[str, Any]) -> tuple[Any, ...]:
+def _bind(confined: Confined, given: Sequence[Any], values: dict[str, Any]) -> tuple[Any, ...]:
     if confined.parameters is None:
         return tuple(given)
     wanted = {place for place in confined.parameters if isinstance(place, int)}

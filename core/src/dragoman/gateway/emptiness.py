@@ -54,7 +54,7 @@ async def why_empty(query: Query, rows: Collected, record: CallRecord) -> tuple[
                 await _find_cause(query, rows, record, found)
     except Exception as error:  # the answer itself is right: nothing that goes wrong here may spoil it
         _log.debug("why an answer is empty was not found out", exc_info=error)
-    return (_cut(query.opened.places.masked(found[-1])),) if found else ()
+    return (_cut(query.opened.places.mask(found[-1])),) if found else ()
 
 
 async def _find_cause(query: Query, rows: Collected, record: CallRecord, found: list[str]) -> None:
@@ -130,11 +130,11 @@ class _Doctor:
         found = impossible(selection, self._column_of)
         if found or not selection.sources:
             return found
-        cached = {str(table.relation): await self.opened.known(table) for table in self.tables.values()}
+        cached = {str(table.relation): await self.opened.get_known(table) for table in self.tables.values()}
         found = known_cause(selection.conditions, self._column_of, cached, certain=True)
         if found or not self.opened.dialect.probes:
             return found or known_cause(selection.conditions, self._column_of, cached, certain=False)
-        return await self._asked(cached)
+        return await self._diagnose(cached)
 
     # The columns of conditions
 
@@ -160,7 +160,7 @@ class _Doctor:
 
     # Asking
 
-    async def _asked(self, cached: Mapping[str, Insight]) -> str:
+    async def _diagnose(self, cached: Mapping[str, Insight]) -> str:
         """Ask, side by side, which of the conditions and joins a row meets."""
         from dragoman.sql.selection import home_of
 
@@ -186,7 +186,7 @@ class _Doctor:
         without = [next(answers) for _ in others]
         if next(answers):
             return self._all_met()
-        return await self._said(cached, homes, filled, met, joined, kept, without)
+        return await self._name_cause(cached, homes, filled, met, joined, kept, without)
 
     def _all_met(self) -> str:
         """Rows meet the conditions: what comes after them leaves nothing."""
@@ -197,7 +197,7 @@ class _Doctor:
             return f"OFFSET {selection.offset} lies beyond the last row."
         return "Rows meet the conditions; what is aggregated is null in all of them." if selection.aggregate else ""
 
-    async def _said(
+    async def _name_cause(
         self,
         cached: Mapping[str, Insight],
         homes: Sequence[str | None],
@@ -213,7 +213,7 @@ class _Doctor:
                 return f"{source.name} has no rows."
         for condition, home, is_met in zip(selection.conditions, homes, met, strict=True):
             if not is_met and (home or (all(joined) and kept)):
-                return await self._unmet(condition, home, cached)
+                return await self._explain_unmet(condition, home, cached)
         for number, any_row in enumerate(joined):
             if not any_row:
                 names = " and ".join(source.name for source in selection.sources[: number + 2])
@@ -233,7 +233,7 @@ class _Doctor:
             return f"No row meets all conditions; there are rows without {' or without '.join(guilty[:2])}."
         return "Every condition is met by some rows, and no row meets all of them." if len(conditions) > 1 else ""
 
-    async def _unmet(self, condition: Condition, home: str | None, cached: Mapping[str, Insight]) -> str:
+    async def _explain_unmet(self, condition: Condition, home: str | None, cached: Mapping[str, Insight]) -> str:
         """What there is instead of a condition's value."""
         plain = f"{condition.text}: no row meets it."
         comparison = condition.comparison

@@ -41,7 +41,7 @@ class Source:
         """The dialect's plugin and its distribution, in words."""
         return self._plugins.origin(self._database.dialect)
 
-    def told(self, error: Exception, method: str) -> DragomanError:
+    def translate(self, error: Exception, method: str) -> DragomanError:
         """Return what may be told of an error in a plugin's code: our own as it is, any other as its fault."""
         if isinstance(error, DragomanError):
             return error
@@ -55,19 +55,19 @@ class Source:
 
     @contextmanager
     def ours(self, method: str) -> Generator[None]:
-        """Let only what `told` returns out of a plugin's code."""
+        """Let only what `translate` returns out of a plugin's code."""
         try:
             yield
         except DragomanError:
             raise
         except Exception as error:
-            raise self.told(error, method) from None
+            raise self.translate(error, method) from None
 
     def fault(self, method: str, what: str) -> DialectError:
         """Return the error of a method of the dialect's that misbehaves."""
         return fault(method, self.origin, what)
 
-    def checked(self, answer: T, kind: type[Any], method: str) -> T:
+    def check(self, answer: T, kind: type[Any], method: str) -> T:
         """Return what a method answered, which must be a `kind`. Raises `DialectError`."""
         check_type(answer, kind, method, self.origin)
         return answer
@@ -79,7 +79,7 @@ def _frames(error: BaseException) -> list[FrameType]:
     return [frame for frame, _ in walk_tb(error.__traceback__)] + before
 
 
-async def explained(error: DragomanError, statement: Statement, catalog: Catalog, named: Named) -> DragomanError:
+async def explain(error: DragomanError, statement: Statement, catalog: Catalog, named: Named) -> DragomanError:
     """Return `error` with what helps to fix the statement. `named`: the relations it names."""
     near = await _near(error, catalog, named) if isinstance(error, NotFound) and error.identifier else []
     if not near:

@@ -271,7 +271,7 @@ class Gateway:
             return self.own[name]
         if self._restricting is not None:
             access = None if self._access is None else self._access.databases[name]
-            self._granted[name] = self._whole.database(name).granted(access, self._restricting.get(name, ()))
+            self._granted[name] = self._whole.database(name).restrict(access, self._restricting.get(name, ()))
             return self._granted[name]
         opened = self.make(self.configuration.databases[name], self.roles)
         self._opened[name] = opened
@@ -283,17 +283,17 @@ class Gateway:
         grants, state = roles.everything(database.name), self.configuration.server.state_dir
         return OpenDatabase(self.plugins, database, waiting, self._offload, grants, state)
 
-    def seen_by(self, principal: Principal) -> Gateway:
+    def for_principal(self, principal: Principal) -> Gateway:
         """Return the gateway as a principal sees it: what roles or policies keep from it is not there.
 
         Its own results are. Raises `DialectError` for a policy that does not answer.
         """
         if not self.varies or self.own or self._restricting is not None:
             return self
-        seen = self._granted_to(principal)
-        return self.kept.databases.shown(seen, principal) if self.kept.databases.serves(principal) else seen
+        seen = self._restrict_to(principal)
+        return self.kept.databases.add_to(seen, principal) if self.kept.databases.serves(principal) else seen
 
-    def _granted_to(self, principal: Principal) -> Gateway:
+    def _restrict_to(self, principal: Principal) -> Gateway:
         access = self.roles.of(principal) if self.has_roles else None
         restricting = self._restrict(principal, access) if self.plugins.restrict else {}
         if access is None and not restricting:
@@ -320,7 +320,7 @@ class Gateway:
     def _narrow(self, access: Access | None, restricting: Mapping[str, Restricted]) -> Gateway:
         seen = copy.copy(self)
         if access is not None:
-            seen.configuration = configuration = access.narrowed(self.configuration)
+            seen.configuration = configuration = access.narrow(self.configuration)
             seen.names = tuple(configuration.databases)
             seen.default = _default(configuration)
         seen._access, seen._restricting = access, restricting
@@ -383,10 +383,10 @@ class Gateway:
         async with self.call(how.get("tool", TOOL), how.get("principal", LOCAL), database, sql=sql) as record:
             began = time.perf_counter()
             record.sql, record.params = sql, params
-            seen = self.seen_by(how.get("principal", LOCAL)) if self.varies else self
+            seen = self.for_principal(how.get("principal", LOCAL)) if self.varies else self
             opened = seen.database(database)
             query = await Query.prepare(opened, sql, params, **how)
-            record.judged(query.statement, query.confined)
+            record.note_statement(query.statement, query.confined)
             reuse = self.configuration.results.reuse
             rows = await self.kept.reuse(query, query.request.principal, reuse) if reuse else None
             if rows is None:
@@ -418,9 +418,9 @@ class Gateway:
         tool, principal = how.get("tool", TOOL), how.get("principal", LOCAL)
         async with self.call(tool, principal, database, whole=False, sql=sql) as record:
             record.sql, record.params = sql, params
-            opened = self.seen_by(how.get("principal", LOCAL)).database(database)
+            opened = self.for_principal(how.get("principal", LOCAL)).database(database)
             query = await Query.prepare(opened, sql, params, **how)
-            record.judged(query.statement, query.confined)
+            record.note_statement(query.statement, query.confined)
             async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
                 with record.running(query.opened, query.statement):
                     async with query.stream(record) as stream:
@@ -439,10 +439,10 @@ class Gateway:
         how.setdefault("tool", "explain_query")
         async with self.call(how.get("tool", TOOL), how.get("principal", LOCAL), database, sql=sql) as record:
             record.sql, record.params = sql, params
-            opened = self.seen_by(how.get("principal", LOCAL)).database(database)
+            opened = self.for_principal(how.get("principal", LOCAL)).database(database)
             _check_explain(opened.dialect, options)
             query = await Query.prepare(opened, sql, params, **how)
-            record.judged(query.statement, query.confined)
+            record.note_statement(query.statement, query.confined)
             # YAML is made of JSON here, so that no dialect needs to know it.
             async with record.admission.statement(opened.limiter, query.request.limits.timeout):
                 with record.running(opened, query.statement):
@@ -465,7 +465,7 @@ class Gateway:
         """Return a few rows of a table. `where` is one boolean expression, judged like any query."""
         tool = "get_sample_rows"
         async with self.call(tool, principal, database):
-            opened = self.seen_by(principal).database(database)
+            opened = self.for_principal(principal).database(database)
             found = await opened.catalog.find(table, schema)
             if columns is None and await opened.is_reduced(found):
                 columns = [column.name for column in found.columns]
@@ -485,10 +485,10 @@ class Gateway:
         """
         asked = Question(text=question, database=database) if isinstance(question, str) else question
         if asked.database is not None:
-            self.seen_by(asked.principal).resolve_name(asked.database)
+            self.for_principal(asked.principal).resolve_name(asked.database)
         async with self.call("ask", asked.principal, asked.database) as record:
             record.database = asked.database  # which one is picked is not known yet
-            return await self.asker().ask(self.seen_by(asked.principal), record, asked)
+            return await self.asker().ask(self.for_principal(asked.principal), record, asked)
 
     def asker(self) -> Asker:
         """Return what answers questions. Raises `ConfigurationError` without a model."""

@@ -12,7 +12,7 @@ from dragoman.catalog import GrantedCatalog, Snapshot, quote_name
 from dragoman.config import Configuration
 from dragoman.dialect import Dialect
 from dragoman.errors import ColumnNotFound, ConfigurationError, PermissionDenied, TableNotFound
-from dragoman.gateway.failures import explained
+from dragoman.gateway.failures import explain
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.visible import unknown_type
 from dragoman.model import Database, Relation, Table
@@ -26,7 +26,7 @@ FEW = 20
 _log = logging.getLogger(__name__)
 
 
-def limited(database: Database, access: DatabaseAccess) -> Database:
+def limit(database: Database, access: DatabaseAccess) -> Database:
     """Return a database with the limits of roles, where those are stricter than its own."""
     rows = min(database.max_rows, access.max_rows or database.max_rows)
     return replace(
@@ -75,13 +75,13 @@ class RolesFit:
 def misfitting(problems: Sequence[Misfit], configuration: Configuration) -> ConfigurationError:
     """Return the error of roles that do not fit, with the file each stands in."""
 
-    def told(problem: Misfit) -> str:
+    def describe(problem: Misfit) -> str:
         file = configuration.sources.get(".".join(problem.key.split(".")[:3]))
         return f"{f'{file}: ' if file else ''}{problem.key}: {problem.message}."
 
     if len(problems) == 1:
-        return ConfigurationError(told(problems[0]), suggestion=problems[0].remedy)
-    lines = [f"- {told(each)} {each.remedy}" for each in problems]
+        return ConfigurationError(describe(problems[0]), suggestion=problems[0].remedy)
+    lines = [f"- {describe(each)} {each.remedy}" for each in problems]
     return ConfigurationError("\n".join([f"The roles have {len(lines)} problems:", *lines]))
 
 
@@ -101,11 +101,11 @@ class Granting:
         permissions = await self._catalog.permissions()
         partly = False
         await self._check_types(parsed)
-        for written, table in (await self._whole.named(parsed.names)).items():
-            permission = permissions.get(await self._meant(written, table))
+        for written, table in (await self._whole.find_tables(parsed.names)).items():
+            permission = permissions.get(await self._resolve(written, table))
             if permission is None:
                 error = TableNotFound(f"There is no relation {written}.", identifier=written.name)
-                raise await explained(error, statement, self._catalog, _nothing)
+                raise await explain(error, statement, self._catalog, _nothing)
             partly = partly or not permission.whole
         if partly and self._dialect.confine is None:
             await self._check_columns(statement, parsed)
@@ -115,19 +115,19 @@ class Granting:
         names = await self._catalog.all_names()
         typed = {Relation(each.name, each.schema): each for each in parsed.types if each.name in names}
         permissions = await self._catalog.permissions()
-        for written, table in (await self._whole.named(tuple(typed))).items() if typed else ():
+        for written, table in (await self._whole.find_tables(tuple(typed))).items() if typed else ():
             permission = permissions.get(table.relation if table else written)
             if permission is None:
                 raise unknown_type(typed[written])
             if not permission.whole:
                 raise _not_all(written, permission)
 
-    async def _meant(self, written: Relation, table: Table | None) -> Relation:
+    async def _resolve(self, written: Relation, table: Table | None) -> Relation:
         """The relation that a name means; of an aspect, such as `orders$files`, the relation it is a fact of."""
         name, mark, _ = written.name.partition(self._dialect.loaded_rules.aspect or "\0")
         if table is None and mark:
             whole = replace(written, name=name)
-            table = (await self._whole.named((whole,)))[whole]
+            table = (await self._whole.find_tables((whole,)))[whole]
             permissions = await self._catalog.permissions()
             if table and table.relation in permissions and not permissions[table.relation].whole:
                 return written  # facts of a part are facts of the whole

@@ -44,7 +44,7 @@ class GuardedInspector(WrappedInspector):
         """As `Inspector.names`."""
         told: Any = await self._call("names", object, partial(self.inner.names, scope))
         if told is not None:
-            self._source.checked(told, Sequence, "Inspector.names")
+            self._source.check(told, Sequence, "Inspector.names")
             with self._source.ours("Inspector.names"):
                 await asyncio.to_thread(check_sequence, Names, told, "what it told")
         answer: Sequence[Names] | None = told
@@ -80,7 +80,7 @@ class GuardedInspector(WrappedInspector):
     ) -> T:
         """What the inspector answers, which must be a `kind`; `of`: a sequence of these. Its fields are looked into."""
         answer = await self._try(method, ask)
-        self._source.checked(answer, kind, f"Inspector.{method}")
+        self._source.check(answer, kind, f"Inspector.{method}")
         with self._source.ours(f"Inspector.{method}"):
             # In a thread: there may be 10,000 relations.
             await asyncio.to_thread(check_sequence, of or kind, answer if of else [answer], "what it told")

@@ -117,7 +117,7 @@ class Judge:
 
     async def tables(self, written: Sequence[Relation]) -> Mapping[Relation, Table | None]:
         """Return what the catalog knows under names that a statement reads."""
-        return await self._resolver.named(written)
+        return await self._resolver.find_tables(written)
 
     async def _read(self, statement: Statement) -> ParsedStatement:
         """What a statement names; a long one is read in a process that can be killed."""
@@ -134,7 +134,7 @@ class Judge:
         try:
             return await validator.state()
         except Exception as error:
-            raise self._source.told(error, f"{type(validator).__name__}.state") from None
+            raise self._source.translate(error, f"{type(validator).__name__}.state") from None
 
     async def _split_off(self, sql: str) -> Statement:
         """Return the statement in a text; a long one is read in a thread, so that the event loop goes on."""

@@ -61,7 +61,7 @@ class Keeper:
         Raises what refuses the query, `ParameterError` for the name, and `Busy`.
         """
         gateway = self._gateway
-        opened = gateway.seen_by(principal).database(database)
+        opened = gateway.for_principal(principal).database(database)
         # Before anything is kept, so that a refusal is this call's own.
         async with gateway.call(tool, principal, database, sql=sql):
             query = await Query.prepare(opened, sql, params, from_dialect=from_dialect, principal=principal, tool=tool)
@@ -141,7 +141,7 @@ class Keeper:
 
     async def _check(self, kept: Kept, principal: Principal) -> None:
         """Raise what refuses any of the statements a result is made of."""
-        seen = self._gateway.seen_by(principal)
+        seen = self._gateway.for_principal(principal)
         for database, sql in kept.sources:
             await seen.database(database).judge.judge(sql, "get_result", principal)
 

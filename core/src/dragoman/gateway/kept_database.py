@@ -67,7 +67,7 @@ class ResultsDatabases:
         """Whether a caller has the database: as soon as something is kept."""
         return self.offered and self._store.has(principal)
 
-    def shown(self, seen: Gateway, principal: Principal) -> Gateway:
+    def add_to(self, seen: Gateway, principal: Principal) -> Gateway:
         """Return a gateway as a caller sees it, with the database `results`."""
         opened = self.database(principal)
         shown = copy.copy(seen)

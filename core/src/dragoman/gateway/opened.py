@@ -30,7 +30,7 @@ from dragoman.gateway.confining import Confiner, try_parts
 from dragoman.gateway.doctor import Watch, find_openings, worst_first
 from dragoman.gateway.failures import Source
 from dragoman.gateway.foreign import ForeignTables
-from dragoman.gateway.granted import Granting, RolesFit, limited
+from dragoman.gateway.granted import Granting, RolesFit, limit
 from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
 from dragoman.gateway.judge import Judge
@@ -115,7 +115,7 @@ class OpenDatabase:
         self._owned = parts.owned
         self.source = Source(plugins, self.config)
         self._breaker = Breaker(database.name)
-        self.inspector: Inspector = self._guarded(parts.inspector)
+        self.inspector: Inspector = self._guard(parts.inspector)
         if meaning.tables:
             self.inspector = DescribedInspector(self.inspector, meaning, database.name)
         self.places = Places(self.config, self.dialect, hides=parts.hides)
@@ -136,7 +136,7 @@ class OpenDatabase:
         self.watch = Watch(database.name, self.doctor)
         self.health = Health(self.inspector.version, self.watch.begin, self._breaker)
 
-    def _guarded(self, inspector: Inspector) -> GuardedInspector:
+    def _guard(self, inspector: Inspector) -> GuardedInspector:
         return GuardedInspector(inspector, self.config, self.work, self.source, self._breaker)
 
     async def _run_example(self, sql: str) -> None:
@@ -173,7 +173,7 @@ class OpenDatabase:
             return ()
         everything = replace(self.config, schemas=())
         if parts.inspector is not parts.own_inspector or everything != self.config:
-            self._own_catalog = Catalog(self._guarded(parts.own_inspector), self.dialect, everything)
+            self._own_catalog = Catalog(self._guard(parts.own_inspector), self.dialect, everything)
         resolver = Resolver(self.dialect, everything, self._own_catalog, self._offload)
         return (ForeignTables(resolver, self._own_catalog, self.config),)
 
@@ -183,7 +183,7 @@ class OpenDatabase:
 
     async def _try_parts(self, role: str, grants: tuple[ReadGrant, ...]) -> Sequence[Misfit]:
         """Return what of a role's filters and masks the database cannot compile."""
-        seen = self.granted(DatabaseAccess(roles=(role,), grants=grants), check=_take)
+        seen = self.restrict(DatabaseAccess(roles=(role,), grants=grants), check=_take)
         if not isinstance(seen.catalog, GrantedCatalog) or seen.confiner is None:
             return ()
 
@@ -199,7 +199,7 @@ class OpenDatabase:
         policy, _, own = name.removeprefix("value.").rpartition(".")
         return self._plugins.value(policy, own, self.config, principal)
 
-    def granted(
+    def restrict(
         self,
         access: DatabaseAccess | None,
         restricting: Sequence[Restricting] = (),
@@ -218,7 +218,7 @@ class OpenDatabase:
         seen = copy.copy(self)
         if access is not None:
             seen.role_rows, seen.max_cost = access.max_rows, access.max_cost
-            seen.config = limited(self.config, access)
+            seen.config = limit(self.config, access)
         seen.places = GrantedPlaces(self.config, self.dialect, deciders)
         seen.catalog = catalog = GrantedCatalog(
             self.catalog,
@@ -256,9 +256,9 @@ class OpenDatabase:
         nothing = {table.relation: Insight() for table in tables}
         return nothing | {table.relation: Insight(told[table.relation].profiles) for table in whole}
 
-    async def known(self, table: Table) -> Insight:
+    async def get_known(self, table: Table) -> Insight:
         """Return what is known of a relation already, as `insights`."""
-        return Insight() if await self.is_reduced(table) else self.knowledge.known(table)
+        return Insight() if await self.is_reduced(table) else self.knowledge.get_known(table)
 
     async def suggest_joins(self, source: Table, target: Table, max_depth: int) -> list[tuple[Step, ...]]:
         """Return ways to join two relations that nobody declared: none to those who see a part of the database."""
@@ -279,7 +279,7 @@ class OpenDatabase:
         columns, rows = await self._collect(self.reports[name].sql, self.config.timeout)
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
-    async def told(self) -> Written | None:
+    async def read_files(self) -> Written | None:
         """Return what files tell of the database; None for those who see a part: it may speak of the rest."""
         if isinstance(self.catalog, GrantedCatalog) and not await self.catalog.is_whole():
             return None

@@ -9,12 +9,12 @@ from functools import partial
 from numbers import Real
 from typing import Any, ParamSpec, TypeVar
 
-from dragoman.catalog import withheld
+from dragoman.catalog import withhold
 from dragoman.dialect import Capability
 from dragoman.errors import CostExceeded, DragomanError, InvalidSql, ParameterError, QueryTimeout, Unsupported
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.confining import ConfinedStatement
-from dragoman.gateway.failures import explained
+from dragoman.gateway.failures import explain
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
 from dragoman.results import Bounded, Collected, Collector, check_columns, check_stream
@@ -110,7 +110,7 @@ class Query:
     def _mask(self, found: Collected) -> Collected:
         places = self.opened.places
         return replace(
-            found, columns=tuple(places.columns(found.columns)), notices=tuple(map(places.masked, found.notices))
+            found, columns=tuple(places.columns(found.columns)), notices=tuple(map(places.mask, found.notices))
         )
 
     async def plan(self, options: ExplainOptions) -> Plan:
@@ -122,11 +122,11 @@ class Query:
         if self.confined is not None:
             return await self._no_plan(options)
         plan = await self._run("explain", opened.executor.explain, self.request, options)
-        opened.source.checked(plan, Plan, "Executor.explain")
+        opened.source.check(plan, Plan, "Executor.explain")
         if not opened.places.narrowed:
             return plan
         relations = await opened.judge.relations(self.statement)
-        return withheld(plan) if await opened.catalog.reaches_outside(plan, relations) else plan
+        return withhold(plan) if await opened.catalog.reaches_outside(plan, relations) else plan
 
     async def _no_plan(self, options: ExplainOptions) -> Plan:
         """Have the database check the query. Its plan would show filters, and by its costs how much is hidden."""
@@ -145,7 +145,7 @@ class Query:
 
         async with (
             self.opened.work.feed(feed, self.request.limits.timeout) as items,
-            aclosing(self._handed(items)) as batches,
+            aclosing(self._forward(items)) as batches,
         ):
             await anext(batches)  # the empty batch that says it is open, or what went wrong
             handed.batches = batches
@@ -165,7 +165,7 @@ class Query:
             handed.notices += stream.notices
             handed.truncated = bounded.truncated
 
-    async def _handed(self, items: AsyncIterator[Encoded]) -> AsyncGenerator[Encoded]:
+    async def _forward(self, items: AsyncIterator[Encoded]) -> AsyncGenerator[Encoded]:
         try:
             async for batch in items:
                 yield batch
@@ -179,7 +179,7 @@ class Query:
         A database that cannot tell is bounded by the timeout.
         """
         cost = await self._run("estimate_cost", self.opened.executor.estimate_cost, self.request)
-        if cost is not None and self.opened.source.checked(cost, Real, "Executor.estimate_cost") > most:
+        if cost is not None and self.opened.source.check(cost, Real, "Executor.estimate_cost") > most:
             raise CostExceeded(f"The query is expected to cost more than the {most:g} your roles allow.")
 
     async def _check_translation(self) -> None:
@@ -209,12 +209,12 @@ class Query:
     async def _explain(self, error: Exception, method: str) -> DragomanError:
         """Return what is told of an error of the executor's: with what helps, and nothing of a driver's own."""
         opened = self.opened
-        told = opened.source.told(error, f"Executor.{method}")
+        told = opened.source.translate(error, f"Executor.{method}")
         opened.health.saw(told)
         told = self.confined.error(told) if self.confined else told
-        told = opened.places.cleaned(told)
+        told = opened.places.clean(told)
         relations = partial(opened.judge.relations, self.statement)
-        return _about(await explained(told, self.statement, opened.catalog, relations), self.sql)
+        return _about(await explain(told, self.statement, opened.catalog, relations), self.sql)
 
 
 def _limits(

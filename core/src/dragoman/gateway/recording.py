@@ -83,14 +83,14 @@ class Recorder:
             return self._record_stored(self._sinks, self._sinks.stored, call)
         try:
             if self._sinks.file is not None:
-                self._write(self._sinks.file, call, _encoded(self._told(call)))
+                self._write(self._sinks.file, call, _encode(self._make_record(call)))
         finally:
             self._observe(call)
         return None
 
     async def _record_stored(self, sinks: Sinks, stored: StoredAudit, call: CallRecord) -> None:
         try:
-            body = _encoded(self._told(call))
+            body = _encode(self._make_record(call))
             await finish(self._store(stored, call, body), 2 * PATIENCE)
             if sinks.file is not None:
                 self._write(sinks.file, call, body)
@@ -153,7 +153,7 @@ class Recorder:
                 suggestion="Tell the administrator that the audit cannot be written.",
             ) from None
 
-    def _told(self, call: CallRecord) -> Record:
+    def _make_record(self, call: CallRecord) -> Record:
         who, full = call.principal, self._sinks.audit.text == "full"
         return Record(
             ts=moment(time.time()),
@@ -202,7 +202,7 @@ class Recorder:
         return {name: value for name, value in given.items() if name not in hidden and value is not None} or None
 
 
-def _encoded(record: Record) -> bytes:
+def _encode(record: Record) -> bytes:
     """Return a record as JSON; what a caller sent and JSON cannot hold, or is too long, is kept as plain text, cut."""
     try:
         body = encode(record)

@@ -55,7 +55,7 @@ class Resolver:
         """The relations alone, as the dialect's own grammar read them where it has one."""
         return _resolve_names(await self._tables(parsed.names))
 
-    async def named(self, written: Sequence[Relation]) -> Mapping[Relation, Table | None]:
+    async def find_tables(self, written: Sequence[Relation]) -> Mapping[Relation, Table | None]:
         """What the catalog knows under names that a statement reads."""
         return await self._tables(written)
 

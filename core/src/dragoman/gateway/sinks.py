@@ -21,7 +21,7 @@ class Sinks:
 
     def __init__(self, audit: Audit, store: AuditStore | None = None) -> None:
         self.audit = audit
-        self.file = _opened(audit)
+        self.file = _open_file(audit)
         self.stored = StoredAudit(store) if store is not None else None
         self.notes: set[asyncio.Task[None]] = set()
 
@@ -49,7 +49,7 @@ class Sinks:
             _log.error("closing the audit's database failed: %s", error.message)
 
 
-def _opened(audit: Audit) -> AuditFile | None:
+def _open_file(audit: Audit) -> AuditFile | None:
     if audit.path is None:
         return None
     try:

@@ -63,7 +63,7 @@ class Work:
             await room.acquire()
             items.put_nowait(item)
 
-        async def taken() -> AsyncIterator[T]:
+        async def take() -> AsyncIterator[T]:
             while (item := await items.get()) is not None:
                 room.release()
                 yield item
@@ -73,7 +73,7 @@ class Work:
         job = _Job(self._jobs, timeout, partial(work, put))
         job.task.add_done_callback(lambda _: items.put_nowait(None))
         try:
-            yield taken()
+            yield take()
         finally:
             await job.cancel_and_wait()
 

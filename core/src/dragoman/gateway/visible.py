@@ -9,7 +9,7 @@ from dragoman.catalog import Catalog, Snapshot
 from dragoman.catalog.names import parse_name
 from dragoman.dialect import Dialect
 from dragoman.errors import TableNotFound, UnsafeSql
-from dragoman.gateway.failures import explained
+from dragoman.gateway.failures import explain
 from dragoman.gateway.resolving import Resolver
 from dragoman.model import Database, Relation, Table
 from dragoman.parsed import FunctionCall, Named, ParsedStatement
@@ -40,10 +40,10 @@ class Visible:
         snapshot = await self._catalog.snapshot()  # also tells which schemas are the engine's own
         self._check_names((*parsed.types, *parsed.others))
         self._check_types(parsed.types, snapshot)
-        for written, table in (await self._resolver.named(parsed.names)).items():
+        for written, table in (await self._resolver.find_tables(parsed.names)).items():
             if not self._is_open(written, table) and not await self._is_aspect(written):
                 error = TableNotFound(f"There is no relation {written}.", identifier=written.name)
-                raise await explained(error, statement, self._catalog, self._nothing)
+                raise await explain(error, statement, self._catalog, self._nothing)
 
     async def _nothing(self) -> tuple[Relation, ...]:
         return ()
@@ -107,7 +107,7 @@ class Visible:
         """Whether it is a fact of a visible relation."""
         name, mark, _ = written.name.partition(self._dialect.loaded_rules.aspect or "\0")
         whole = Relation(name, written.schema, written.catalog)
-        return bool(mark) and self._is_open(whole, (await self._resolver.named((whole,)))[whole])
+        return bool(mark) and self._is_open(whole, (await self._resolver.find_tables((whole,)))[whole])
 
 
 def unknown_type(named: Named) -> UnsafeSql:

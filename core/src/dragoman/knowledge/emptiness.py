@@ -64,7 +64,7 @@ def _together(first: Condition, second: Condition) -> Iterator[str]:
 
 def _can_both(one: Comparison, other: Comparison) -> bool:
     """Whether one value could meet both; when that is not certain, it could."""
-    allowed = _allowed(one), _allowed(other)
+    allowed = _equal_values(one), _equal_values(other)
     if allowed[0] is not None and allowed[1] is not None:
         return any(_compare(a, b) in (0, None) for a in allowed[0] for b in allowed[1])
     for exact, range_ in ((allowed[0], other), (allowed[1], one)):
@@ -77,7 +77,7 @@ def _can_both(one: Comparison, other: Comparison) -> bool:
     return not {one.operator, other.operator} >= {"IS"} or one.operator == other.operator
 
 
-def _allowed(comparison: Comparison) -> tuple[Value, ...] | None:
+def _equal_values(comparison: Comparison) -> tuple[Value, ...] | None:
     return comparison.values if comparison.operator in _EQUALITIES else None
 
 
@@ -131,13 +131,13 @@ def known_cause(
             continue
         table, column = known
         profile = insights.get(str(table.relation), Insight()).profiles.get(column.name)
-        reason = unmet(condition.comparison, column, profile, certain=certain)
+        reason = explain_unmet(condition.comparison, column, profile, certain=certain)
         if reason:
             return f"{condition.text}: {reason}"
     return ""
 
 
-def unmet(comparison: Comparison, column: TableColumn, profile: ColumnProfile | None, *, certain: bool) -> str:
+def explain_unmet(comparison: Comparison, column: TableColumn, profile: ColumnProfile | None, *, certain: bool) -> str:
     """Return why nothing known of a column meets a comparison; empty when something does or that is not known."""
     if comparison.operator not in _EQUALITIES or comparison.function:
         return _beyond(comparison, profile) if profile and (profile.kind == "all" or not certain) else ""

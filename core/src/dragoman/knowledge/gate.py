@@ -71,13 +71,13 @@ class Gate:
     settings: KnowledgeSettings
     vetoed: bool = False
 
-    def passed(
+    def filter(
         self, table: Table, profiles: Iterable[ColumnProfile], referenced: bool = False
     ) -> dict[str, ColumnProfile]:
         """Return what may be told of a relation's columns, by name. `referenced`: others have keys that point to it."""
         columns = {column.name: column for column in table.columns}
         return {
-            profile.name: self._judged(table, columns[profile.name], profile, referenced)
+            profile.name: self._judge(table, columns[profile.name], profile, referenced)
             for profile in profiles
             if profile.name in columns and self.settings.values != "off" and not self.vetoed
         }
@@ -88,7 +88,7 @@ class Gate:
             return True
         return is_personal(column) and not _fits(table, column, self.settings.show_values)
 
-    def _judged(self, table: Table, column: TableColumn, profile: ColumnProfile, referenced: bool) -> ColumnProfile:
+    def _judge(self, table: Table, column: TableColumn, profile: ColumnProfile, referenced: bool) -> ColumnProfile:
         if _fits(table, column, self.settings.hide_values):
             return without_values(profile)
         if _fits(table, column, self.settings.show_values):

@@ -220,10 +220,10 @@ def _abbreviates(stem: Words, name: Words) -> bool:
 
 def comparison_sql(keys: Sequence[ForeignKey], namespace: Namespace) -> str:
     """Return one statement that tells of each key how many values were looked at, and how many have a partner."""
-    return "\nUNION ALL\n".join(_compared(number, key, namespace) for number, key in enumerate(keys))
+    return "\nUNION ALL\n".join(_write_comparison(number, key, namespace) for number, key in enumerate(keys))
 
 
-def _compared(number: int, key: ForeignKey, namespace: Namespace) -> str:
+def _write_comparison(number: int, key: ForeignKey, namespace: Namespace) -> str:
     quote = namespace.dialect.quote
     child, parent = quote(key.columns[0]), quote(key.referenced_columns[0])
     rows = f"SELECT {child} AS v FROM {namespace.name(key.relation)} WHERE {child} IS NOT NULL LIMIT {READ_ROWS}"

@@ -19,7 +19,7 @@ from dragoman.errors import DragomanError
 from dragoman.knowledge.gate import Gate
 from dragoman.knowledge.joins import comparison_sql, judge, suggest
 from dragoman.knowledge.search import Held, ValueIndex
-from dragoman.knowledge.store import KnowledgeFile, Learned, learned, mark
+from dragoman.knowledge.store import KnowledgeFile, Learned, make_learned, mark
 from dragoman.model import Database, ForeignKey, ProfileBudget, Relation, Table, TableColumn
 
 PATIENCE = 2.0
@@ -97,14 +97,14 @@ class Knowledge:
         parts = (await self._catalog.snapshot()).parts if tables else {}
         return {
             table.relation: replace(
-                self.known(table),
+                self.get_known(table),
                 suggested=tuple(joins.get(table.relation, ())),
                 parts=tuple(part.relation.name for part in parts.get(table.relation, ())),
             )
             async for table in without_blocking(tables)
         }
 
-    def known(self, table: Table) -> Insight:
+    def get_known(self, table: Table) -> Insight:
         """Return what is known already, without asking anybody."""
         kept = self._kept.get(table.relation)
         return kept.insight if kept is not None and kept.table.columns == table.columns else NOTHING
@@ -134,7 +134,7 @@ class Knowledge:
             told = await self._inspector.profiles(wanted, budget)
             now = self._clock()
             async for table in without_blocking(wanted):
-                profiles = self._gate.passed(table, told.get(table.relation, ()), table.relation in incoming)
+                profiles = self._gate.filter(table, told.get(table.relation, ()), table.relation in incoming)
                 self._keep(table, Insight(MappingProxyType(profiles)), now)
             self._unwritten = True
 
@@ -188,7 +188,7 @@ class Knowledge:
         if self._file is None or not self._unwritten:
             return
         now = self._clock()
-        known = [learned(kept.table, kept.insight.profiles, now - kept.born) for kept in self._kept.values()]
+        known = [make_learned(kept.table, kept.insight.profiles, now - kept.born) for kept in self._kept.values()]
         await asyncio.to_thread(self._file.write, [*known, *(self._warm or {}).values()])
         self._unwritten = False
 
@@ -215,7 +215,7 @@ class Knowledge:
             paths = graph.paths(source.relation, target.relation, max_depth)
             used = [step.key for path in paths for step in path if step.key.suggested]
             await self._compare(used)
-            told = {key: self._told(key) for key in used}
+            told = {key: self._add_evidence(key) for key in used}
             wrong |= {key for key, found in told.items() if found is None}
             if not wrong & set(used):
                 return [tuple(replace(step, key=told.get(step.key) or step.key) for step in path) for path in paths]
@@ -233,7 +233,7 @@ class Knowledge:
         except (TimeoutError, DragomanError) as error:
             _log.info("joins that nobody declared were not told: %s", error)
             return {}
-        return _by_relation(found for key in keys if (found := self._told(key)))
+        return _by_relation(found for key in keys if (found := self._add_evidence(key)))
 
     async def _candidates(self, snapshot: Snapshot) -> dict[Relation, list[ForeignKey]]:
         if self._suggested[0] != snapshot.version:
@@ -258,7 +258,7 @@ class Knowledge:
                 until = now + self._settings.refresh_interval
                 self._compared[few[number]] = (until, judge(few[number], looked_at, found))
 
-    def _told(self, key: ForeignKey) -> ForeignKey | None:
+    def _add_evidence(self, key: ForeignKey) -> ForeignKey | None:
         """A suggested key with its evidence; None for one that its values speak against."""
         if self._read is None:
             return replace(key, suggested="by name; values were not compared")

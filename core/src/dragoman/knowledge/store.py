@@ -75,7 +75,7 @@ class KnowledgeFile:
                 os.unlink(name)
 
 
-def learned(table: Table, profiles: Mapping[str, ColumnProfile], age: float) -> Learned:
+def make_learned(table: Table, profiles: Mapping[str, ColumnProfile], age: float) -> Learned:
     """Return what is written of a relation that was learned `age` seconds ago."""
     relation = table.relation
     return Learned(

@@ -69,10 +69,10 @@ def _run_workers(configuration: Configuration, hot: bool, reread: Reread | None)
 def _handshake(configuration: Configuration, principal: Principal) -> Any:
     from dragoman._version import VERSION
     from dragoman.mcp.handshake import Handshake
-    from dragoman.tools.registry import shown_to
+    from dragoman.tools.registry import show_to
 
     settings = configuration.server
-    told = shown_to(principal, configuration, settings.tools, settings.result_format)
+    told = show_to(principal, configuration, settings.tools, settings.result_format)
     return Handshake(told.tools, told.instructions, VERSION)
 
 
@@ -114,7 +114,7 @@ async def serve(
     bound.
     """
     from dragoman.gateway import Gateway
-    from dragoman.mcp.reloading import reloaded_by_signal, reloaded_with_others
+    from dragoman.mcp.reloading import reload_on_signal, reload_with_others
     from dragoman.tools.toolbox import Toolbox
 
     settings = configuration.server
@@ -122,7 +122,7 @@ async def serve(
     logging.getLogger("mcp").setLevel(logging.WARNING)
     async with Gateway.open(configuration) as gateway:
         toolbox = Toolbox(gateway, profile=settings.tools, result_format=settings.result_format, reread=reread)
-        with reloaded_with_others(toolbox, reread, worker) if worker else reloaded_by_signal(toolbox, reread):
+        with reload_with_others(toolbox, reread, worker) if worker else reload_on_signal(toolbox, reread):
             if settings.transport == "http":
                 from dragoman.mcp.sdk import import_sdk
 

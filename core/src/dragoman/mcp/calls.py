@@ -46,7 +46,7 @@ class Calls:
     ) -> Answer:
         """Answer a call of a tool that is there. Raises nothing but cancellation: what goes wrong is an answer too."""
         if not self._stopped:
-            with self._entered(), coming_from(origin):
+            with self._enter(), coming_from(origin):
                 return await self._call(name, arguments, progress, principal)
         return failure(name, QueryCancelled("The server is stopping.", suggestion="Connect again and retry."))
 
@@ -60,7 +60,7 @@ class Calls:
             return failure(name, InternalError(words, suggestion="Try again; the server's log has details."))
 
     @contextmanager
-    def _entered(self) -> Generator[None]:
+    def _enter(self) -> Generator[None]:
         with anyio.CancelScope() as scope:
             self._scopes.add(scope)
             try:

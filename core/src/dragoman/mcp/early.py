@@ -136,10 +136,10 @@ class _Front:
 
     def _begin_loading(self) -> None:
         if self._loading is None:
-            self._loading = threading.Thread(target=self._loaded, name="dragoman-loading")
+            self._loading = threading.Thread(target=self._load_and_wake, name="dragoman-loading")
             self._loading.start()
 
-    def _loaded(self) -> None:
+    def _load_and_wake(self) -> None:
         try:
             self._load()
         finally:

@@ -145,7 +145,7 @@ def _number(request: RequestId) -> int:
     return request if isinstance(request, int) else 0
 
 
-def cancelled(message: bytes) -> RequestId | None:
+def read_cancellation(message: bytes) -> RequestId | None:
     """Return which request a message cancels, by what it is known by, or None for any other message."""
     if b"notifications/cancelled" not in message:
         return None

@@ -60,7 +60,7 @@ class Handshake:
     def __init__(self, tools: Iterable[Described], instructions: str, version: str) -> None:
         self.identity = {"name": NAME, "version": version}
         self.instructions = instructions
-        self.tools = [described(tool) for tool in tools]
+        self.tools = [describe(tool) for tool in tools]
 
     def result(self, method: str, version: str) -> dict[str, Any]:
         """Return the result of a method at a protocol version. Raises `KeyError` for one that is not ours."""
@@ -91,7 +91,7 @@ class Handshake:
         return {**results[method], **around, "_meta": {SERVER_KEY: self.identity}}
 
 
-def described(tool: Described) -> dict[str, Any]:
+def describe(tool: Described) -> dict[str, Any]:
     """Return a tool as it stands in `tools/list`."""
     facts: dict[str, Any] = {
         "name": tool.name,

@@ -250,7 +250,7 @@ def _pages(gateway: Gateway, *, metrics: bool) -> list[Route]:
         up = not databases or any(state != "unreachable" for state in databases.values())
         answer: dict[str, object] = {"status": "ready" if up else "unavailable"}
         if PRINCIPAL in request.scope:
-            granted = gateway.seen_by(request.scope[PRINCIPAL]).names
+            granted = gateway.for_principal(request.scope[PRINCIPAL]).names
             answer["databases"] = {name: databases[name] for name in granted}
         return JSONResponse(answer, 200 if up else 503)
 

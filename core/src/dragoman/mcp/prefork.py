@@ -71,7 +71,7 @@ class Worker:
         """Say that it serves."""
         self._say(_UP)
 
-    def changed(self) -> None:
+    def announce_change(self) -> None:
         """Say that the configuration may have changed; all workers take it."""
         self._say(_CHANGED)
 
@@ -226,12 +226,12 @@ class _First:
             self._kill()
         if self._wake in ready:
             for number in self._wake.recv(4096):
-                self._heed(number)
+                self._handle_signal(number)
         for channel in ready:
             if channel in channels:
                 self._hear(channels[channel], self._children[channels[channel]])
 
-    def _heed(self, number: int) -> None:
+    def _handle_signal(self, number: int) -> None:
         """Do what a signal asks for."""
         if number == signal.SIGHUP:
             self._reload()
@@ -261,9 +261,9 @@ class _First:
             if child.pid:
                 pid, status = os.waitpid(child.pid, os.WNOHANG)
                 if pid:
-                    self._ended(index, child, status)
+                    self._replace(index, child, status)
 
-    def _ended(self, index: int, child: _Child, status: int) -> None:
+    def _replace(self, index: int, child: _Child, status: int) -> None:
         """Have another worker take the place of one that has ended, unless all are to end."""
         child.hang_up()
         self._children[index] = _Child(due=child.due)
@@ -275,7 +275,7 @@ class _First:
         LOGGER.warning("worker %d ended (%s); another takes its place", index, _words(code))
         if child in self._asked:
             self._again = True  # What it would have answered is not known.
-            self._answered(index, child, taken=False)
+            self._go_on(index, child, taken=False)
 
     def _hear(self, index: int, child: _Child) -> None:
         """Do what follows from what a worker says."""
@@ -288,7 +288,7 @@ class _First:
             elif word == _CHANGED:
                 self._reload()
             else:
-                self._answered(index, child, taken=word == _TAKEN)
+                self._go_on(index, child, taken=word == _TAKEN)
 
     def _note_up(self, index: int, child: _Child) -> None:
         self._serves = child.is_up = True
@@ -316,7 +316,7 @@ class _First:
         for child in children:
             child.reload(self._candidate)
 
-    def _answered(self, index: int, child: _Child, *, taken: bool) -> None:
+    def _go_on(self, index: int, child: _Child, *, taken: bool) -> None:
         """Go on once a worker has taken the configuration, or has not."""
         LOGGER.info("worker %d %s the configuration", index, "has taken" if taken else "did not take")
         if child not in self._asked:

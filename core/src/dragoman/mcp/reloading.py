@@ -31,7 +31,7 @@ Reread = Callable[[], "Configuration"]
 
 
 @contextmanager
-def reloaded_by_signal(toolbox: Toolbox, reread: Reread | None) -> Generator[None]:
+def reload_on_signal(toolbox: Toolbox, reread: Reread | None) -> Generator[None]:
     """Take the configuration anew at every SIGHUP, one after the other."""
     if reread is None:
         yield
@@ -55,7 +55,7 @@ def reloaded_by_signal(toolbox: Toolbox, reread: Reread | None) -> Generator[Non
 
 
 @contextmanager
-def reloaded_with_others(toolbox: Toolbox, reread: Reread | None, worker: Worker) -> Generator[None]:
+def reload_with_others(toolbox: Toolbox, reread: Reread | None, worker: Worker) -> Generator[None]:
     """Take the configuration anew when the first process says so; tell it of every reason to say so."""
     ordered: list[Configuration] = []
 
@@ -69,7 +69,7 @@ def reloaded_with_others(toolbox: Toolbox, reread: Reread | None, worker: Worker
 
     def prepare(configuration: Configuration) -> Callable[[], None]:
         is_ordered = any(configuration is each for each in ordered)
-        return lambda: None if is_ordered else worker.changed()
+        return lambda: None if is_ordered else worker.announce_change()
 
     def stop() -> None:
         if not toolbox.gateway.stopping:
@@ -77,11 +77,11 @@ def reloaded_with_others(toolbox: Toolbox, reread: Reread | None, worker: Worker
 
     # An administrator's tool changes the configuration of its own worker.
     toolbox.parts.append(prepare)
-    with worker.attending(stop, reload), reloading(worker.changed):
+    with worker.attending(stop, reload), reloading(worker.announce_change):
         if worker.index:
             yield
         else:
-            with _watching(toolbox, worker.changed):
+            with _watching(toolbox, worker.announce_change):
                 yield
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from dragoman._version import VERSION
 from dragoman.mcp.calls import Calls
 from dragoman.mcp.gate import origin_of, trace_of
-from dragoman.mcp.handshake import BRIEF_MS, CACHE_MS, CACHE_SCOPE, NAME, Handshake, described
+from dragoman.mcp.handshake import BRIEF_MS, CACHE_MS, CACHE_SCOPE, NAME, Handshake, describe
 from dragoman.mcp.identity import PRINCIPAL
 from dragoman.mcp.subscriptions import Subscriptions
 from dragoman.mcp.surfaces import SurfaceHandlers
@@ -107,10 +107,10 @@ class _Listing:
     def result(self, principal: Principal) -> types.ListToolsResult:
         """Return the answer to `tools/list` for a principal."""
         self._refresh()
-        shown = self._toolbox.shown_to(principal).tools
+        shown = self._toolbox.show_to(principal).tools
         key = id(shown)
         if key not in self._results:
-            told = {"tools": [described(tool) for tool in shown]}
+            told = {"tools": [describe(tool) for tool in shown]}
             # The tools are kept with the result, so that no others get their identity.
             self._results[key] = shown, types.ListToolsResult.model_validate(told, by_name=False)
         return self._results[key][1]
@@ -126,7 +126,7 @@ def handshake(toolbox: Toolbox, principal: Principal | None = None) -> Handshake
     """Return what the server of a toolbox says of itself, to one principal or to anybody."""
     if principal is None:
         return Handshake(toolbox.tools, toolbox.instructions, VERSION)
-    seen = toolbox.shown_to(principal)
+    seen = toolbox.show_to(principal)
     return Handshake(seen.tools, seen.instructions, VERSION)
 
 

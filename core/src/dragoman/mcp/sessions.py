@@ -74,7 +74,7 @@ class _Running:
     early: dict[_Key, float] = field(default_factory=dict[_Key, float])
 
     @contextmanager
-    def entered(self, key: _Key) -> Generator[anyio.CancelScope]:
+    def enter(self, key: _Key) -> Generator[anyio.CancelScope]:
         with anyio.CancelScope() as scope:
             self.scopes.setdefault(key, []).append(scope)
             if _now() < self.early.pop(key, 0) + _EARLY_SECONDS:
@@ -151,13 +151,13 @@ class Sessions:
             key = _Key(_principal(scope), session, str(message.id))
             await self._run(key, message.id, scope, receive, send)
         else:
-            if message.method == "notifications/cancelled" and (request := _requested(message)) is not None:
+            if message.method == "notifications/cancelled" and (request := _request_of(message)) is not None:
                 self._running.cancel(_Key(_principal(scope), session, request))
             await self._app(scope, receive, send)
 
     async def _run(self, key: _Key, request: int | str, scope: Scope, receive: Receive, send: Send) -> None:
         answer = _Answer(send)
-        with self._running.entered(key) as call:
+        with self._running.enter(key) as call:
             await self._app(scope, receive, answer.send)
         if call.cancelled_caught:
             await answer.end(request)
@@ -234,7 +234,7 @@ def _peek(body: bytes) -> _Peek:
         return _Peek()
 
 
-def _requested(message: _Peek) -> str | None:
+def _request_of(message: _Peek) -> str | None:
     try:
         return str(_CANCELLED.decode(message.params).requestId)
     except _NO_MESSAGE:

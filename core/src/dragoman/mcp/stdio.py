@@ -20,7 +20,7 @@ from dragoman.mcp import answers
 from dragoman.mcp.calls import Calls
 from dragoman.mcp.descriptors import standard_streams
 from dragoman.mcp.early import Early
-from dragoman.mcp.gate import Call, Gate, cancelled, origin_of
+from dragoman.mcp.gate import Call, Gate, origin_of, read_cancellation
 from dragoman.mcp.handshake import HANDSHAKE_VERSIONS, MODERN_VERSION, NAME
 from dragoman.mcp.sdk import load
 from dragoman.mcp.signals import stopping
@@ -74,7 +74,7 @@ class _Connection:
         self._early = early
         self._calls = Calls(toolbox)
         self._wire = Wire(early.source, early.sink, early.rest, ended=early.ended)
-        self._gate = Gate([tool.name for tool in toolbox.shown_to(principal).tools]) if hot else None
+        self._gate = Gate([tool.name for tool in toolbox.show_to(principal).tools]) if hot else None
         self._version = early.version
         self._stamp = {"name": NAME, "version": VERSION}
         self._running: dict[RequestId, asyncio.Task[None]] = {}
@@ -121,7 +121,7 @@ class _Connection:
 
     def _take(self, line: bytes) -> bool:
         """Begin the call that a line is; tells no when the line is for the SDK."""
-        if (request := cancelled(line)) is not None:
+        if (request := read_cancellation(line)) is not None:
             if (task := self._running.pop(request, None)) is not None:
                 task.cancel()
             return False
@@ -129,7 +129,7 @@ class _Connection:
         if call is None or self._wire.owes(call.request):
             self._wanted = self._wanted or bool(line.strip())
             return False
-        self._wire.asked(call.request)
+        self._wire.note_request(call.request)
         task = asyncio.create_task(self._answer(call))
         self._running[same_id(call.request)] = task
         self._tasks.add(task)
@@ -143,15 +143,15 @@ class _Connection:
             raise line
         if line is None:
             self._lines.put_nowait(None)
-            await self._left()
+            await self._leave()
         return line
 
-    async def _left(self) -> None:
+    async def _leave(self) -> None:
         self._calls.end_streams()
         await self._wire.settle(GRACE)
         self._wire.mute()
 
-    def opened(self, version: str) -> None:
+    def set_version(self, version: str) -> None:
         """Let calls of this version of the protocol pass by the SDK from now on."""
         self._version = version if version in (*HANDSHAKE_VERSIONS, MODERN_VERSION) else None
 
@@ -159,18 +159,18 @@ class _Connection:
 
     async def _answer(self, call: Call) -> None:
         try:
-            await self._send(call.request, await self._made(call))
+            await self._send(call.request, await self._make_answer(call))
         except asyncio.CancelledError:
-            if self._closing and self._owed(call):
+            if self._closing and self._owes(call):
                 await self._send(call.request, answers.error(call.request, _CLOSED, "Connection closed"))
             raise
         except Exception:
             LOGGER.exception("a call of %s could not be answered", call.name)
             await self._send(call.request, answers.error(call.request, _INTERNAL, "Internal server error"))
         finally:
-            self._wire.answered(call.request)
+            self._wire.note_answer(call.request)
 
-    async def _made(self, call: Call) -> bytes:
+    async def _make_answer(self, call: Call) -> bytes:
         answer = await self._calls.call(
             call.name,
             call.arguments,
@@ -179,17 +179,17 @@ class _Connection:
             origin=origin_of(call.trace, call.request, self._version or ""),
         )
         line = answers.message(call.request, answer, self._stamp if self._version == MODERN_VERSION else None)
-        if self._owed(call):  # from here on it cannot be cancelled any more
+        if self._owes(call):  # from here on it cannot be cancelled any more
             del self._running[same_id(call.request)]
         return line
 
-    def _owed(self, call: Call) -> bool:
+    def _owes(self, call: Call) -> bool:
         """Tell whether the client still waits for a call: it has neither been answered nor cancelled."""
         return self._running.get(same_id(call.request)) is asyncio.current_task()
 
     def _progress(self, call: Call) -> Progress:
         async def report(done: float, total: float | None = None, words: str | None = None) -> None:
-            if call.token is not None and self._owed(call):
+            if call.token is not None and self._owes(call):
                 await self._send(call.request, answers.notification(call.token, done, total, words))
 
         return report
@@ -205,7 +205,7 @@ class _Connection:
     async def _serve_sdk(self) -> None:
         """Let the SDK serve what the gate does not; returns at the end of input."""
         if not await self._sdk_is_wanted():
-            await self._left()
+            await self._leave()
             return
         from dragoman.mcp.server import accepts, build, options
         from dragoman.mcp.streams import Incoming, Outgoing, Replay

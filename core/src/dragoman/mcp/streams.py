@@ -30,7 +30,7 @@ class Lines(Protocol):
         """Return the next line, or None after the last. Raises `ValueError` on one that is too long."""
         ...
 
-    def opened(self, version: str) -> None:
+    def set_version(self, version: str) -> None:
         """Note that the SDK speaks this version of the protocol with the client from now on."""
         ...
 
@@ -128,9 +128,9 @@ class Incoming(Stream):
             await self._wire.write_line(message.answer())
             return None
         if isinstance(message, types.JSONRPCRequest):
-            self._wire.asked(message.id)
+            self._wire.note_request(message.id)
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._wire.answered((message.params or {}).get("requestId"))
+            self._wire.note_answer((message.params or {}).get("requestId"))
         return self._first(message)
 
     def _first(self, message: types.JSONRPCMessage) -> SessionMessage:
@@ -139,7 +139,7 @@ class Incoming(Stream):
             if message.method == "initialize":
                 self.handshakes.add(message.id)
             elif self._opening and (version := _envelope(message.params)) is not None:
-                self._lines.opened(version)
+                self._lines.set_version(version)
             self._opening = False
         return SessionMessage(message)
 
@@ -165,14 +165,14 @@ class Outgoing(Stream):
         """Write one message. Raises `anyio.BrokenResourceError` when the client is gone."""
         message = item.message
         if self._replay.takes(message):
-            self._opened(message)
+            self._note_version(message)
             return
         await self._wire.write_line(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-            self._opened(message)
-            self._wire.answered(message.id)
+            self._note_version(message)
+            self._wire.note_answer(message.id)
 
-    def _opened(self, message: types.JSONRPCMessage) -> None:
+    def _note_version(self, message: types.JSONRPCMessage) -> None:
         if isinstance(message, types.JSONRPCResponse) and message.id in self._incoming.handshakes:
             self._incoming.handshakes.discard(message.id)
-            self._lines.opened(str(message.result["protocolVersion"]))
+            self._lines.set_version(str(message.result["protocolVersion"]))

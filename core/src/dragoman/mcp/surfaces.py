@@ -51,16 +51,16 @@ class SurfaceHandlers:
         self, context: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """Answer `resources/list`."""
-        with _told("resources/list"):
-            found = tagged(await self._surfaces.resources(self._who(context)), context)
+        with _translate_errors("resources/list"):
+            found = filter_by_tags(await self._surfaces.resources(self._who(context)), context)
         return types.ListResourcesResult(resources=[_resource(each) for each in found])
 
     async def list_templates(
         self, context: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         """Answer `resources/templates/list`."""
-        with _told("resources/templates/list"):
-            found = tagged(self._surfaces.templates(self._who(context)), context)
+        with _translate_errors("resources/templates/list"):
+            found = filter_by_tags(self._surfaces.templates(self._who(context)), context)
         return types.ListResourceTemplatesResult(resource_templates=[_template(each) for each in found])
 
     async def read_resource(
@@ -69,7 +69,7 @@ class SurfaceHandlers:
         """Answer `resources/read`."""
         uri = str(params.uri)
         try:
-            with _told("resources/read"):
+            with _translate_errors("resources/read"):
                 content = await self._surfaces.read(uri, self._who(context))
         except UnknownResource:
             code = types.INVALID_PARAMS if context.protocol_version == MODERN_VERSION else NOT_FOUND
@@ -78,16 +78,16 @@ class SurfaceHandlers:
 
     async def list_prompts(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         """Answer `prompts/list`."""
-        with _told("prompts/list"):
-            found = tagged(await asyncio.to_thread(self._surfaces.prompts), context)
+        with _translate_errors("prompts/list"):
+            found = filter_by_tags(await asyncio.to_thread(self._surfaces.prompts), context)
         return types.ListPromptsResult(prompts=[_prompt(each) for each in found])
 
     async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         """Answer `prompts/get`."""
         try:
-            with _told("prompts/get"):
+            with _translate_errors("prompts/get"):
                 prompt = await asyncio.to_thread(self._surfaces.prompt, params.name)
-                text = prompt.filled(params.arguments or {})
+                text = prompt.fill(params.arguments or {})
         except UnknownPrompt:
             raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}") from None
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
@@ -97,7 +97,7 @@ class SurfaceHandlers:
         """Answer `completion/complete`."""
         given = params.context.arguments if params.context is not None else None
         uri = params.ref.uri if isinstance(params.ref, types.ResourceTemplateReference) else None
-        with _told("completion/complete"):
+        with _translate_errors("completion/complete"):
             found = await complete(
                 self._surfaces, self._who(context), params.argument.name, params.argument.value, given or {}, uri
             )
@@ -106,7 +106,7 @@ class SurfaceHandlers:
         return types.CompleteResult(completion=completion)
 
 
-def tagged(items: Sequence[T], context: Context) -> Sequence[T]:
+def filter_by_tags(items: Sequence[T], context: Context) -> Sequence[T]:
     """Return the items that bear one of the tags a request asks for in `_meta.tags`; all of them where it asks none."""
     wanted: Any = cast("Mapping[str, Any]", context.meta or {}).get("tags")
     if not isinstance(wanted, list) or not wanted:
@@ -149,7 +149,7 @@ def _content(item: Content) -> types.TextResourceContents | types.BlobResourceCo
 
 
 @contextmanager
-def _told(method: str) -> Generator[None]:
+def _translate_errors(method: str) -> Generator[None]:
     """Tell what went wrong as an error of the protocol: on 2025 connections the SDK would send any exception's text."""
     try:
         yield

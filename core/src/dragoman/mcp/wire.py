@@ -122,7 +122,7 @@ class Wire:
             return
         rest = memoryview(line + b"\n")
         if not self._unwritten and self._gone is None:
-            rest = self._written(rest)
+            rest = self._write_some(rest)
         if self._gone is not None:
             raise anyio.BrokenResourceError from self._gone
         if not rest:
@@ -134,7 +134,7 @@ class Wire:
             loop.add_writer(self._sink.descriptor, self._on_writable)
         await done
 
-    def _written(self, data: memoryview) -> memoryview:
+    def _write_some(self, data: memoryview) -> memoryview:
         """Write what the sink takes at once and return the rest."""
         try:
             while data and (taken := self._sink.write(data)):
@@ -146,7 +146,7 @@ class Wire:
     def _on_writable(self) -> None:
         while self._unwritten:
             rest, done = self._unwritten[0]
-            rest = self._written(rest)
+            rest = self._write_some(rest)
             if self._gone is not None:
                 self._give_up()
                 break
@@ -184,12 +184,12 @@ class Wire:
         """Tell whether a request of this id waits for its answer."""
         return self._pending[same_id(request)] > 0
 
-    def asked(self, request: RequestId) -> None:
+    def note_request(self, request: RequestId) -> None:
         """Note that `request` owes an answer."""
         self._pending[same_id(request)] += 1
         self._settled.clear()
 
-    def answered(self, request: object) -> None:
+    def note_answer(self, request: object) -> None:
         """Note that `request` was answered, or that the client does not want the answer any more."""
         if isinstance(request, str | int) and self.owes(request):
             self._pending[same_id(request)] -= 1

@@ -156,7 +156,7 @@ def read_manifest(document: Any, name: str) -> Meaning:
     tests: dict[str | None, list[_Node]] = {}
     for node in nodes.values():
         if node.resource_type == "test" and _counts(node):
-            tests.setdefault(_tested(node, relations), []).append(node)
+            tests.setdefault(_relation_of(node, relations), []).append(node)
     tables = tuple(_table(node, relations, tests.get(key, ()), name) for key, node in relations.items())
     return Meaning(tables=tables, notes=_metrics(manifest.metrics.values(), manifest.semantic_models.values()))
 
@@ -183,7 +183,7 @@ def _table(node: _Node, relations: Mapping[str, _Node], own: Sequence[_Node], na
     )
 
 
-def _tested(test: _Node, relations: Mapping[str, _Node]) -> str | None:
+def _relation_of(test: _Node, relations: Mapping[str, _Node]) -> str | None:
     """The relation that a test is about; manifests before v11 tell only what it depends on, the relation last."""
     if test.attached_node:
         return test.attached_node
@@ -223,7 +223,7 @@ def _keys(tests: Iterable[_Node], relations: Mapping[str, _Node]) -> Iterator[Wr
         field = _arguments(test).get("field")
         if not _is(test, "relationships") or not isinstance(field, str):
             continue
-        own = _tested(test, relations)
+        own = _relation_of(test, relations)
         upon = [node for node in (test.depends_on or _Depends()).nodes if node in relations]
         target = next((node for node in upon if node != own), own)
         if target is not None:
@@ -234,10 +234,10 @@ def read_catalog(document: Any, name: str) -> Meaning:
     """Return the comments that a catalog tells. Raises `msgspec.ValidationError`."""
     catalog = msgspec.convert(document, _Catalog)
     tables = (*catalog.nodes.values(), *catalog.sources.values())
-    return Meaning(tables=tuple(_cataloged(table, name) for table in tables))
+    return Meaning(tables=tuple(_read_cataloged(table, name) for table in tables))
 
 
-def _cataloged(table: _CatalogTable, name: str) -> TableText:
+def _read_cataloged(table: _CatalogTable, name: str) -> TableText:
     facts = table.metadata
     place = tuple(part for part in (facts.database, facts.schema, facts.name) if part)
     columns = {key.casefold(): ColumnText(_line(column.comment)) for key, column in table.columns.items()}

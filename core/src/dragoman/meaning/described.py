@@ -70,7 +70,7 @@ class DescribedInspector(WrappedInspector):
 
     def _add(self, table: Table, text: TableText) -> Table:
         columns = tuple(
-            _described(column, text.columns.get(column.name.casefold(), NOTHING)) for column in table.columns
+            _describe(column, text.columns.get(column.name.casefold(), NOTHING)) for column in table.columns
         )
         key = _names(table, text.primary_key)
         own = (Constraint(type="PRIMARY KEY", columns=key),) if key and not table.primary_key else ()
@@ -113,7 +113,7 @@ def _names(table: Table, written: Sequence[str]) -> tuple[str, ...]:
     return found if len(found) == len(written) else ()
 
 
-def _described(column: TableColumn, text: ColumnText) -> TableColumn:
+def _describe(column: TableColumn, text: ColumnText) -> TableColumn:
     if text is NOTHING:
         return column
     return replace(column, comment=column.comment or text.description or None, enum=column.enum or text.values)

@@ -143,7 +143,7 @@ def _model(model: _Model, name: str) -> Meaning:
         tables=tuple(table for table in tables if table.name),
         notes=(
             *(Note("convention", text) for context in instructions if (text := _instructions(context))),
-            *_computed(model.datasets),
+            *_list_computed(model.datasets),
             *(_metric(metric) for metric in metrics),
         ),
     )
@@ -160,9 +160,9 @@ def _table(dataset: _Dataset, model: _Model, places: Mapping[str, tuple[str, ...
         for each in model.relationships
         if each.origin == dataset.name and places.get(each.target) and len(each.from_columns) == len(each.to_columns)
     )
-    columns = {column.casefold(): ColumnText(_said(each)) for each in dataset.fields if (column := _column(each))}
+    columns = {column.casefold(): ColumnText(_write_text(each)) for each in dataset.fields if (column := _column(each))}
     return TableText(
-        places[dataset.name], _said(dataset), MappingProxyType(columns), _lower(dataset.primary_key), keys, file
+        places[dataset.name], _write_text(dataset), MappingProxyType(columns), _lower(dataset.primary_key), keys, file
     )
 
 
@@ -177,21 +177,21 @@ def _column(field: _Field) -> str:
     return found[1] if found else ""
 
 
-def _computed(datasets: Iterable[_Dataset]) -> Iterator[Note]:
+def _list_computed(datasets: Iterable[_Dataset]) -> Iterator[Note]:
     """Fields that are no columns: their formula is what there is to know."""
     for dataset in datasets:
         for each in dataset.fields:
             if not _column(each):
-                told = "; ".join(text for text in (_said(each), f"{each.expression} of {dataset.name}") if text)
+                told = "; ".join(text for text in (_write_text(each), f"{each.expression} of {dataset.name}") if text)
                 yield Note("term", told, each.name)
 
 
 def _metric(metric: _Metric) -> Note:
-    told = "; ".join(text for text in (_said(metric), str(metric.expression)) if text)
+    told = "; ".join(text for text in (_write_text(metric), str(metric.expression)) if text)
     return Note("metric", told, metric.name)
 
 
-def _said(thing: _Dataset | _Field | _Metric) -> str:
+def _write_text(thing: _Dataset | _Field | _Metric) -> str:
     """A description with the other words there are for it."""
     said = [" ".join((thing.description or "").split())]
     context = thing.ai_context

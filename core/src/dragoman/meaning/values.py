@@ -109,7 +109,7 @@ class Meaning:
         """Return what several files tell together; where two tell of the same, the first counts."""
         return cls(
             about=next((part.about for part in parts if part.about), ""),
-            tables=_joined(table for part in parts for table in part.tables),
+            tables=_merge(table for part in parts for table in part.tables),
             notes=tuple(
                 {(note.kind, note.name or note.text): note for part in parts[::-1] for note in part.notes}.values()
             ),
@@ -117,7 +117,7 @@ class Meaning:
         )
 
 
-def _joined(tables: Iterable[TableText]) -> tuple[TableText, ...]:
+def _merge(tables: Iterable[TableText]) -> tuple[TableText, ...]:
     found: dict[tuple[str, ...], TableText] = {}
     for table in tables:
         name = tuple(part.casefold() for part in table.name)

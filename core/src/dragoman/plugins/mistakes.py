@@ -58,11 +58,11 @@ def _check_capabilities(dialect: Dialect) -> None:
         if not isinstance(each, Capability):
             raise Malformed(
                 f"gave the capability {display(str(each))!r} as a {type(each).__name__}, not as a member of Capability"
-                f"{_meant(str(each))}"
+                f"{_suggest(str(each))}"
             )
 
 
-def _meant(text: str) -> str:
+def _suggest(text: str) -> str:
     near = nearest(text.upper().replace(" ", "_"), _CAPABILITIES)
     return f": did you mean Capability.{near[0]}?" if near else ""
 

@@ -143,7 +143,7 @@ class Plugins:
 
     def _load(self, name: str) -> DialectPlugin:
         entry_point = self._claim(name)
-        plugin = _loaded(entry_point)
+        plugin = _load_plugin(entry_point)
         own = self._entry_points.get(plugin.dialect.name, ())
         if distribution_of(entry_point) not in map(distribution_of, own):
             raise unusable(entry_point, f"it calls itself {plugin.dialect.name!r}, a name it does not register.")
@@ -282,7 +282,7 @@ def _by_name(group: str) -> dict[str, list[EntryPoint]]:
     return dict(found)
 
 
-def _loaded(entry_point: EntryPoint) -> DialectPlugin:
+def _load_plugin(entry_point: EntryPoint) -> DialectPlugin:
     """The plugin behind an entry point; whatever looking at it raises is the plugin's, and stops nobody else."""
     try:
         return load_dialect(entry_point)

@@ -102,8 +102,8 @@ class Enforced:
 
 def configure_policy(policy: PolicyPlugin, options: Any, origin: str, name: str) -> Enforced:
     """Return the policy as it is configured for one gateway. Raises `DialectError` for one that cannot take it."""
-    method = "configured"
-    made = check_type(call_hook(lambda: policy.configured(options), method, origin), PolicyPlugin, method, origin)
+    method = "configure"
+    made = check_type(call_hook(lambda: policy.configure(options), method, origin), PolicyPlugin, method, origin)
     return Enforced(made, origin, name)
 
 

@@ -143,10 +143,12 @@ class _Encoder:
         try:
             value.encode()
         except UnicodeEncodeError:
-            return self.broken(value.encode("utf-8", "surrogateescape" if _is_escaped(value) else "surrogatepass"))
+            return self.encode_broken(
+                value.encode("utf-8", "surrogateescape" if _is_escaped(value) else "surrogatepass")
+            )
         return str.__str__(value)
 
-    def broken(self, value: bytes) -> str:
+    def encode_broken(self, value: bytes) -> str:
         self.notices[f"Column {self.name!r} has text that is not valid in its encoding; it is given as base64."] = None
         return _binary(value)
 

@@ -24,7 +24,7 @@ def bind(query: SavedQuery, values: Mapping[str, Any], lexicon: Lexicon, placeho
     for token in named_parameters(query.sql, lexicon):
         name = token.text[1:]
         if name not in values:
-            raise _undeclared(query, name, values)
+            raise _refuse_undeclared(query, name, values)
         if placeholder == "?" or name not in places:
             params.append(values[name])
             places[name] = len(params)
@@ -34,7 +34,7 @@ def bind(query: SavedQuery, values: Mapping[str, Any], lexicon: Lexicon, placeho
     return sql + query.sql[end:], params
 
 
-def _undeclared(query: SavedQuery, name: str, declared: Mapping[str, Any]) -> InvalidSql:
+def _refuse_undeclared(query: SavedQuery, name: str, declared: Mapping[str, Any]) -> InvalidSql:
     near = nearest(name, declared)
     remedy = f"Did you mean :{near[0]}?" if near else f"Add the line `-- param: {name} text`."
     return InvalidSql(f"{query.name} uses :{name}, which it does not declare.", suggestion=remedy)

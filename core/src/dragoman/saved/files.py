@@ -187,7 +187,7 @@ def _unescape(text: str) -> str:
 def write(folder: Path, query: SavedQuery, exists: Callable[[str], bool]) -> Path:
     """Write a query as `NAME.sql`, whole or not at all. Raises `ParameterError` when the name is taken."""
     path = folder / f"{query.name}.sql"
-    if exists(query.name) or _taken(path.name, (each.name for each in folder.glob("*"))):
+    if exists(query.name) or _is_taken(path.name, (each.name for each in folder.glob("*"))):
         raise ParameterError(f"A query is already named {query.name}.", suggestion="Choose another name.")
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, suffix=".new", delete=False) as file:
         file.write(f"{front_matter(query)}\n{query.sql}\n")
@@ -200,6 +200,6 @@ def write(folder: Path, query: SavedQuery, exists: Callable[[str], bool]) -> Pat
     return path
 
 
-def _taken(name: str, names: Iterable[str]) -> bool:
+def _is_taken(name: str, names: Iterable[str]) -> bool:
     """Some file systems see no difference between upper and lower case."""
     return name.lower() in {each.lower() for each in names}

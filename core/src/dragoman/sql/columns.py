@@ -87,11 +87,11 @@ class _Found:
                 for column in table.columns:
                     columns.setdefault(key(column.name), []).append(column.name)
 
-    def named(self, name: str) -> Sequence[Relation]:
+    def find_relations(self, name: str) -> Sequence[Relation]:
         """The relations of that key."""
         return self._by_name.get(name, ())
 
-    def listed(self, written: Relation, name: str) -> Sequence[str]:
+    def list_columns(self, written: Relation, name: str) -> Sequence[str]:
         """The columns of that key that the catalog lists."""
         self.effort += 1
         if self.effort > MOST:
@@ -100,7 +100,7 @@ class _Found:
 
     def touch(self, written: Relation, name: str) -> bool:
         """Touch one column; whether the relation has it, or may have it."""
-        columns = self.listed(written, key(name))
+        columns = self.list_columns(written, key(name))
         table = self.tables.get(written)
         if table is None:
             self.touched[written, name] = None
@@ -244,7 +244,7 @@ class _Reader:
             return ()
         if isinstance(table.this, exp.Dot):
             written = replace(written, name=".".join(part.name for part in table.this.flatten()))
-        fitting = tuple(each for each in self._found.named(key(written.name)) if _fits(each, written))
+        fitting = tuple(each for each in self._found.find_relations(key(written.name)) if _fits(each, written))
         if not fitting and not inner:
             raise unclear()
         return fitting
@@ -285,7 +285,7 @@ class _Reader:
         matched = False
         for scope, whole in place.scopes():
             for alias, name in pairwise(names):
-                for source in scope.named(alias):
+                for source in scope.find(alias):
                     matched = True
                     self._touch(source, name)
             if len(names) == 2 and whole and self._is_visible(scope, names[0]) and self._is_brought(scope, *names):
@@ -297,7 +297,7 @@ class _Reader:
 
     def _is_visible(self, scope: Scope, alias: Name) -> bool:
         """Whether every database would find the alias here."""
-        sources = scope.named(alias) if alias.certain and scope.settled else ()
+        sources = scope.find(alias) if alias.certain and scope.settled else ()
         return any(source.alias == alias and not source.hidden for source in sources)
 
     def _touch(self, source: Source, name: Name) -> None:
@@ -311,7 +311,7 @@ class _Reader:
     def _all_of(self, names: Sequence[Name], place: _Place) -> None:
         """Read `a.*`."""
         for scope, whole in place.scopes():
-            self._touch_rows(scope.named(names[-1]))
+            self._touch_rows(scope.find(names[-1]))
             if len(names) == 1 and whole and self._is_visible(scope, names[0]):
                 return
         self._loose(names)
@@ -325,9 +325,9 @@ class _Reader:
             explained = explained or scope.open or name.key in scope.others
             if whole and scope.settled and self._is_brought(scope, name):
                 break
-            rows += scope.named(name)
+            rows += scope.find(name)
         else:
-            self._touch_rows_of(self._found.named(name.key))
+            self._touch_rows_of(self._found.find_relations(name.key))
             if not (found or explained or rows) or name.key in self._names.implicit:
                 self._odd(name, place)
         self._touch_rows(rows)
@@ -337,7 +337,7 @@ class _Reader:
         *alias, name = names
         if not name.certain:
             return False
-        for source in scope.named(alias[0]) if alias else scope.sources:
+        for source in scope.find(alias[0]) if alias else scope.sources:
             relations = tuple(self._behind(source))
             if name in source.outputs and not relations:
                 return True
@@ -346,7 +346,7 @@ class _Reader:
         return False
 
     def _has(self, written: Relation, name: Name) -> bool:
-        columns = self._found.listed(written, name.key)
+        columns = self._found.list_columns(written, name.key)
         return any(column == name.text if name.quoted else self._names.same(name.text, column) for column in columns)
 
     def _touch_listed(self, scope: Scope, name: Name, *, unknown: bool = False) -> bool:
@@ -373,7 +373,7 @@ class _Reader:
     def _loose(self, names: Iterable[Name]) -> None:
         """Touch whatever goes by one of these names, wherever it stands."""
         for name in names:
-            self._touch_rows_of(self._found.named(name.key))
+            self._touch_rows_of(self._found.find_relations(name.key))
             self._touch_rows_of(self._aliases.get(name.key, ()))
             for written, table in self._found.tables.items():
                 if table is not None:
@@ -396,7 +396,7 @@ class _Reader:
     def _membership(self, node: exp.In, place: _Place) -> Iterator[tuple[exp.Expr, _Place]]:
         """Read SQLite's `a IN t`, where t is a table."""
         named = node.args["field"]
-        relations = self._found.named(key(named.name))
+        relations = self._found.find_relations(key(named.name))
         self._touch_rows_of(relations)
         for child in node.iter_expressions():
             if child is not named or not (relations or key(named.name) in place.members):

@@ -97,7 +97,7 @@ class Scope:
         others = frozenset(aliases).union(*(source.others for source in sources))
         return cls(outer, whole, sources, settled, others, any(source.open for source in sources), by_alias)
 
-    def named(self, alias: Name) -> Sequence[Source]:
+    def find(self, alias: Name) -> Sequence[Source]:
         """The sources that go by an alias."""
         return self.by_alias.get(alias.key, ())
 

@@ -142,12 +142,12 @@ def selection_of(statement: Statement, parameters: Sequence[Any] = ()) -> Select
         sources=sources,
         conditions=tuple(conditions),
         joins=tuple(
-            reader.shown(join.args["on"]) if join.args.get("on") else "" for join in tree.args.get("joins") or ()
+            reader.format(join.args["on"]) if join.args.get("on") else "" for join in tree.args.get("joins") or ()
         ),
         aggregate=_is_aggregate(outer),
         having=bool(tree.args.get("having")),
-        limit=reader.bound(outer, "limit"),
-        offset=reader.bound(outer, "offset"),
+        limit=reader.limit_of(outer, "limit"),
+        offset=reader.limit_of(outer, "offset"),
         select=tree,
         kept=tuple(kept),
         dialect=statement.sqlglot,
@@ -212,24 +212,24 @@ class _Reader:
     def _condition(self, tree: exp.Expr) -> Condition:
         columns = dict.fromkeys((column.table or None, column.name) for column in tree.find_all(exp.Column))
         nested = tree.find(exp.Select) is not None
-        return Condition(self.shown(tree), tuple(columns), None if nested else self._comparison(tree), nested, tree)
+        return Condition(self.format(tree), tuple(columns), None if nested else self._comparison(tree), nested, tree)
 
     def _comparison(self, tree: exp.Expr) -> Comparison | None:
         if isinstance(tree, exp.In) and tree.expressions:
-            return self._compared(tree.this, "IN", tree.expressions)
+            return self._read_comparison(tree.this, "IN", tree.expressions)
         if isinstance(tree, exp.Between):
-            return self._compared(tree.this, "BETWEEN", [tree.args["low"], tree.args["high"]])
+            return self._read_comparison(tree.this, "BETWEEN", [tree.args["low"], tree.args["high"]])
         if isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
-            return self._compared(tree.this, "IS", [tree.expression])
+            return self._read_comparison(tree.this, "IS", [tree.expression])
         operator = _OPERATORS.get(type(tree))
         if operator is None:
             return None
         left, right = tree.this, tree.expression
-        return self._compared(left, operator, [right]) or (
-            self._compared(right, _MIRRORED[operator], [left]) if operator in _MIRRORED else None
+        return self._read_comparison(left, operator, [right]) or (
+            self._read_comparison(right, _MIRRORED[operator], [left]) if operator in _MIRRORED else None
         )
 
-    def _compared(self, side: exp.Expr, operator: str, others: Sequence[exp.Expr]) -> Comparison | None:
+    def _read_comparison(self, side: exp.Expr, operator: str, others: Sequence[exp.Expr]) -> Comparison | None:
         function = ""
         if isinstance(side, exp.Lower | exp.Upper):
             function, side = type(side).__name__.upper(), side.this
@@ -258,22 +258,22 @@ class _Reader:
             case _:
                 return None
 
-    def bound(self, select: exp.Select, name: str) -> Value:
+    def limit_of(self, select: exp.Select, name: str) -> Value:
         """The number of LIMIT or OFFSET; None where there is none."""
         found = select.args.get(name)
         return self._value(found.expression) if found is not None and _is_value(found.expression) else None
 
-    def shown(self, tree: exp.Expr) -> str:
+    def format(self, tree: exp.Expr) -> str:
         """A condition as SQL on one line, cut, with the values of its parameters."""
 
-        def filled(node: exp.Expr) -> exp.Expr:
+        def fill(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, exp.Placeholder):
                 return node
             value = self._value(node)
             return exp.Literal.string(value) if isinstance(value, str) else exp.convert(value)
 
         try:
-            text = tree.copy().transform(filled).sql(dialect=self._dialect, comments=False)
+            text = tree.copy().transform(fill).sql(dialect=self._dialect, comments=False)
         except (ValueError, DragomanError):
             text = tree.sql(comments=False)
         line = " ".join(text.split())

@@ -176,7 +176,7 @@ def _optional(name: str | None, dialect: sqlalchemy.Dialect) -> str | None:
     return None if name is None else _as_stored(name, dialect)
 
 
-def _named(fact: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> str | None:
+def _name_of(fact: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> str | None:
     return _optional(fact.get("name"), dialect)
 
 
@@ -191,14 +191,14 @@ def _constraints(facts: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> Itera
     key = facts.get("pk_constraint", {})
     if key.get("constrained_columns"):
         yield Constraint(
-            type="PRIMARY KEY", name=_named(key, dialect), columns=_stored_names(key["constrained_columns"], dialect)
+            type="PRIMARY KEY", name=_name_of(key, dialect), columns=_stored_names(key["constrained_columns"], dialect)
         )
     for unique in facts.get("unique_constraints", ()):
         yield Constraint(
-            type="UNIQUE", name=_named(unique, dialect), columns=_stored_names(unique["column_names"], dialect)
+            type="UNIQUE", name=_name_of(unique, dialect), columns=_stored_names(unique["column_names"], dialect)
         )
     for check in facts.get("check_constraints", ()):
-        yield Constraint(type="CHECK", name=_named(check, dialect), definition=f"CHECK ({check['sqltext']})")
+        yield Constraint(type="CHECK", name=_name_of(check, dialect), definition=f"CHECK ({check['sqltext']})")
 
 
 def _foreign_key(relation: Relation, key: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> ForeignKey:
@@ -210,7 +210,7 @@ def _foreign_key(relation: Relation, key: Mapping[str, Any], dialect: sqlalchemy
             _as_stored(key["referred_table"], dialect), _optional(key["referred_schema"], dialect) or relation.schema
         ),
         referenced_columns=_stored_names(key["referred_columns"], dialect),
-        name=_named(key, dialect),
+        name=_name_of(key, dialect),
         on_update=options.get("onupdate"),
         on_delete=options.get("ondelete"),
     )

@@ -119,12 +119,12 @@ def by_worker(texts: Mapping[str, str], *gauges: Gauge) -> str:
             elif line.startswith("#"):
                 samples[:] = samples or [line]
             else:
-                samples.append(_labelled(line, worker))
+                samples.append(_add_label(line, worker))
     lines = [line for head, samples in families.items() for line in (head, *samples)]
     return "\n".join([*lines, *_gauges(gauges), ""])
 
 
-def _labelled(line: str, worker: str) -> str:
+def _add_label(line: str, worker: str) -> str:
     """Return a sample with one more label; a name has no brace, and a value no blank."""
     name, brace, rest = line.partition("{")
     if brace:

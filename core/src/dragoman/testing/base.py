@@ -174,7 +174,7 @@ class _Asking:
 
     from_nothing = ""
 
-    def written(self, sql: str) -> str:
+    def add_from(self, sql: str) -> str:
         return sample.with_from(sql, self.from_nothing)
 
 
@@ -184,10 +184,10 @@ _asking = _Asking()
 async def ask(gateway: Gateway, sql: str, *parameters: Any, **options: Any) -> Result:
     """Return the answer of the whole gateway."""
     with anyio.fail_after(PATIENCE):
-        return await gateway.query(None, _asking.written(sql), parameters, **options)
+        return await gateway.query(None, _asking.add_from(sql), parameters, **options)
 
 
-async def answered(gateway: Gateway, sql: str, remedy: str, **options: Any) -> Result:
+async def expect_answer(gateway: Gateway, sql: str, remedy: str, **options: Any) -> Result:
     """As `ask`, for a statement that must be answered; else `remedy` says what to do."""
     try:
         return await ask(gateway, sql, **options)
@@ -197,7 +197,7 @@ async def answered(gateway: Gateway, sql: str, remedy: str, **options: Any) -> R
 
 async def run(opened: OpenDatabase, sql: str, *parameters: Any, **limits: Any) -> tuple[list[Column], list[list[Any]]]:
     """Return columns and rows straight from the executor, past the gateway's checks."""
-    request = Request(statement=_asking.written(sql), parameters=parameters, limits=Limits(**limits))
+    request = Request(statement=_asking.add_from(sql), parameters=parameters, limits=Limits(**limits))
     with anyio.fail_after(PATIENCE):
         async with opened.executor.open(request) as stream:
             rows = await read(stream)
@@ -220,7 +220,7 @@ async def failure(gateway: Gateway, sql: str, *parameters: Any, **options: Any) 
     except DragomanError as error:
         return error
     except Exception as error:
-        raise AssertionError(unexpected(error)) from error
+        raise AssertionError(advise_on(error)) from error
     raise AssertionError(f"{sql!r} must fail and was answered: {result.rows[:3]}")
 
 
@@ -231,11 +231,11 @@ async def direct_failure(opened: OpenDatabase, sql: str, *parameters: Any) -> Dr
     except DragomanError as error:
         return error
     except Exception as error:
-        raise AssertionError(unexpected(error)) from error
+        raise AssertionError(advise_on(error)) from error
     raise AssertionError(f"{sql!r} must fail in the engine and was answered: {rows[:3]}")
 
 
-def unexpected(error: Exception) -> str:
+def advise_on(error: Exception) -> str:
     """What to do about an exception that is not ours."""
     return (
         f"The plugin let {type(error).__module__}.{type(error).__name__} out. Translate the driver's exceptions into"

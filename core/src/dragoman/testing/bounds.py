@@ -9,7 +9,7 @@ from dragoman.dialect import Dialect
 from dragoman.errors import QueryError, ResultTooLarge
 from dragoman.gateway import Gateway
 from dragoman.testing import sample
-from dragoman.testing.base import PATIENCE, SIDE, OpenDatabase, Suite, answered, ask, failure, product, run
+from dragoman.testing.base import PATIENCE, SIDE, OpenDatabase, Suite, ask, expect_answer, failure, product, run
 from dragoman.testing.tiers import recommended, required
 
 COUNT = 25
@@ -73,7 +73,7 @@ class BoundCases(Suite):
     @recommended
     async def test_a_statement_s_own_limit_holds(self, gateway: Gateway) -> None:
         remedy = "If the engine writes it differently, override first_two."
-        result = await answered(gateway, self.first_two, remedy, limit=5)
+        result = await expect_answer(gateway, self.first_two, remedy, limit=5)
         assert (result.rows, result.truncated) == ([[1], [2]], None), (
             f"{self.first_two} with limit=5 gave {result.rows}, truncated={result.truncated}. {remedy}"
         )

@@ -15,7 +15,7 @@ from dragoman.model import ExplainOptions, Request
 from dragoman.plugins import Plugins
 from dragoman.sql import Statement
 from dragoman.testing import sample
-from dragoman.testing.base import PROMPT, OpenDatabase, Suite, unexpected
+from dragoman.testing.base import PROMPT, OpenDatabase, Suite, advise_on
 from dragoman.testing.tiers import capability, required
 from dragoman.validators import read
 
@@ -136,5 +136,5 @@ async def refuses(work: Awaitable[Any], capability: str) -> None:
             f"Capability.{capability} is not declared; asking for it gave {error.code} and must give UNSUPPORTED."
         ) from error
     except Exception as error:
-        raise AssertionError(unexpected(error)) from error
+        raise AssertionError(advise_on(error)) from error
     raise AssertionError(f"Capability.{capability} is not declared and works ({answer!r:.100}). Declare it.")

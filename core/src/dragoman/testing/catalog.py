@@ -11,7 +11,7 @@ from dragoman.dialect import Capability, Dialect
 from dragoman.gateway import Gateway
 from dragoman.model import Inspection, Names, ProfileBudget, Relation, Request, RowStream, Scope, Table
 from dragoman.testing import sample
-from dragoman.testing.base import OpenDatabase, Suite, answered
+from dragoman.testing.base import OpenDatabase, Suite, expect_answer
 from dragoman.testing.tiers import capability, recommended, required
 
 TABLES = {sample.GENRE, sample.TRACK, sample.RATING, sample.LISTING, sample.APPEAL, sample.ODD}
@@ -20,7 +20,7 @@ TABLES = {sample.GENRE, sample.TRACK, sample.RATING, sample.LISTING, sample.APPE
 async def inspect(opened: OpenDatabase, names: Iterable[str] = (), **scope: frozenset[str]) -> dict[str, Table]:
     """Return what the inspector tells, by name, all names as the sample has them; `names` restricts it."""
     dialect: Dialect = opened.dialect
-    stored = frozenset(sample.stored(dialect, name) for name in names)
+    stored = frozenset(sample.stored_name(dialect, name) for name in names)
     inspection: Inspection = await opened.inspector.tables(Scope(names=stored, **scope))
     told = (sample.as_written(dialect, table) for table in inspection.tables if not table.system)
     return {table.relation.name: table for table in told}
@@ -53,7 +53,7 @@ class CatalogCases(Suite):
 
     @required
     async def test_names_alone_are_those_of_the_relations(self, opened: OpenDatabase) -> None:
-        for scope in (Scope(), Scope(names=frozenset({sample.stored(opened.dialect, sample.TRACK)}))):
+        for scope in (Scope(), Scope(names=frozenset({sample.stored_name(opened.dialect, sample.TRACK)}))):
             groups = await opened.inspector.names(scope)
             if groups is None:
                 return
@@ -142,13 +142,13 @@ class CatalogCases(Suite):
         assert columns == ["select"], f"The column select of {sample.ODD!r} is told as {columns}."
         statement = f"SELECT {dialect.quote('select')} FROM {dialect.quote(sample.ODD)}"
         remedy = "Dialect.quote does not quote as the database reads: check quote_marks and reserved."
-        result = await answered(gateway, statement, remedy)
+        result = await expect_answer(gateway, statement, remedy)
         assert result.rows == [[7]], f"{statement} gave {result.rows}. {remedy}"
 
     @required
     async def test_the_catalog_finds_a_table_by_its_plain_name(self, opened: OpenDatabase) -> None:
         table = await opened.catalog.find(sample.TRACK)
-        assert table.relation.name == sample.stored(opened.dialect, sample.TRACK), (
+        assert table.relation.name == sample.stored_name(opened.dialect, sample.TRACK), (
             f"Catalog.find({sample.TRACK!r}) found {table.relation}; tell names as stored, and check Dialect.folding."
         )
 
@@ -157,7 +157,7 @@ class CatalogCases(Suite):
         table = await gateway.database().catalog.find(sample.TRACK)
         whole = dialect.qualify(table.relation)
         remedy = "That is how the relation was told: tell catalog and schema as the database stores them."
-        result = await answered(gateway, f"SELECT id FROM {whole} WHERE id = 2", remedy)
+        result = await expect_answer(gateway, f"SELECT id FROM {whole} WHERE id = 2", remedy)
         assert result.rows == [[2]], f"{whole} is another relation than the one that was told: {result.rows}."
 
     @required
@@ -171,7 +171,7 @@ class CatalogCases(Suite):
         title = next(column for column in track.columns if column.name == "title")
         declared = Capability.COMMENTS in dialect.capabilities
         wanted = (sample.TRACK_COMMENT, sample.TITLE_COMMENT) if declared else (None, None)
-        assert (track.comment, title.comment) == wanted, declared_or_not("COMMENTS", declared, track.comment)
+        assert (track.comment, title.comment) == wanted, explain_difference("COMMENTS", declared, track.comment)
 
     @recommended(Capability.PRIMARY_KEYS)
     async def test_primary_keys_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
@@ -180,7 +180,7 @@ class CatalogCases(Suite):
         declared = Capability.PRIMARY_KEYS in dialect.capabilities
         wanted = {sample.TRACK: ("id",), sample.RATING: ("judge", "track_id")}
         assert keys == (wanted if declared else dict.fromkeys(wanted, ())), (
-            declared_or_not("PRIMARY_KEYS", declared, keys) + " A composite key's columns come in key order."
+            explain_difference("PRIMARY_KEYS", declared, keys) + " A composite key's columns come in key order."
         )
 
     @recommended(Capability.FOREIGN_KEYS)
@@ -196,7 +196,7 @@ class CatalogCases(Suite):
             (sample.RATING, ("track_id",), sample.TRACK, ("id",)),
             (sample.TRACK, ("genre_id",), sample.GENRE, ("id",)),
         ]
-        assert keys == (wanted if declared else []), declared_or_not("FOREIGN_KEYS", declared, keys)
+        assert keys == (wanted if declared else []), explain_difference("FOREIGN_KEYS", declared, keys)
 
     @recommended(Capability.FOREIGN_KEYS)
     async def test_a_composite_foreign_key_pairs_its_columns(self, opened: OpenDatabase, dialect: Dialect) -> None:
@@ -258,11 +258,11 @@ class CatalogCases(Suite):
         executor = opened.executor
         answering: Callable[[Request], AbstractAsyncContextManager[RowStream]] = executor.open
 
-        def counted(request: Request) -> AbstractAsyncContextManager[RowStream]:
+        def open_and_note(request: Request) -> AbstractAsyncContextManager[RowStream]:
             asked.append(request)
             return answering(request)
 
-        monkeypatch.setattr(executor, "open", counted)
+        monkeypatch.setattr(executor, "open", open_and_note)
         counts: list[int] = []
         for names in ([sample.TRACK], []):
             asked.clear()
@@ -300,7 +300,7 @@ class CatalogCases(Suite):
         indexes = (await inspect(opened))[sample.TRACK].indexes
         told = [(index.parts, index.unique) for index in indexes if index.name == sample.TITLE_INDEX]
         declared = Capability.INDEXES in dialect.capabilities
-        assert (told == [(("title",), False)]) if declared else not indexes, declared_or_not(
+        assert (told == [(("title",), False)]) if declared else not indexes, explain_difference(
             "INDEXES", declared, indexes
         )
 
@@ -308,13 +308,13 @@ class CatalogCases(Suite):
     async def test_row_estimates_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
         estimate = (await inspect(opened))[sample.TRACK].row_estimate
         declared = Capability.ROW_ESTIMATES in dialect.capabilities
-        assert (estimate is not None) == declared, declared_or_not("ROW_ESTIMATES", declared, estimate)
+        assert (estimate is not None) == declared, explain_difference("ROW_ESTIMATES", declared, estimate)
 
     @capability(Capability.CATALOGS)
     async def test_catalogs_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
         catalog = (await inspect(opened))[sample.TRACK].relation.catalog
         declared = Capability.CATALOGS in dialect.capabilities
-        assert (catalog is not None) == declared, declared_or_not("CATALOGS", declared, catalog)
+        assert (catalog is not None) == declared, explain_difference("CATALOGS", declared, catalog)
 
     @capability(Capability.STATISTICS)
     async def test_values_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
@@ -323,7 +323,7 @@ class CatalogCases(Suite):
             [table for table in tables if not table.system], ProfileBudget(sample=True)
         )
         declared = Capability.STATISTICS in dialect.capabilities
-        assert declared or not told, declared_or_not("STATISTICS", declared, told)
+        assert declared or not told, explain_difference("STATISTICS", declared, told)
         columns = {table.relation: {column.name for column in table.columns} for table in tables}
         for relation, profiles in told.items():
             unknown = {profile.name for profile in profiles} - columns[relation]
@@ -362,7 +362,7 @@ class CatalogCases(Suite):
         assert not long, f"ProfileBudget(values=1), and {long} have more; honour ProfileBudget.values."
 
 
-def declared_or_not(capability: str, declared: bool, told: object) -> str:
+def explain_difference(capability: str, declared: bool, told: object) -> str:
     """What is wrong about a capability, and what to do."""
     if declared:
         return f"Capability.{capability} is declared, and the inspector told {told!r}. Fix it, or do not declare it."

@@ -25,7 +25,7 @@ class Hung(AssertionError):
 
 
 @contextlib.contextmanager
-def bounded(seconds: float, what: str, stderr: int = 2) -> Generator[None]:
+def limit_time(seconds: float, what: str, stderr: int = 2) -> Generator[None]:
     """Raise `Hung` in the main thread when the block takes longer; end the process if even that does not help.
 
     Only the second where there are no alarms, as outside the main thread. `stderr`: where the last words go.

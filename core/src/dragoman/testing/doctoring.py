@@ -9,7 +9,7 @@ from dragoman.gateway import Gateway
 from dragoman.gateway.doctor import SEVERITIES
 from dragoman.model import Database, Finding
 from dragoman.testing import sample
-from dragoman.testing.base import PLANTED, OpenDatabase, Suite, ask, unexpected
+from dragoman.testing.base import PLANTED, OpenDatabase, Suite, advise_on, ask
 from dragoman.testing.tiers import recommended
 
 
@@ -44,7 +44,7 @@ async def _examine(opened: OpenDatabase) -> Any:
     except DragomanError:
         raise
     except Exception as error:
-        raise AssertionError(unexpected(error)) from error
+        raise AssertionError(advise_on(error)) from error
 
 
 async def _rows(gateway: Gateway) -> list[Any]:

@@ -20,7 +20,7 @@ from dragoman.errors import (
 from dragoman.gateway import Gateway
 from dragoman.model import Database
 from dragoman.testing import sample
-from dragoman.testing.base import PLANTED, OpenDatabase, Suite, ask, direct_failure, failure, unexpected
+from dragoman.testing.base import PLANTED, OpenDatabase, Suite, advise_on, ask, direct_failure, failure
 from dragoman.testing.tiers import recommended, required
 
 UNKNOWN_TABLE = "SELECT * FROM kit_trak"
@@ -124,7 +124,7 @@ class ErrorCases(Suite):
             except DragomanError as error:
                 assert_kind(error, ConnectionFailed)
             except Exception as error:
-                raise AssertionError(unexpected(error)) from error
+                raise AssertionError(advise_on(error)) from error
             else:
                 raise AssertionError(f"The inspector told {version!r} of a database that is not there.")
 

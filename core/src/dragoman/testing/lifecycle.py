@@ -15,7 +15,7 @@ from dragoman.errors import ConnectionFailed, DragomanError
 from dragoman.gateway import Gateway
 from dragoman.model import Database
 from dragoman.testing import sample
-from dragoman.testing.base import PROMPT, Suite, ask, failure, run, unexpected
+from dragoman.testing.base import PROMPT, Suite, advise_on, ask, failure, run
 from dragoman.testing.idleness import children
 from dragoman.testing.tiers import recommended, required
 
@@ -59,7 +59,7 @@ class LifecycleCases(Suite):
         except DragomanError:
             pass
         except Exception as error:
-            raise AssertionError(unexpected(error)) from error
+            raise AssertionError(advise_on(error)) from error
         finally:
             await opened.executor.aclose()
 
@@ -70,13 +70,13 @@ class LifecycleCases(Suite):
 
     @recommended
     async def test_many_queries_leave_nothing_behind_them(self, gateway: Gateway) -> None:
-        async def held_after(count: int) -> Counter[str]:
+        async def count_after(count: int) -> Counter[str]:
             for _ in range(count):
                 await ask(gateway, f"SELECT id FROM {sample.TRACK} ORDER BY id")
             return holdings()
 
-        before = await held_after(2 * gateway.database().config.pool_size)
-        grown = {what: count for what, count in ((await held_after(MANY)) - before).items() if count >= MANY // 2}
+        before = await count_after(2 * gateway.database().config.pool_size)
+        grown = {what: count for what, count in ((await count_after(MANY)) - before).items() if count >= MANY // 2}
         assert not grown, (
             f"{MANY} queries, one after the other, left behind {grown}: close or give back what a query opens, in a"
             " `finally`."

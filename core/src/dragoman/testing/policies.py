@@ -116,7 +116,7 @@ class PolicyConformance:
     async def open_twins(cls, databases: list[Database], anyio_backend: str) -> AsyncGenerator[Twins]:
         """The twins without any policy."""
         async with AsyncExitStack() as stack:
-            boxes = [await _open(stack, Gateway(_configured(each), Plugins.without_policies())) for each in databases]
+            boxes = [await _open(stack, Gateway(_configure(each), Plugins.without_policies())) for each in databases]
             snapshot = await boxes[0].gateway.database().catalog.snapshot()
             yield Twins(boxes, snapshot.tables)
 
@@ -125,7 +125,7 @@ class PolicyConformance:
     async def twins(cls, databases: list[Database], open_twins: Twins, anyio_backend: str) -> AsyncGenerator[Twins]:
         """The twins with the policies that are installed."""
         async with AsyncExitStack() as stack:
-            configured = [replace(_configured(each), policies={cls.policy: cls.options}) for each in databases]
+            configured = [replace(_configure(each), policies={cls.policy: cls.options}) for each in databases]
             boxes = [await _open(stack, Gateway(each, Plugins.discover())) for each in configured]
             twins = Twins(boxes, open_twins.tables)
             if cls.neighbour is not None:
@@ -175,7 +175,9 @@ class PolicyConformance:
     async def test_equal_callers_share_what_is_made_for_them(self, twins: Twins) -> None:
         gateway = twins.boxes[0].gateway
         again = replace(self.caller, client="another program")
-        assert gateway.seen_by(self.caller).database().catalog is gateway.seen_by(again).database().catalog, (
+        assert (
+            gateway.for_principal(self.caller).database().catalog is gateway.for_principal(again).database().catalog
+        ), (
             "Restrictors for equal callers differ, so that a catalog is made for every call: make the restrictor a"
             " frozen dataclass."
         )
@@ -195,7 +197,7 @@ class PolicyConformance:
         )
 
 
-def _configured(database: Database) -> Configuration:
+def _configure(database: Database) -> Configuration:
     return Configuration(databases={database.name: database})
 
 

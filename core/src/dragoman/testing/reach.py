@@ -61,7 +61,7 @@ class ReachCases(Suite):
 
     @required
     async def test_no_file_is_read_as_a_table(self, gateway: Gateway, tmp_path: Path) -> None:
-        path = _planted(tmp_path)
+        path = _plant(tmp_path)
         for statement in READING:
             sql = statement.format(path=path)
             try:
@@ -74,7 +74,7 @@ class ReachCases(Suite):
     async def test_the_engine_itself_reads_no_file(self, opened: OpenDatabase, tmp_path: Path) -> None:
         if opened.config.host is not None:
             return  # a server's files are its role's to reach, and the doctor's to tell
-        path = _planted(tmp_path)
+        path = _plant(tmp_path)
         for statement in READING:
             sql = statement.format(path=path)
             try:
@@ -130,7 +130,7 @@ async def _is_refused(gateway: Gateway, sql: str) -> bool:
     return False
 
 
-def _planted(folder: Path) -> Path:
+def _plant(folder: Path) -> Path:
     path = folder / "kit_planted.csv"
     path.write_text(f"a\n{MARKER}\n", encoding="utf-8")
     return path

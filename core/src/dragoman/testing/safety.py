@@ -20,7 +20,7 @@ from dragoman.errors import (
 from dragoman.gateway import Gateway
 from dragoman.model import Database
 from dragoman.testing import sample
-from dragoman.testing.base import OpenDatabase, Suite, ask, failure, run, unexpected
+from dragoman.testing.base import OpenDatabase, Suite, advise_on, ask, failure, run
 from dragoman.testing.tiers import capability, recommended, required
 
 HOSTILE = ("'; DROP TABLE kit_rating; --", '" OR 1=1 --', "?", "$1", ":x", "%s", "\\'", "")
@@ -174,7 +174,7 @@ async def _is_refused(opened: OpenDatabase, statement: str) -> bool:
     except DragomanError:
         return True
     except Exception as error:
-        raise AssertionError(unexpected(error)) from error
+        raise AssertionError(advise_on(error)) from error
     return False
 
 

@@ -80,7 +80,7 @@ def _track_reference(lacks: Collection[Capability]) -> str:
     return "" if Capability.FOREIGN_KEYS in lacks else f", FOREIGN KEY (track_id) REFERENCES {TRACK} (id)"
 
 
-def stored(dialect: Dialect, name: str) -> str:
+def stored_name(dialect: Dialect, name: str) -> str:
     """Return a name of the sample as the database stores it. Names that need quotes are kept as they are."""
     return name.upper() if dialect.folding == "upper" and name not in QUOTED else name
 
@@ -100,7 +100,7 @@ def as_written(dialect: Dialect, table: Table) -> Table:
     def relation(told: Relation) -> Relation:
         return replace(told, name=name(told.name))
 
-    if stored(dialect, TRACK) == TRACK:
+    if stored_name(dialect, TRACK) == TRACK:
         return table
     return replace(
         table,

@@ -47,7 +47,7 @@ class ToolCases(Suite):
         self, gateway: Gateway, dialect: Dialect, tool: str
     ) -> None:
         toolbox = Toolbox(gateway)
-        answer = await _called(toolbox, tool, CALLS[tool])
+        answer = await _call(toolbox, tool, CALLS[tool])
         if "error" in answer and _may_refuse(tool, dialect, answer["error"]["code"]):
             return
         assert "error" not in answer, f"{tool} answered {answer['error']}."
@@ -63,11 +63,11 @@ class ToolCases(Suite):
         toolbox = Toolbox(gateway)
         for name in (sample.GENRE, sample.TRACK, sample.RATING, sample.LISTING, sample.ODD):
             for detail in ("compact", "full"):
-                answer = await _called(toolbox, "describe_table", {"table_name": name, "detail": detail})
+                answer = await _call(toolbox, "describe_table", {"table_name": name, "detail": detail})
                 assert "error" not in answer, f"describe_table of {name!r} ({detail}) answered {answer['error']}."
 
 
-async def _called(toolbox: Toolbox, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+async def _call(toolbox: Toolbox, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     with anyio.fail_after(PATIENCE):
         answer = await toolbox.call(tool, arguments)
     told: dict[str, Any] = json.loads(answer.text)

@@ -13,7 +13,7 @@ from dragoman.dialect import Capability, Dialect
 from dragoman.errors import DragomanError
 from dragoman.gateway import Gateway
 from dragoman.testing import sample
-from dragoman.testing.base import Suite, answered, ask
+from dragoman.testing.base import Suite, ask, expect_answer
 from dragoman.testing.tiers import capability, recommended, required
 
 # Case -> how standard SQL writes the value, and what an agent must read. Only the way of writing is the dialect's.
@@ -103,7 +103,7 @@ class ValueCases(Suite):
     async def test_a_timestamp_with_a_time_zone_says_which_instant_it_is(self, gateway: Gateway) -> None:
         written = self.literals.get("timestamp_with_time_zone", ZONED)
         remedy = "Override literals['timestamp_with_time_zone'], or declare a gap if the engine has no such type."
-        result = await answered(gateway, f"SELECT {written} AS v", remedy)
+        result = await expect_answer(gateway, f"SELECT {written} AS v", remedy)
         value = str(result.rows[0][0])
         assert _ZONE.search(value), (
             f"{written} came as {value!r}, without its offset: nobody knows which instant it is."

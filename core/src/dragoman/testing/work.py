@@ -47,7 +47,7 @@ class WorkCases(Suite):
     async def test_a_query_cancelled_again_and_again_is_ended_in_the_database(self, narrow: Gateway) -> None:
         request = Request(statement=self.slow_query)
         for _ in range(2):
-            query = asyncio.ensure_future(_opened(narrow.database().executor, request))
+            query = asyncio.ensure_future(_drain(narrow.database().executor, request))
             await self._has_begun(query)
             for _ in range(5):
                 query.cancel()
@@ -166,10 +166,10 @@ class WorkCases(Suite):
     async def test_the_executor_runs_no_more_at_once_than_its_pool_has(self, narrow: Gateway) -> None:
         executor = narrow.database().executor
         request = Request(statement=self.slow_query, limits=Limits(timeout=PROMPT))
-        first = asyncio.ensure_future(_opened(executor, request))
+        first = asyncio.ensure_future(_drain(executor, request))
         try:
             await self._has_begun(first)
-            second = asyncio.ensure_future(_opened(executor, Request(statement="SELECT 1 AS a")))
+            second = asyncio.ensure_future(_drain(executor, Request(statement="SELECT 1 AS a")))
             done, _ = await asyncio.wait({second}, timeout=MOMENT)
             second.cancel()
             await asyncio.wait({second}, timeout=2 * PROMPT)
@@ -204,7 +204,7 @@ class WorkCases(Suite):
             )
 
 
-async def _opened(executor: Any, request: Request) -> None:
+async def _drain(executor: Any, request: Request) -> None:
     async with executor.open(request) as stream:
         async for _ in stream.batches:
             pass

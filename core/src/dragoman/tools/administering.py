@@ -72,7 +72,7 @@ async def add_database(call: ToolCall) -> Body:
         raise ParameterError(f"There is a database {name!r} already.", suggestion="Use edit_database to change it.")
 
     def add(state: State) -> None:
-        state[name] = _kept(call, {})
+        state[name] = _merge(call, {})
 
     await _change(call, admin, add, "added")
     return Body(await admin.status(name))
@@ -84,7 +84,7 @@ async def edit_database(call: ToolCall) -> Body:
     _check_known(admin, name)
 
     def edit(state: State) -> None:
-        state[name] = _kept(call, state.get(name, {}))
+        state[name] = _merge(call, state.get(name, {}))
 
     await _change(call, admin, edit, "changed")
     return Body(await admin.status(name))
@@ -106,16 +106,16 @@ async def remove_database(call: ToolCall) -> Body:
 
 async def reload(call: ToolCall) -> Body:
     """Take the configuration as its file is now."""
-    return Body({"changed": list(await _said(_administration(call).reload()))})
+    return Body({"changed": list(await _translate_errors(_administration(call).reload()))})
 
 
 async def _change(call: ToolCall, admin: Administration, edit: Callable[[State], None], what: str) -> tuple[str, ...]:
-    changed = await _said(admin.change(edit))
+    changed = await _translate_errors(admin.change(edit))
     admin.gateway.note_change(f"database {call['name']} {what} by {call.principal.name}")
     return changed
 
 
-async def _said(work: Awaitable[tuple[str, ...]]) -> tuple[str, ...]:
+async def _translate_errors(work: Awaitable[tuple[str, ...]]) -> tuple[str, ...]:
     """Return what some work does; what is wrong with the configuration is wrong with what was asked for."""
     try:
         return await work
@@ -125,7 +125,7 @@ async def _said(work: Awaitable[tuple[str, ...]]) -> tuple[str, ...]:
         raise ParameterError(error.message, suggestion=error.suggestion) from None
 
 
-def _kept(call: ToolCall, before: dict[str, Any]) -> dict[str, Any]:
+def _merge(call: ToolCall, before: dict[str, Any]) -> dict[str, Any]:
     given = {name: call[name] for name in _SETTINGS if call.arguments.get(name) is not None}
     if "${" in str(given):
         # Else whoever may add a database could read the server's environment and files through its address.

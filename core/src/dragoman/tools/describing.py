@@ -54,16 +54,16 @@ async def list_tables(call: ToolCall) -> Body:
     listing, key = (await catalog.listing(), None) if written is None else await catalog.list_schema(written)
     notices = {"notices": list(listing.notices)} if listing.notices else {}
     budget = Budget(call.database.config.max_bytes - ENVELOPE - size(notices))
-    wanted = _wanted(call)
+    wanted = _make_filter(call)
     schemas = {each: entries for each, entries in listing.schemas.items() if key in (None, each)}
 
-    def filtered() -> dict[SchemaKey, list[Entry]]:
+    def keep_wanted() -> dict[SchemaKey, list[Entry]]:
         return {
             each: [entry for entry in entries if (key or not entry.system) and wanted(entry)]
             for each, entries in schemas.items()
         }
 
-    found = await in_thread_if_many(sum(map(len, schemas.values())), filtered)
+    found = await in_thread_if_many(sum(map(len, schemas.values())), keep_wanted)
     names, shown = by_schema(found, listing.namespace, budget, call["limit"])
     total = sum(map(len, found.values()))
     return Body({**names, **_omit(total - shown, NARROWER), **notices})
@@ -80,7 +80,7 @@ async def _list_facts(call: ToolCall) -> Body:
     return Body({"tables": rows, "total_count": len(tables), **omitted, **notices})
 
 
-def _wanted(call: ToolCall) -> Callable[[Entry], bool]:
+def _make_filter(call: ToolCall) -> Callable[[Entry], bool]:
     """Whether a relation is asked for: those that stand under another only by a pattern."""
     views: bool = call["include_views"]
     if call["name_pattern"] is None:
@@ -101,7 +101,7 @@ async def _list(call: ToolCall) -> list[Table]:
     )
     wanted = None if call["name_pattern"] is None else _like(call["name_pattern"])
 
-    def filtered() -> list[Table]:
+    def keep_wanted() -> list[Table]:
         return [
             table
             for table in tables
@@ -110,7 +110,7 @@ async def _list(call: ToolCall) -> list[Table]:
             and (wanted is None or wanted.fullmatch(table.relation.name))
         ]
 
-    return await in_thread_if_many(len(tables), filtered)
+    return await in_thread_if_many(len(tables), keep_wanted)
 
 
 def by_schema(

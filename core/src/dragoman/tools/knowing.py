@@ -69,7 +69,7 @@ async def get_row(call: ToolCall) -> Body:
     row = await _row(call, table, key)
     if row is None:
         raise ParameterError("There is no row with this key.", suggestion="Look for it with execute_query.")
-    return Body({"row": row, **drop_empty({"refers_to": await _followed(call, table, row, call["follow"])})})
+    return Body({"row": row, **drop_empty({"refers_to": await _follow(call, table, row, call["follow"])})})
 
 
 def _key(table: Table, given: Any) -> dict[str, Any]:
@@ -100,7 +100,7 @@ async def _row(call: ToolCall, table: Table, key: Mapping[str, Any]) -> dict[str
     return dict(zip((column.name for column in result.columns), result.rows[0], strict=True))
 
 
-async def _followed(call: ToolCall, table: Table, row: Mapping[str, Any], depth: int) -> dict[str, Any]:
+async def _follow(call: ToolCall, table: Table, row: Mapping[str, Any], depth: int) -> dict[str, Any]:
     """The rows that a row refers to, by the columns that do."""
     if depth == 0:
         return {}
@@ -114,7 +114,7 @@ async def _followed(call: ToolCall, table: Table, row: Mapping[str, Any], depth:
         values = [row[column] for column in key.columns]
         other = await _row(call, target, dict(zip(key.referenced_columns, values, strict=True)))
         if other is not None:
-            deeper = await _followed(call, target, other, depth - 1)
+            deeper = await _follow(call, target, other, depth - 1)
             found[", ".join(key.columns)] = {
                 "table": call.database.catalog.namespace.name(target.relation),
                 "row": other,

@@ -24,7 +24,7 @@ ROOM = 4_000
 
 async def find_notes(opened: OpenDatabase, query: str) -> list[str]:
     """Return what files tell that fits a query; for an empty one the first of it, as far as there is room."""
-    written = await opened.told()
+    written = await opened.read_files()
     if written is None:
         return []
     return await written.find(query, NOTES) if query.strip() else Budget(ROOM).fitting(await written.all())
@@ -33,17 +33,17 @@ async def find_notes(opened: OpenDatabase, query: str) -> list[str]:
 async def describe_small(opened: OpenDatabase, listing: Listing) -> dict[str, list[str]] | None:
     """Return the compact descriptions of a whole database; None for one that is not small."""
     room = opened.config.max_bytes // SMALL
-    if sum(entry.cost for entry in listing.listed()) > room:
+    if sum(entry.cost for entry in listing.list_shown()) > room:
         return None  # its names alone are too long: nothing else has to be read
     snapshot = await opened.catalog.snapshot()
     columns = sum(len(table.columns) for table in snapshot.listed)
-    if not columns or columns * SHORTEST > room or size(_described(snapshot, {})) > room:
+    if not columns or columns * SHORTEST > room or size(_describe(snapshot, {})) > room:
         return None
-    tables = _described(snapshot, await opened.insights(snapshot.listed))
+    tables = _describe(snapshot, await opened.insights(snapshot.listed))
     return tables if size(tables) <= room else None
 
 
-def _described(snapshot: Snapshot, known: Mapping[Relation, Insight]) -> dict[str, list[str]]:
+def _describe(snapshot: Snapshot, known: Mapping[Relation, Insight]) -> dict[str, list[str]]:
     namespace = snapshot.namespace
     return {
         namespace.name(table.relation): compact(table, namespace, insight=known.get(table.relation, UNKNOWN))
@@ -58,7 +58,7 @@ async def find_values(opened: OpenDatabase, snapshot: Snapshot, query: str, *, l
     held = await opened.knowledge.find_values(query)
     tables = {relation: snapshot.by_relation.get(relation) for relation in {each.relation for each in held}}
     shown = {
-        relation: (table, await opened.known(table))
+        relation: (table, await opened.get_known(table))
         for relation, table in tables.items()
         if table is not None and snapshot.lists(table) and (learn or not await opened.is_reduced(table))
     }

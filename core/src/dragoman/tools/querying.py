@@ -101,7 +101,7 @@ def _plan_facts(plan: Plan, max_bytes: int) -> dict[str, Any]:
     if plan.sql is not None:
         facts["sql"] = plan.sql
     room = max_bytes - size(facts) - size(notices) - ENVELOPE
-    shown, cut = _bound(plan.plan, room)
+    shown, cut = _cut(plan.plan, room)
     if cut:
         notices.append(f"The plan was cut to fit {max_bytes} bytes.")
     return {"plan": shown, **facts, **({"notices": notices} if notices else {})}
@@ -116,7 +116,7 @@ def _first(texts: Sequence[str], room: int) -> list[str]:
     return [*shown, f"{left} more."] if left else shown
 
 
-def _bound(plan: Any, room: int) -> tuple[Any, bool]:
+def _cut(plan: Any, room: int) -> tuple[Any, bool]:
     """Return the plan, or as much of a text as fits. Raises `ResultTooLarge` for JSON, which cannot be cut."""
     if size(plan) <= room:
         return plan, False

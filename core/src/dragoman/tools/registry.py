@@ -40,7 +40,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
 _FULL = ("standard", *(name for name in TOOLSETS if name not in EXCLUDED_FROM_FULL))
 
 
-def chosen(words: str | Sequence[str], configuration: Configuration, key: str = "server.tools") -> tuple[Spec, ...]:
+def choose(words: str | Sequence[str], configuration: Configuration, key: str = "server.tools") -> tuple[Spec, ...]:
     """Return the tools that profiles, toolsets and names choose. Raises `ConfigurationError`, naming `key`."""
     offered = {name: tuple(offer(configuration)) for name, offer in TOOLSETS.items()}
     known = {spec.name: spec for spec in (*STANDARD, *(spec for specs in offered.values() for spec in specs))}
@@ -74,7 +74,7 @@ class Shown:
     instructions: str
 
 
-def shown(
+def show(
     configuration: Configuration,
     profile: str | Sequence[str],
     result_format: str,
@@ -84,7 +84,7 @@ def shown(
 
     Raises `ConfigurationError` for an unknown word in `profile`.
     """
-    specs, databases, default = chosen(profile, configuration), configuration.databases, default_of(configuration)
+    specs, databases, default = choose(profile, configuration), configuration.databases, default_of(configuration)
     if access is not None:
         specs = tuple(_usable(specs, access, configuration))
     structured, offered = result_format != "text", {spec.name for spec in specs}
@@ -94,27 +94,27 @@ def shown(
 
 def _usable(specs: Sequence[Spec], access: Access, configuration: Configuration) -> Iterator[Spec]:
     """Yield the tools that somebody may use; those of administrators only where a role lists them."""
-    listed = chosen(access.listed, configuration)
+    listed = choose(access.listed, configuration)
     for spec in specs:
         if spec in listed or (access.tools is None and spec.name not in admin.NAMES):
             yield spec
 
 
-def shown_to(
+def show_to(
     principal: Principal, configuration: Configuration, profile: str | Sequence[str], result_format: str
 ) -> Shown:
     """Return what a server shows to a principal: the tools it may use and the databases something of is granted."""
     roles = Roles(configuration)
     if not roles:
-        return shown(configuration, profile, result_format)
+        return show(configuration, profile, result_format)
     access = roles.of(principal)
-    return shown(access.narrowed(configuration), profile, result_format, access)
+    return show(access.narrow(configuration), profile, result_format, access)
 
 
 def allows(access: Access | None, configuration: Configuration, tool: str) -> bool:
     """Whether callers may use a tool, as far as their roles say; None: everybody may."""
     words = None if access is None else access.tools
-    return words is None or any(spec.name == tool for spec in chosen(words, configuration))
+    return words is None or any(spec.name == tool for spec in choose(words, configuration))
 
 
 def check_roles(configuration: Configuration) -> None:
@@ -122,7 +122,7 @@ def check_roles(configuration: Configuration) -> None:
     for role in configuration.roles.values():
         key = f"roles.{role.name}.tools"
         file = configuration.sources.get(key)
-        chosen(role.tools or (), configuration, f"{file}: {key}" if file else key)
+        choose(role.tools or (), configuration, f"{file}: {key}" if file else key)
 
 
 def default_of(configuration: Configuration) -> str | None:

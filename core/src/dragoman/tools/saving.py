@@ -37,7 +37,7 @@ async def visible(gateway: Gateway, principal: Principal) -> dict[str, SavedQuer
     """Return the saved queries, by name, that a caller may know of; none where there is no folder."""
     if gateway.configuration.server.queries_dir is None:
         return {}
-    saved = (await _saved(gateway)).queries
+    saved = (await _read_saved(gateway)).queries
     return {name: query for name, query in saved.items() if await _may_run(gateway, query, principal)}
 
 
@@ -56,13 +56,13 @@ async def _may_run(gateway: Gateway, query: SavedQuery, principal: Principal) ->
 
 async def run_query(call: ToolCall) -> Body:
     """Answer the rows of a saved query."""
-    query = (await _saved(call.gateway)).find(call["name"])
+    query = (await _read_saved(call.gateway)).find(call["name"])
     return rows_body(await run(call.gateway, query, call["params"] or {}, principal=call.principal, tool=call.tool))
 
 
 async def run_tool(call: ToolCall) -> Body:
     """Answer the rows of the saved query that is this tool; the file may have changed since the tools were listed."""
-    query = (await _saved(call.gateway)).find(call.tool)
+    query = (await _read_saved(call.gateway)).find(call.tool)
     given = {name: value for name, value in call.arguments.items() if value is not None}
     return rows_body(await run(call.gateway, query, given, principal=call.principal, tool=call.tool))
 
@@ -89,7 +89,7 @@ async def save_query(call: ToolCall) -> Body:
     folder = _folder(call.gateway)
     query = _new(call)
     await check(call.gateway, query, call.principal)
-    saved = await _saved(call.gateway)
+    saved = await _read_saved(call.gateway)
     await asyncio.to_thread(write, folder, query, saved.queries.__contains__)
     return Body({"saved": query.name})
 
@@ -105,7 +105,7 @@ def _new(call: ToolCall) -> SavedQuery:
     return replace(query, name=call["name"], description=description, database=database, is_tool=False)
 
 
-async def _saved(gateway: Gateway) -> SavedQueries:
+async def _read_saved(gateway: Gateway) -> SavedQueries:
     return await asyncio.to_thread(SavedQueries.read, _folder(gateway))
 
 

@@ -18,7 +18,7 @@ from dragoman.tools.answer import Answer, Body, encode, failure
 from dragoman.tools.arguments import check
 from dragoman.tools.context import Handler, Progress, ToolCall
 from dragoman.tools.history import History
-from dragoman.tools.registry import Shown, check_roles, instructions, shown
+from dragoman.tools.registry import Shown, check_roles, instructions, show
 from dragoman.tools.spec import Spec, Tool
 from dragoman.tools.surfaces import Surfaces
 
@@ -98,7 +98,7 @@ class Toolbox:
 
     def refresh(self) -> None:
         """Take the gateway's configuration as it is now: descriptions of tools name its databases."""
-        self._shown = shown(self._gateway.configuration, self._profile, self._format)
+        self._shown = show(self._gateway.configuration, self._profile, self._format)
         self._specs = {spec.name: spec for spec in self._shown.specs}
         self._taken = {spec.name: spec.taken for spec in self._shown.specs}
         self._seen: dict[tuple[str, ...], Shown] = {}
@@ -110,7 +110,7 @@ class Toolbox:
         Raises `ConfigurationError` or `DialectError`, and then nothing has changed.
         """
         async with self._reloads:
-            shown(configuration, self._profile, self._format)
+            show(configuration, self._profile, self._format)
             check_roles(configuration)
             takes = [prepare(configuration) for prepare in self.parts]
             changed = await self._gateway.reload(configuration)
@@ -134,23 +134,23 @@ class Toolbox:
         """What any model is told of the server before any call: names no database where callers see different ones."""
         return instructions(self._shown.specs, ()) if self._gateway.has_roles else self._shown.instructions
 
-    def shown_to(self, principal: Principal) -> Shown:
+    def show_to(self, principal: Principal) -> Shown:
         """Return what a principal is shown: the tools it may use, and the databases something of is granted."""
-        seen = self._gateway.seen_by(principal)
+        seen = self._gateway.for_principal(principal)
         if seen.access is None:
             return self._shown
         names = seen.access.names
         if names not in self._seen:
             if len(self._seen) >= SETS_OF_ROLES:
                 self._seen.clear()
-            self._seen[names] = shown(seen.configuration, self._profile, self._format, seen.access)
+            self._seen[names] = show(seen.configuration, self._profile, self._format, seen.access)
         return self._seen[names]
 
     def offers(self, name: str, principal: Principal) -> bool:
         """Whether a principal may use a tool; what it may not use does not exist for it."""
         if not self._gateway.has_roles:
             return name in self._specs
-        return any(spec.name == name for spec in self.shown_to(principal).specs)
+        return any(spec.name == name for spec in self.show_to(principal).specs)
 
     async def call(
         self,
@@ -197,7 +197,7 @@ class Toolbox:
     ) -> Body:
         checked = check(arguments, self._taken[spec.name])
         named = checked.get("database")
-        gateway = self._gateway.seen_by(principal) if self._gateway.varies else self._gateway
+        gateway = self._gateway.for_principal(principal) if self._gateway.varies else self._gateway
         opened = gateway.database(named) if spec.reach == "one" else None
         call = ToolCall(
             gateway=gateway,

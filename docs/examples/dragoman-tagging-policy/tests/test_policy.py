@@ -159,7 +159,7 @@ class Recorder(Executor):
 
 async def test_every_request_is_tagged_with_who_asks():
     recorder = Recorder()
-    policy = TaggingPolicy().configured(Options(tags={"team": "growth"}))
+    policy = TaggingPolicy().configure(Options(tags={"team": "growth"}))
     database, dialect = Database(name="shop", dialect="any"), Dialect(name="any", contract=1, sqlglot="")
     executor = policy.wrap_executor(recorder, database, dialect)
     request = Request(statement="SELECT 1", principal=Principal("ada"), tags={"call": "7"})

@@ -49,7 +49,7 @@ class PostgresAudit(AuditStore):
     async def open(self) -> None:
         """As `AuditStore.open`; the role needs no right to make tables where there is one."""
         with translate_errors(self._name):
-            connection = await self._connected()
+            connection = await self._connect()
             if await connection.fetchval("SELECT to_regclass($1)", self._table) is None:
                 await self._write(connection, self._create)
 
@@ -62,7 +62,7 @@ class PostgresAudit(AuditStore):
             await connection.executemany(f"INSERT INTO {self._table} (seq, line) VALUES ($1, $2)", rows)
 
         with translate_errors(self._name):
-            await self._write(await self._connected(), add)
+            await self._write(await self._connect(), add)
 
     async def lines(self) -> AsyncIterator[tuple[int, str]]:
         """As `AuditStore.lines`."""
@@ -70,7 +70,7 @@ class PostgresAudit(AuditStore):
         last = 0
         while True:
             with translate_errors(self._name):
-                rows = await (await self._connected()).fetch(text, last)
+                rows = await (await self._connect()).fetch(text, last)
             for row in rows:
                 yield row["seq"], row["line"]
                 last = row["seq"]
@@ -89,7 +89,7 @@ class PostgresAudit(AuditStore):
             f"CREATE TABLE IF NOT EXISTS {self._table} (seq bigint PRIMARY KEY, line text NOT NULL, {_COLUMNS})"
         )
 
-    async def _connected(self) -> Connection:
+    async def _connect(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
             self._connection = await self._connector.connect(PATIENCE)
         return self._connection

@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman import Confined, ConfinedRelation, Expression, NamedPart, Statement, Unsupported
 
-from dragoman_postgres.gate import in_characters, walked
+from dragoman_postgres.gate import in_characters, walk
 from dragoman_postgres.spelling import quote
 
 _AS_TEXT = "CAST({column} AS pg_catalog.text)"
@@ -30,7 +30,7 @@ def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
     """
     parts = {each.offset: part for each, part in named if part is not None}
     places = in_characters(statement.text)
-    found = [(places(var.get("location")), var) for var in walked(statement.text).variables]
+    found = [(places(var.get("location")), var) for var in walk(statement.text).variables]
     own = max((int(token.text[1:]) for token in statement.tokens if token.kind == "parameter"), default=0)
     spliced = [(offset, var, parts[offset]) for offset, var in found if offset is not None and offset in parts]
     return _Splicing(statement, own).splice(sorted(spliced, key=lambda each: each[0]))
@@ -39,7 +39,7 @@ def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
 @lru_cache(maxsize=1024)
 def _check_names(expression: Expression) -> None:
     """Raise `Unsupported` for a relation without a schema: a query could give its name a meaning of its own."""
-    for var in walked(f"SELECT {expression.write(lambda _: 'NULL')}").variables:
+    for var in walk(f"SELECT {expression.write(lambda _: 'NULL')}").variables:
         if "schemaname" not in var:
             raise Unsupported(f"{var['relname']} stands in a filter or mask without its schema.")
 

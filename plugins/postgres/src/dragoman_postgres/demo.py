@@ -85,7 +85,7 @@ def build(folder: Path) -> Sequence[Database]:
     finally:
         server.stop()
     return (
-        server.configured(
+        server.configure(
             "support",
             user="reader",
             description="Tickets about the shop's products, by sku and customer e-mail",

@@ -53,10 +53,10 @@ def read(statement: Statement) -> ParsedStatement:
     except DragomanError as error:
         refusal = Refusal.of(error)
         refusal = refusal._replace(offset=places(refusal.offset))
-    return walk.found(places, refusal)
+    return walk.finish(places, refusal)
 
 
-def walked(text: str) -> Walk:
+def walk(text: str) -> Walk:
     """Return the walk over a query. Raises what refuses it, with offsets in bytes."""
     walk = Walk()
     _walk(text, walk)
@@ -105,7 +105,7 @@ class PostgresGate(Remembered):
 
     def _check_names(self, parsed: ParsedStatement, made: UserDefined, relations: Iterable[Relation]) -> None:
         types = _names(parsed.types)
-        held = self._types_held(parsed, made, relations)
+        held = self._find_held_types(parsed, made, relations)
         attributes = {call.name for call in parsed.calls if call.kind == "attribute"}
         fields = {call.name for call in parsed.calls if call.kind == "field"}
         used = {
@@ -130,7 +130,7 @@ class PostgresGate(Remembered):
                     suggestion=f"{suggestion} The server's administrator can allow it with allow_functions.",
                 )
 
-    def _types_held(
+    def _find_held_types(
         self, parsed: ParsedStatement, made: UserDefined, relations: Iterable[Relation]
     ) -> frozenset[int] | None:
         """The types whose values a query reads, as far as it matters; None: of any, since a function may make them."""

@@ -103,7 +103,7 @@ def relations_read(plan: Mapping[str, Any]) -> tuple[Relation, ...]:
     return tuple(dict.fromkeys(Relation(node["Relation Name"], node.get("Schema")) for node in nodes))
 
 
-def schemas_named(plan: Mapping[str, Any]) -> frozenset[str]:
+def list_schemas(plan: Mapping[str, Any]) -> frozenset[str]:
     """Return the schemas of all else that a verbose plan names: functions, types, operators, collations."""
     found: set[str] = set()
     for node in _json_walk(plan):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from dragoman import ExplainOptions, Plan, Request, ResultTooLarge
 
 from dragoman_postgres.advice import Scanned, Tables, sequential_scans, warnings
-from dragoman_postgres.nodes import from_json, from_text, relations_read, schemas_named
+from dragoman_postgres.nodes import from_json, from_text, list_schemas, relations_read
 
 SCANNED = """
 SELECT n.nspname::text, c.relname::text,
@@ -65,7 +65,7 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
         actual_time_ms=elapsed,
         warnings=warnings(root, await _tables(runner, request, verbose)),
         reads=relations_read(verbose) if options.reads else (),
-        schemas=schemas_named(verbose) if options.reads else frozenset(),
+        schemas=list_schemas(verbose) if options.reads else frozenset(),
     )
 
 

@@ -50,7 +50,7 @@ async def profiles(
     if not stored:
         return {}
     schemas, names = sorted({schema or "" for schema, _ in stored}), sorted({name for _, name in stored})
-    rows = await connection.fetch(STATISTICS, *_wanted(stored.values()), schemas, names)
+    rows = await connection.fetch(STATISTICS, *_list_columns(stored.values()), schemas, names)
     ages = {(schema, name): day for schema, name, day in await connection.fetch(AGES, schemas, names)}
     found: dict[Relation, Columns] = {}
     for schema, name, *facts in rows:
@@ -60,7 +60,7 @@ async def profiles(
     return {relation: tuple(columns.values()) for relation, columns in found.items()}
 
 
-def _wanted(tables: Iterable[Table]) -> list[list[Any]]:
+def _list_columns(tables: Iterable[Table]) -> list[list[Any]]:
     """The columns of tables, and of each whether its common values and its range are of use."""
     wanted: list[tuple[Any, ...]] = []
     for table in tables:

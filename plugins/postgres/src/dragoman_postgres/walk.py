@@ -119,7 +119,7 @@ class Walk:
         if self._stars > 0 or not self._samples.columns.isdisjoint(self._samples.rows):
             self._calls.setdefault((WHOLE_ROW, None, "syntax"), None)
 
-    def found(self, places: Places, refusal: Refusal | None) -> ParsedStatement:
+    def finish(self, places: Places, refusal: Refusal | None) -> ParsedStatement:
         """Return what was found so far; `places` turns offsets in bytes to characters."""
         calls = self._calls
         if self._calls_in_from:

@@ -64,7 +64,7 @@ class SQLiteAudit(AuditStore):
             self._connection = None
 
     def _open(self) -> None:
-        with _translated():
+        with _translate_errors():
             _create(self._path)
             # Each method runs in whichever thread is free, and one at a time.
             self._connection = sqlite3.connect(
@@ -74,8 +74,8 @@ class SQLiteAudit(AuditStore):
             self._connection.execute(_TABLE)
 
     def _append(self, seal: Sealing) -> None:
-        connection = self._connected()
-        with _translated():
+        connection = self._get_connection()
+        with _translate_errors():
             connection.execute("BEGIN IMMEDIATE")
             try:
                 connection.executemany(_ADD, seal(connection.execute(_LAST).fetchone()))
@@ -85,10 +85,10 @@ class SQLiteAudit(AuditStore):
                 raise
 
     def _read(self, after: int) -> list[tuple[int, str]]:
-        with _translated():
-            return self._connected().execute(_SOME, (after,)).fetchall()
+        with _translate_errors():
+            return self._get_connection().execute(_SOME, (after,)).fetchall()
 
-    def _connected(self) -> sqlite3.Connection:
+    def _get_connection(self) -> sqlite3.Connection:
         if self._connection is None:
             raise ConnectionFailed("The audit's database is closed.")
         return self._connection
@@ -100,7 +100,7 @@ def _create(path: Path) -> None:
 
 
 @contextmanager
-def _translated() -> Generator[None]:
+def _translate_errors() -> Generator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:

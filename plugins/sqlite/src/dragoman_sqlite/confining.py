@@ -82,11 +82,11 @@ def _view(part: ConfinedRelation) -> View:
     columns = ", ".join(
         quote_name(column.name)
         if column.expression is None
-        else f"({_qualified(column.expression.write(_value))}) AS {quote_name(column.name)}"
+        else f"({_qualify(column.expression.write(_value))}) AS {quote_name(column.name)}"
         for column in part.columns
     )
     table = f"{SCHEMA}.{quote_name(part.relation.name)}"
-    rows = f" WHERE (\n{_qualified(part.filter.write(_value))}\n) LIMIT -1" if part.filter else ""
+    rows = f" WHERE (\n{_qualify(part.filter.write(_value))}\n) LIMIT -1" if part.filter else ""
     return View(part.relation.name, f"SELECT {columns} FROM {table}{rows}")
 
 
@@ -95,7 +95,7 @@ def _value(name: str) -> str:
     return f"(SELECT value FROM json_each({called}))" if name == "groups" else called
 
 
-def _qualified(expression: str) -> str:
+def _qualify(expression: str) -> str:
     """Return an expression whose tables are those of the file, whatever a view is called."""
     before = "SELECT "
     statement = Statement.parse(before + expression, sqlglot="sqlite", lexicon=LEXICON)

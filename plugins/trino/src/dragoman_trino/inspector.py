@@ -141,13 +141,13 @@ class TrinoInspector(Inspector):
         return [Known(*row) for row in rows if not self._wanted or row[0] in self._wanted]
 
     async def _schemas(self, catalog: Known) -> list[Schema] | DragomanError:
-        rows = await self._heard(catalog, queries.schemas(catalog.name))
+        rows = await self._ask_catalog(catalog, queries.schemas(catalog.name))
         if isinstance(rows, DragomanError):
             return rows
         system = catalog.name == SYSTEM_CATALOG
         return [Schema(name=name, catalog=catalog.name, system=system or name == SYSTEM_SCHEMA) for (name,) in rows]
 
-    async def _heard(self, catalog: Known, sql: str) -> list[Row] | DragomanError:
+    async def _ask_catalog(self, catalog: Known, sql: str) -> list[Row] | DragomanError:
         """The rows of a statement about a catalog; one that kept us waiting is left alone for a while."""
         silent = self._silent.get(catalog.name)
         if silent is not None and time.monotonic() < silent[0]:
@@ -181,7 +181,7 @@ class TrinoInspector(Inspector):
     async def _portion(self, catalog: Known, scope: Scope) -> Inspection | DragomanError:
         name = catalog.name
         # First one question alone: of a catalog that does not answer, the others would only keep us longer.
-        relations = await self._heard(catalog, queries.relations(name, scope))
+        relations = await self._ask_catalog(catalog, queries.relations(name, scope))
         if isinstance(relations, DragomanError):
             return relations
         optional = () if catalog.connector in PLAIN_CONNECTORS else _OPTIONAL

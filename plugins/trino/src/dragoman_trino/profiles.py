@@ -88,7 +88,7 @@ async def _partition(
         return None
     # Files written before a table was partitioned so have no value there, whatever their rows hold.
     whole = len(values) == len(rows)
-    return _listed(part, values, "all" if whole else "common", "statistics")
+    return _list_values(part, values, "all" if whole else "common", "statistics")
 
 
 async def _sample(table: Table, found: Profiles, budget: ProfileBudget, ask: Ask) -> Profiles:
@@ -112,7 +112,7 @@ async def _sample(table: Table, found: Profiles, budget: ProfileBudget, ask: Ask
             counts: dict[str, int] = json.loads(text) if text else {}
             values = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
             if 0 < len(values) < most:
-                profiles[name] = replace(_listed(name, values, kind, "sample", total=read), rows=read)
+                profiles[name] = replace(_list_values(name, values, kind, "sample", total=read), rows=read)
     return profiles
 
 
@@ -122,7 +122,7 @@ def _is_listed(column: TableColumn, known: ColumnProfile | None, budget: Profile
     return known is None or known.distinct is None or known.distinct <= budget.values
 
 
-def _listed(
+def _list_values(
     name: str, values: Iterable[tuple[str, int]], kind: Any, source: Any, total: int | None = None
 ) -> ColumnProfile:
     pairs = tuple(values)

@@ -85,7 +85,7 @@ class Changes:
             await asyncio.sleep(self._period)
             after = await self._mark(name)
             if after is not None and before is not None and after != before:
-                await self._reread(name)
+                await self._refresh(name)
                 for uri in [uri for uri in self._watched if _database(uri) == name]:
                     self.tell(Change("resource", uri))
             before = after or before
@@ -97,7 +97,7 @@ class Changes:
             _log.debug("whether the schema of %s has changed could not be told: %s", name, error)
             return None
 
-    async def _reread(self, name: str) -> None:
+    async def _refresh(self, name: str) -> None:
         """What is read again must not be what was known before."""
         try:
             await self._gateway.database(name).catalog.refresh()

@@ -33,18 +33,18 @@ async def complete(
 
     Nothing where a caller may not know, or a database does not answer.
     """
-    gateway = surfaces.gateway.seen_by(principal)
+    gateway = surfaces.gateway.for_principal(principal)
     templates = {template.uri for template in surfaces.templates(principal)}
     if uri is not None and uri not in templates:
         return Completion()
     try:
-        candidates = await _candidates(gateway, principal, _meant(argument, uri), given)
+        candidates = await _candidates(gateway, principal, _kind_of(argument, uri), given)
     except DragomanError:
         return Completion()
     return _fitting(candidates, value)
 
 
-def _meant(argument: str, uri: str | None) -> str:
+def _kind_of(argument: str, uri: str | None) -> str:
     """What an argument names: `name` is a query's or a result's, by the address it stands in."""
     if argument != "name":
         return argument

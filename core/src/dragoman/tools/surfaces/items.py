@@ -69,7 +69,7 @@ class Prompt:
     arguments: tuple[PromptArgument, ...] = ()
     tags: tuple[str, ...] = ()
 
-    def filled(self, given: Mapping[str, str]) -> str:
+    def fill(self, given: Mapping[str, str]) -> str:
         """Return the text with these arguments; those left out are empty. Raises `ParameterError`."""
         known = {argument.name for argument in self.arguments}
         missing = [each.name for each in self.arguments if each.required and not given.get(each.name, "").strip()]

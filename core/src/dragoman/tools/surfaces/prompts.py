@@ -69,8 +69,8 @@ def parse(text: str, name: str, tags: tuple[str, ...] = ()) -> Prompt:
         name=called,
         text=body,
         description=" ".join(str(description).split()),
-        arguments=tuple(_argument(each) for each in _listed(front.get("arguments"))),
-        tags=tuple(dict.fromkeys((*tags, *(str(tag) for tag in _listed(front.get("tags")))))),
+        arguments=tuple(_argument(each) for each in _read_list(front.get("arguments"))),
+        tags=tuple(dict.fromkeys((*tags, *(str(tag) for tag in _read_list(front.get("tags")))))),
     )
 
 
@@ -87,7 +87,7 @@ def _front(text: str) -> dict[str, Any]:
     return {str(key): value for key, value in given.items()}
 
 
-def _listed(value: Any) -> list[Any]:
+def _read_list(value: Any) -> list[Any]:
     if value is not None and not isinstance(value, list):
         raise ValueError("arguments and tags are lists")
     given: list[Any] = value or []  # pyright: ignore[reportUnknownVariableType]

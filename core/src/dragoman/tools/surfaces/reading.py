@@ -47,13 +47,13 @@ async def _database(gateway: Gateway, name: str) -> dict[str, Any]:
     except (TimeoutError, DragomanError) as error:
         reason = error.message if isinstance(error, DragomanError) else "It did not answer in time."
         return drop_empty(facts | {"status": "unreachable", "error": reason})
-    kinds = [entry.kind for entry in listing.listed()]
+    kinds = [entry.kind for entry in listing.list_shown()]
     return drop_empty(facts | {"status": "ready", "tables": kinds.count("table"), "views": kinds.count("view")})
 
 
 async def schema(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
     """A whole database as annotated SQL, as many tables as fit."""
-    opened = _opened(gateway, values["database"])
+    opened = _find_database(gateway, values["database"])
     tables = list((await opened.catalog.snapshot()).listed)
     known = await opened.insights(tables)
     namespace = opened.catalog.namespace
@@ -71,7 +71,7 @@ async def schema(gateway: Gateway, principal: Principal, values: Mapping[str, st
 
 async def table(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
     """Everything known of one relation."""
-    opened = _opened(gateway, values["database"])
+    opened = _find_database(gateway, values["database"])
     try:
         found = await _find(opened, values["schema"], values["table"])
     except (NotFound, ParameterError):
@@ -115,7 +115,7 @@ async def query(gateway: Gateway, principal: Principal, values: Mapping[str, str
 
 async def report(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
     """What a database's server tells of itself."""
-    opened = _opened(gateway, values["database"])
+    opened = _find_database(gateway, values["database"])
     if values["what"] not in opened.reports:
         raise UnknownResource
     rows = await opened.report(values["what"])
@@ -131,7 +131,7 @@ def reports_of(gateway: Gateway, name: str) -> Mapping[str, Report]:
         return {}
 
 
-def _opened(gateway: Gateway, name: str) -> OpenDatabase:
+def _find_database(gateway: Gateway, name: str) -> OpenDatabase:
     try:
         return gateway.database(name)
     except UnknownDatabase:

@@ -42,7 +42,7 @@ class Surfaces:
 
     async def resources(self, principal: Principal) -> list[Resource]:
         """Return what a caller may read and there are few of; tables have a template. Asks no database."""
-        gateway = self._gateway.seen_by(principal)
+        gateway = self._gateway.for_principal(principal)
         return [each for each in await self._all(gateway, principal) if self._offers(gateway, _kind(each))]
 
     async def _all(self, gateway: Gateway, principal: Principal) -> list[Resource]:
@@ -65,13 +65,13 @@ class Surfaces:
 
     def templates(self, principal: Principal) -> list[Template]:
         """Return the kinds of resources a caller may read."""
-        gateway = self._gateway.seen_by(principal)
+        gateway = self._gateway.for_principal(principal)
         return [template for template in uris.TEMPLATES if self._offers(gateway, template.name)]
 
     async def read(self, uri: str, principal: Principal) -> Content:
         """Return what a resource holds. Raises `UnknownResource`, and `DragomanError` for what cannot be read now."""
         found = uris.match(uri)
-        gateway = self._gateway.seen_by(principal)
+        gateway = self._gateway.for_principal(principal)
         if found is None or not self._offers(gateway, found[0].name):
             raise UnknownResource(uri)
         kind, values = found
@@ -84,7 +84,7 @@ class Surfaces:
     def may_read(self, uri: str, principal: Principal) -> bool:
         """Whether a caller may read what an address could lead to; asks no database."""
         found = uris.match(uri)
-        gateway = self._gateway.seen_by(principal)
+        gateway = self._gateway.for_principal(principal)
         if found is None or not self._offers(gateway, found[0].name):
             return False
         return "database" not in found[1] or found[1]["database"] in gateway.names

@@ -104,7 +104,7 @@ class ColumnPolicy(PolicyPlugin):
     def __init__(self, *checks: Validator) -> None:
         self.checks = checks
 
-    def configured(self, options: Options) -> ColumnPolicy:
+    def configure(self, options: Options) -> ColumnPolicy:
         """Return the policy with its check."""
         return ColumnPolicy(RefusedColumns(options))
 

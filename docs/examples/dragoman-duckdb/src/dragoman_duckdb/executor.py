@@ -10,7 +10,7 @@ import duckdb
 from dragoman import Column, Database, ExplainOptions, Plan, Request, RowStream
 
 from dragoman_duckdb.sessions import Engine, Session
-from dragoman_duckdb.types import column, selected
+from dragoman_duckdb.types import add_casts, column
 
 Row = tuple[Any, ...]
 BATCH_ROWS = 500
@@ -61,7 +61,7 @@ async def _batches(session: Session) -> AsyncIterator[Sequence[Row]]:
 
 def _execute(connection: duckdb.DuckDBPyConnection, request: Request) -> list[Column]:
     described = _ask(connection, "DESCRIBE ", request)
-    connection.execute(selected(_single(connection, request), described), list(request.parameters))
+    connection.execute(add_casts(_single(connection, request), described), list(request.parameters))
     return [column(name, type_) for name, type_, *_ in described]
 
 

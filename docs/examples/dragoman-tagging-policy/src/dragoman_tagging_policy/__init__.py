@@ -152,7 +152,7 @@ class TaggingPolicy(PolicyPlugin):
         self._given = options or Options()
         self._hidden = Hidden(self._given.hide)
 
-    def configured(self, options: Options) -> TaggingPolicy:
+    def configure(self, options: Options) -> TaggingPolicy:
         """Return the policy with these options."""
         return TaggingPolicy(options)
 

@@ -17,7 +17,7 @@ from dragoman.workers.sending import Send, Sender
 
 from dragoman_duckdb.failures import translate
 from dragoman_duckdb.frames import Setup
-from dragoman_duckdb.types import column, selected
+from dragoman_duckdb.types import add_casts, column
 from dragoman_duckdb.worker.opening import Identity, identity, open_sealed
 
 Row = tuple[Any, ...]
@@ -93,7 +93,7 @@ class Session:
         described = _ask(cursor, "DESCRIBE ", order)
         send(Columns([name for name, *_ in described], [type_ for _, type_, *_ in described]))
         if order.task == "rows":
-            cursor.execute(selected(_single(cursor, order), described), order.parameters)
+            cursor.execute(add_casts(_single(cursor, order), described), order.parameters)
             columns = [column(name, type_) for name, type_, *_ in described]
             # One by one: of several that are fetched at once none comes before an interrupt.
             Sender(order, columns, send).send_all(iter(cursor.fetchone, None))

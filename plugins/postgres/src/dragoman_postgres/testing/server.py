@@ -104,7 +104,7 @@ class Server:
         """
         binaries = _find_installed(major)
         folder = Path(tempfile.mkdtemp(prefix="dragoman-pg-"))
-        owner = unprivileged()
+        owner = find_unprivileged_user()
         if owner:
             os.chown(folder, owner.pw_uid, owner.pw_gid)
         given = {**_SETTINGS, "listen_addresses": "127.0.0.1" if tcp else "", "port": str(tcp or 5432)}
@@ -144,7 +144,7 @@ class Server:
     def _control(self, *command: str) -> None:
         assert self.bin is not None
         assert self.folder is not None
-        owner = unprivileged()
+        owner = find_unprivileged_user()
         subprocess.run(
             [self.bin / "pg_ctl", "-D", self.folder / "data", "-w", *command],
             check=True,
@@ -164,7 +164,7 @@ class Server:
             credentials = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
         return urlunsplit(parts._replace(netloc=f"{credentials}@{host}", path=f"/{database}"))
 
-    def configured(self, database: str, /, **fields: Any) -> Database:
+    def configure(self, database: str, /, **fields: Any) -> Database:
         """One of its databases as configured for the superuser; `fields` are those of `Database` to set otherwise."""
         parts = urlsplit(self.address(database))
         given: dict[str, Any] = {
@@ -210,7 +210,7 @@ def _find_installed(major: int | None) -> Path:
 
 def _keep(binaries: Path, folder: Path, settings: str = "", stop: str = "fast") -> subprocess.Popen[bytes]:
     """Start the server of a folder and what keeps it until we are gone. Raises `RuntimeError`."""
-    owner = unprivileged()
+    owner = find_unprivileged_user()
     keeper = subprocess.Popen(
         ["/bin/sh", "-c", _KEEPER, "keeper", str(binaries), str(folder), SUPERUSER, settings, stop],
         stdin=subprocess.PIPE,
@@ -234,7 +234,7 @@ def _keep(binaries: Path, folder: Path, settings: str = "", stop: str = "fast") 
     raise RuntimeError(f"PostgreSQL does not start: {reason}")
 
 
-def unprivileged() -> pwd.struct_passwd | None:
+def find_unprivileged_user() -> pwd.struct_passwd | None:
     """Whom to run the server as: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return None

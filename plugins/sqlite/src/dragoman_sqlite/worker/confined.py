@@ -56,7 +56,7 @@ class ConfinedConnection:
         self.connection = connection = apsw.Connection(":memory:", flags=_FLAGS)
         self.authorizer = Wall(functions, confine)
         connection.create_scalar_function(VALUE, self._value, 1, deterministic=True)
-        connection.create_scalar_function(HASH, hashed, 1, deterministic=True)
+        connection.create_scalar_function(HASH, hash_text, 1, deterministic=True)
         connection.execute(f"ATTACH ? AS {confine.schema}", (f"file:{quote(path)}?mode=ro",))
         for place, view in enumerate(confine.views):
             hidden = f"{confine.hidden}_{place}"
@@ -70,7 +70,7 @@ class ConfinedConnection:
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_MEMORY
 
 
-def hashed(*values: Any) -> str | None:
+def hash_text(*values: Any) -> str | None:
     """Return the SHA-256 of the first value's text, in hexadecimal digits; NULL stays NULL."""
     value = values[0]
     if value is None:

@@ -187,7 +187,7 @@ class Session:
             sender.send_all(rows)
         except UnicodeDecodeError as broken:
             try:
-                rows = statement.reread(connection, skip=sender.seen)
+                rows = statement.read_as_bytes(connection, skip=sender.seen)
             except apsw.SQLError:  # not something that can be wrapped, a PRAGMA for one
                 raise broken from None
             sender.send_all(rows)

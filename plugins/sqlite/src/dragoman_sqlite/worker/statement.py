@@ -60,7 +60,7 @@ class Statement:
         """Its columns, with the types SQLite knows."""
         return Columns([column.name for column in self.columns], [column.type for column in self.columns])
 
-    def reread(self, connection: apsw.Connection, skip: int) -> Iterator[Any]:
+    def read_as_bytes(self, connection: apsw.Connection, skip: int) -> Iterator[Any]:
         """The same rows with every text read as bytes, from the first one not sent yet."""
         sql, decode = rescue(self.order.sql, len(self.columns), connection.pragma("encoding"))
         return map(decode, itertools.islice(self.start(connection, sql=sql), skip, None))

@@ -33,10 +33,10 @@ def install(part: str) -> Path:
     def unpack(temporary: Path) -> Path:
         return _unpack(_fetch(part, temporary / "maven"), temporary / "unpacked")
 
-    return kept(Path("trino") / f"{part}-{VERSION}", unpack)
+    return ensure_folder(Path("trino") / f"{part}-{VERSION}", unpack)
 
 
-def kept(name: Path, make: Callable[[Path], Path]) -> Path:
+def ensure_folder(name: Path, make: Callable[[Path], Path]) -> Path:
     """Return a folder of the user's cache; where it is missing, it is what `make` makes in a folder it is given.
 
     Safe when several processes ask at once; nobody sees one that is half made. Raises what `make` raises.

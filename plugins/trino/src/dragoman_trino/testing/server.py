@@ -150,7 +150,7 @@ class Server:
         path = "/".join(part for part in (catalog, schema) if part)
         return f"trino://{user or self.user}@{self.host}:{self.port}" + (f"/{path}" if path else "")
 
-    def configured(self, catalog: str | None = None, schema: str | None = None, /, **fields: Any) -> Database:
+    def configure(self, catalog: str | None = None, schema: str | None = None, /, **fields: Any) -> Database:
         """The server as configured for its administrator; `fields` are those of `Database` to set otherwise."""
         given: dict[str, Any] = {
             "name": catalog or "trino",
