@@ -38,7 +38,7 @@ class Collected:
 
 
 class Bounded:
-    """The rows of `stream` in their final form, up to its limits. Iterate once; then `truncated` tells what cut it.
+    """The rows of a checked `stream` in their final form, up to its limits. Iterate once; then see `truncated`.
 
     `rows` and `bytes` count what was handed out, `bytes` as one minified JSON array. Leaving the stream, which ends
     the database's work, is up to whoever opened it. Iterating raises `ResultTooLarge` when not even the first row fits.
@@ -53,7 +53,6 @@ class Bounded:
 
     async def batches(self) -> AsyncIterator[Encoded]:
         """Yield the rows, as they come, until a limit cuts them."""
-        check_stream(self._stream, self._limits)
         async for batch in self._stream.batches:
             encoded = batch if isinstance(batch, Encoded) else encode(self._stream.columns, batch)
             fitting = self._fitting(encoded)
@@ -138,6 +137,7 @@ class Collector:
 
         Raises `ResultTooLarge` when not even the first row fits `limits.max_bytes`.
         """
+        check_stream(stream, limits)
         bounded = Bounded(stream, limits)
         parts: list[bytes] = []
         notices: list[str] = []
