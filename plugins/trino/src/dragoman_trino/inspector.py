@@ -16,6 +16,7 @@ from dragoman import (
     DragomanError,
     Inspection,
     Inspector,
+    Names,
     PermissionDenied,
     ProfileBudget,
     QueryTimeout,
@@ -36,6 +37,7 @@ from dragoman_trino.tables import (
     Facts,
     Row,
     build,
+    group_names,
     row_estimates,
     without_columns,
 )
@@ -93,6 +95,14 @@ class TrinoInspector(Inspector):
         """Return the schemas of every catalog that answers."""
         found = await together(*(self._schemas(catalog) for catalog in await self._catalogs()))
         return [schema for schemas in found if not isinstance(schemas, DragomanError) for schema in schemas]
+
+    async def names(self, scope: Scope) -> Sequence[Names] | None:
+        """Return the names of relations; None where a catalog does not tell them at once: `tables` tells why."""
+        catalogs = [known for known in await self._catalogs() if not scope.catalogs or known.name in scope.catalogs]
+        portions = [(known, each) for known in catalogs for each in queries.portions(scope)]
+        found = await together(*(self._names(known, each) for known, each in portions))
+        told = [group for groups in found if groups is not None for group in groups]
+        return None if None in found else told
 
     async def tables(self, scope: Scope) -> Inspection:
         """Return relations with their columns, comments and views' queries; rows are estimated of few only."""
@@ -191,6 +201,17 @@ class TrinoInspector(Inspector):
             return columns
         tables = await asyncio.to_thread(build, Facts(name, relations, columns, *rest))
         return Inspection(tuple(tables), tuple(without_columns(tables)))
+
+    async def _names(self, catalog: Known, scope: Scope) -> list[Names] | None:
+        """The names of a catalog that answers; a second question tells views from materialized ones."""
+        optional = () if catalog.connector in PLAIN_CONNECTORS else (queries.materialized_views,)
+        relations, rest = await together(
+            self._heard(catalog, queries.relations(catalog.name, scope)),
+            together(*(self._optional(query(catalog.name, scope)) for query in optional)),
+        )
+        if isinstance(relations, DragomanError):
+            return None
+        return group_names(Facts(catalog.name, relations, materialized_views=[row for rows in rest for row in rows]))
 
     # What only a few are asked about
 

@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from dragoman import Relation, Table, TableColumn
+from dragoman import Names, Relation, Table, TableColumn
 
 from dragoman_trino.spelling import short_type
 
@@ -17,6 +17,9 @@ Row = Sequence[Any]
 SYSTEM_CATALOG = "system"
 SYSTEM_SCHEMA = "information_schema"
 """Every catalog has one."""
+
+
+RelationType: TypeAlias = Literal["table", "view", "materialized view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +39,38 @@ def build(facts: Facts) -> list[Table]:
     columns = _columns(facts.columns)
     comments = {(schema, name): comment for schema, name, comment in facts.comments}
     definitions = {(schema, name): text for schema, name, text in (*facts.views, *facts.materialized_views)}
-    materialized = {(schema, name) for schema, name, _ in facts.materialized_views}
     return [
         Table(
-            relation=Relation(name, schema, facts.catalog),
-            type="materialized view" if key in materialized else "view" if kind == "VIEW" else "table",
+            relation=Relation(name, group.schema, facts.catalog),
+            type=group.type,
             columns=columns.get(key, ()),
             comment=comments.get(key),
             definition=definitions.get(key),
+            system=group.system,
+        )
+        for group in group_names(facts)
+        for name in group.names
+        for key in [(str(group.schema), name)]
+    ]
+
+
+def group_names(facts: Facts) -> list[Names]:
+    """Return the names of a catalog's relations."""
+    materialized = {(schema, name) for schema, name, _ in facts.materialized_views}
+    groups: dict[tuple[str, RelationType], list[str]] = {}
+    for schema, name, kind in facts.relations:
+        is_materialized, is_view = (schema, name) in materialized, kind == "VIEW"
+        type_: RelationType = "materialized view" if is_materialized else "view" if is_view else "table"
+        groups.setdefault((schema, type_), []).append(name)
+    return [
+        Names(
+            names=tuple(names),
+            schema=schema,
+            catalog=facts.catalog,
+            type=type_,
             system=facts.catalog == SYSTEM_CATALOG or schema == SYSTEM_SCHEMA,
         )
-        for schema, name, kind in facts.relations
-        for key in [(schema, name)]
+        for (schema, type_), names in groups.items()
     ]
 
 
