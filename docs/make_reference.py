@@ -7,9 +7,9 @@ import enum
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 PAGE = Path(__file__).with_name("reference.md")
 HEAD = """\
@@ -40,7 +40,8 @@ CONSTANTS = {
     "CONTRACT": "The version of this contract, an integer. A plugin states the one it was written for.",
     "NamedPart": "A relation that a statement names, and what callers have of it; None: everything.",
     "Form": "The arguments of a call: for each the pattern a literal must fit, or None for any argument.",
-    "KIT": "The version of the kit, an integer: one more whenever a case is added or asks for more than it did.",
+    "KIT": "The version of the kit, an integer: one more whenever a case is added or asks for more; 1 until the first"
+    " release, whatever is added.",
     "STANDARD_FUNCTIONS": "For `Rules.functions`: what nearly every engine has, harmless. Add the engine's own.",
     "STANDARD_RESERVED": "For `Dialect.reserved`, in lower case. Add the engine's own.",
     "SYSTEM_SCHEMAS": "What engines call the schemas of their own, in lower case.",
@@ -50,6 +51,8 @@ CONSTANTS = {
     "recommended": "A mark for cases of one's own: without it agents or operators miss something.",
     "required": "A mark for cases of one's own: without it the dialect is wrong.",
 }
+ALIASES = ("Folding", "RelationType")
+"""Names of types that fields have and nobody imports: their values stand where they are used."""
 LONGEST_DEFAULT = 40
 
 
@@ -90,11 +93,21 @@ def _home(name: str, value: Any) -> str:
 def _entry(name: str, value: Any) -> str:
     if inspect.isclass(value):
         return "\n\n".join(
-            part for part in (f"### {name}", _declare(name, value), _text(value.__doc__), *_members(value)) if part
+            part
+            for part in (f"### {name}", _declare(name, value), *_aliases(value), _text(value.__doc__), *_members(value))
+            if part
         )
     if inspect.isfunction(value):
         return f"### {name}\n\n{_code(f'{name}{_signature(value)}')}\n\n{_text(value.__doc__)}"
     return f"### {name}\n\n{_constant(name, value)}"
+
+
+def _aliases(kind: type) -> Iterator[str]:
+    """The values of the types that a class's fields have by name."""
+    for field in dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ():
+        if field.type in ALIASES:
+            alias = getattr(importlib.import_module(kind.__module__), str(field.type))
+            yield f"`{field.type}` is one of {', '.join(f'`{value}`' for value in get_args(alias))}."
 
 
 def _constant(name: str, value: Any) -> str:
@@ -117,7 +130,10 @@ def _declare(name: str, kind: type) -> str:
 def _field(field: dataclasses.Field[Any]) -> str:
     if field.default is not dataclasses.MISSING:
         return f"{field.name}: {field.type} = {_short(field.default)}"
-    return f"{field.name}: {field.type}" + ("" if field.default_factory is dataclasses.MISSING else " = ...")
+    if field.default_factory is dataclasses.MISSING:
+        return f"{field.name}: {field.type}"
+    made = field.default_factory()
+    return f"{field.name}: {field.type} = " + ("{}" if isinstance(made, Mapping) and not made else _short(made))
 
 
 def _members(kind: type) -> Iterator[str]:
@@ -127,6 +143,8 @@ def _members(kind: type) -> Iterator[str]:
         return
     for name, member in vars(kind).items():
         function = inspect.unwrap(getattr(member, "__func__", getattr(member, "fget", member)))
+        if name == "__contains__" and member.__doc__:
+            yield f"**`in`**\n{_text(member.__doc__)}"
         if name.startswith(("_", "test_")) or not inspect.isfunction(function) or not function.__doc__:
             continue
         shown = (

@@ -227,6 +227,7 @@ class Scope:
     names: frozenset[str] = frozenset()
 
     def __contains__(self, relation: Relation) -> bool:
+        """Whether a relation was asked for: `relation in scope`."""
         return (
             (not self.catalogs or relation.catalog in self.catalogs)
             and (not self.schemas or relation.schema in self.schemas)

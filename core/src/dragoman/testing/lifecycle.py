@@ -28,24 +28,24 @@ class LifecycleCases(Suite):
 
     @required
     async def test_opening_a_database_connects_to_nothing(self, database: Database) -> None:
-        before = _count_held()
+        before = count_held()
         async with Gateway.open([self.unreachable(database)]) as gateway:
             gateway.database()
-            started = _newer(before)
+            started = list_newer(before)
         assert started == (set(), set()), (
             f"Making executor and inspector started {_words(started)}: connect at the first statement, not before."
         )
 
     @required
     async def test_closing_leaves_no_process_and_no_thread_behind(self, database: Database) -> None:
-        before = _count_held()
+        before = count_held()
         async with Gateway.open([database]) as gateway:
             await ask(gateway, "SELECT 1 AS a")
             await gateway.database().inspector.version()
         with anyio.move_on_after(PROMPT):
-            while _newer(before) != (set(), set()):
+            while list_newer(before) != (set(), set()):
                 await anyio.sleep(0.02)
-        left = _newer(before)
+        left = list_newer(before)
         assert left == (set(), set()), f"aclose left {_words(left)}: end and wait for all that the plugin started."
 
     @recommended
@@ -127,12 +127,14 @@ def holdings() -> Counter[str]:
     )
 
 
-def _count_held() -> Leftovers:
-    return children(), {thread.name for thread in threading.enumerate()}
+def count_held() -> Leftovers:
+    """What this process holds, without the event loop's own threads: the core uses them too, and they end with it."""
+    return children(), {each.name for each in threading.enumerate() if not each.name.startswith("asyncio_")}
 
 
-def _newer(before: Leftovers) -> Leftovers:
-    processes, threads = _count_held()
+def list_newer(before: Leftovers) -> Leftovers:
+    """Return what is held now and was not then."""
+    processes, threads = count_held()
     return processes - before[0], threads - before[1]
 
 
