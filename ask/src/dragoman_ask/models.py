@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 from dragoman.config import ModelSettings
-from dragoman.errors import ConfigurationError
+from dragoman.errors import ConfigurationError, ModelError
 
 Role = Literal["system", "user", "assistant"]
 ReplyT = TypeVar("ReplyT", bound=msgspec.Struct)
@@ -67,9 +68,15 @@ def estimate(messages: Sequence[Message]) -> int:
 
 def shape_of(kind: type[msgspec.Struct]) -> Shape:
     """Return the shape of a reply that is read as `kind`, whose fields are all plain and required."""
-    schema = msgspec.json.schema(kind)["$defs"][kind.__name__]
+    known = {name: _closed(schema) for name, schema in msgspec.json.schema(kind)["$defs"].items()}
+    own = known.pop(kind.__name__)
+    return Shape(kind.__name__.lower(), {**own, "$defs": known} if known else own)
+
+
+def _closed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object that has these keys and no others."""
     plain = {key: value for key, value in schema.items() if key in ("type", "properties", "required")}
-    return Shape(kind.__name__.lower(), {**plain, "additionalProperties": False})
+    return {**plain, "additionalProperties": False}
 
 
 def read_reply(text: str, kind: type[ReplyT]) -> ReplyT:
@@ -84,15 +91,47 @@ def read_reply(text: str, kind: type[ReplyT]) -> ReplyT:
 def make_model(settings: ModelSettings) -> Model:
     """Return the configured model. Raises `ConfigurationError` for a provider that needs more than is given."""
     provider, _, name = settings.name.partition(":")
+    if provider != "openai" and not settings.base_url:
+        return _other_provider(settings, provider)
     from dragoman_ask.openai_model import OpenAIModel
 
-    if provider != "openai" and not settings.base_url:
-        raise ConfigurationError(
-            f"model.base_url is missing: where {provider} is reached is not known.",
-            suggestion="Set model.base_url to the provider's address that speaks OpenAI's protocol.",
-        )
     if provider == "openai" and not settings.base_url and settings.api_key is None:
         raise ConfigurationError(
             "model.api_key is missing.", suggestion='Set model.api_key = "${OPENAI_API_KEY}", or a base_url.'
         )
     return OpenAIModel(settings, name)
+
+
+def _other_provider(settings: ModelSettings, provider: str) -> Model:
+    """A model of a provider with a protocol of its own."""
+    if find_spec("pydantic_ai") is None:
+        raise ConfigurationError(
+            f"model.base_url is missing: where {provider} is reached is not known.",
+            suggestion="Set model.base_url to the provider's address that speaks OpenAI's protocol, or install"
+            " 'dragoman-ask[pydantic-ai]'.",
+        )
+    from dragoman_ask.pydantic_ai_model import PydanticAIModel
+
+    return PydanticAIModel(settings)
+
+
+def time_is_up(settings: ModelSettings) -> ModelError:
+    """Return what is told when a model keeps us waiting."""
+    return ModelError(
+        f"The model did not reply within {settings.timeout:g} seconds.",
+        suggestion="Try again in a moment; the administrator can raise model.timeout.",
+    )
+
+
+def explain_status(status: int) -> ModelError:
+    """Return what is told when a model's server answers with a status that is no success."""
+    if status in (401, 403):
+        return ModelError("The model's server refused the key.", suggestion="Tell the administrator: model.api_key.")
+    if status == 404:
+        return ModelError(
+            "The model's server does not know the model.",
+            suggestion="Tell the administrator: model.name, model.base_url.",
+        )
+    if status == 429:
+        return ModelError("The model's server takes no more requests now.", suggestion="Try again in a minute.")
+    return ModelError(f"The model's server failed with status {status}.")

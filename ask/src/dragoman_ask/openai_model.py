@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 from dragoman.config import ModelSettings
 from dragoman.errors import ModelError
 
-from dragoman_ask.models import CHARACTERS_PER_TOKEN, Completion, Message, Shape, Usage, estimate
+from dragoman_ask.models import (
+    CHARACTERS_PER_TOKEN,
+    Completion,
+    Message,
+    Shape,
+    Usage,
+    estimate,
+    explain_status,
+    time_is_up,
+)
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -41,12 +50,9 @@ class OpenAIModel:
             async with asyncio.timeout(self._settings.timeout):
                 return _completion(await self._create(client, messages, shape, max_tokens), messages)
         except TimeoutError:
-            raise ModelError(
-                f"The model did not reply within {self._settings.timeout:g} seconds.",
-                suggestion="Try again in a moment; the administrator can raise model.timeout.",
-            ) from None
+            raise time_is_up(self._settings) from None
         except openai.APIStatusError as error:
-            raise _refusal(error.status_code) from None
+            raise explain_status(error.status_code) from None
         except openai.APIConnectionError:
             raise ModelError("The model cannot be reached, or broke off its reply.") from None
         except (openai.OpenAIError, ValueError, TypeError, AttributeError):
@@ -118,16 +124,3 @@ def _completion(answer: ChatCompletion, messages: Sequence[Message]) -> Completi
     if used is None:
         return Completion(text, Usage(estimate(messages), len(text) // CHARACTERS_PER_TOKEN + 1))
     return Completion(text, Usage(used.prompt_tokens, used.completion_tokens))
-
-
-def _refusal(status: int) -> ModelError:
-    if status in (401, 403):
-        return ModelError("The model's server refused the key.", suggestion="Tell the administrator: model.api_key.")
-    if status == 404:
-        return ModelError(
-            "The model's server does not know the model.",
-            suggestion="Tell the administrator: model.name, model.base_url.",
-        )
-    if status == 429:
-        return ModelError("The model's server takes no more requests now.", suggestion="Try again in a minute.")
-    return ModelError(f"The model's server failed with status {status}.")

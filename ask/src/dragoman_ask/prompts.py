@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dragoman.words import visible_lines
 
-NAMES = ("system", "choose", "write", "repair", "look", "check")
+NAMES = ("system", "choose", "write", "repair", "look", "check", "describe", "overview")
 _PLACE = re.compile(r"\{(\w+)\}")
 _FENCE = re.compile(r"data-[0-9a-f]{16}")
 

@@ -56,7 +56,7 @@ async def test_what_was_learned_is_told_after_a_restart_without_asking(desk, val
     assert await values(desk) == {"open", "void"}
     _fill(tmp_path / "desk.db", "paid")
     assert await values(desk) == {"open", "void"}
-    (kept,) = (tmp_path / "state").iterdir()
+    (kept,) = (tmp_path / "state").glob("*.knowledge")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
@@ -74,7 +74,7 @@ async def test_another_column_or_another_setting_is_learned_anew(desk, values, t
 @pytest.mark.parametrize("content", [b"", b"no state", b"\x93\x01\xa1x\x90"])
 async def test_a_file_that_cannot_be_read_is_made_anew(desk, values, tmp_path, content):
     await values(desk)
-    (kept,) = (tmp_path / "state").iterdir()
+    (kept,) = (tmp_path / "state").glob("*.knowledge")
     whole = kept.read_bytes()
     kept.write_bytes(content)
     assert await values(desk) == {"open", "void"}
@@ -110,4 +110,4 @@ def test_learn_builds_it_ahead_and_needs_a_folder(desk, tmp_path, capsys):
             main(["learn", "--config", str(file)])
         said = capsys.readouterr()
         assert (ended.value.code, words in said.out + said.err) == (code, True)
-    assert len(list((tmp_path / "state").iterdir())) == 1
+    assert len(list((tmp_path / "state").glob("*.knowledge"))) == 1

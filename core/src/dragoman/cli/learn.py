@@ -1,4 +1,4 @@
-"""`dragoman learn`: learn ahead what the columns of databases hold, and keep it over restarts."""
+"""`dragoman learn`: learn ahead what the columns of databases hold; or have a model describe what nobody has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman.cli.common import (
@@ -25,6 +26,7 @@ EXAMPLES = """\
 examples:
   dragoman learn
   dragoman learn shop
+  dragoman learn shop --describe --to knowledge/shop.md
 """
 AT_ONCE = 50
 """Relations that are asked about together."""
@@ -36,6 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
     add_database_argument(parser, nargs="?", help="a configured name; else every database")
+    parser.add_argument(
+        "--describe",
+        action="store_true",
+        help="have the configured model describe what has no description, into a file to review",
+    )
+    parser.add_argument("--to", metavar="FILE", help="that file, of one database (NAME.learned.md)")
     add_source_arguments(parser)
 
 
@@ -45,6 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     configuration = load_configuration(arguments)
     start_logging(configuration)
+    if arguments.describe:
+        for line in run_async(_describe(configuration, arguments.database, arguments.to)):
+            put(line)
+        return 0
     if configuration.server.state_dir is None:
         raise ConfigurationError(
             "server.state_dir is not set: nothing that is learned would be kept.",
@@ -61,6 +73,24 @@ async def _learn(configuration: Configuration, name: str | None) -> list[str]:
     async with Gateway.open(configuration) as gateway:
         names = gateway.names if name is None else (gateway.resolve_name(name),)
         return [await _learn_one(gateway.database(each)) for each in names]
+
+
+async def _describe(configuration: Configuration, name: str | None, to: str | None) -> list[str]:
+    """Describe databases, each into a file of its own."""
+    from dragoman.gateway import Gateway
+    from dragoman.plugins.extensions import DESCRIBERS, load_extension
+
+    describe = load_extension(DESCRIBERS, "describe", "ask")
+    told: list[str] = []
+    async with Gateway.open(configuration) as gateway:
+        names = gateway.names if name is None else (gateway.resolve_name(name),)
+        if to is not None and len(names) > 1:
+            raise ConfigurationError("--to is the file of one database.", suggestion="Name the database.")
+        for each in names:
+            total = len((await gateway.database(each).catalog.snapshot()).listed)
+            with _progress(each, total) as advance:
+                told += await describe(gateway, each, Path(to or f"{each}.learned.md"), advance)
+    return told
 
 
 async def _learn_one(opened: OpenDatabase) -> str:

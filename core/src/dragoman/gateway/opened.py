@@ -39,7 +39,7 @@ from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
 from dragoman.gateway.written import Written
-from dragoman.knowledge import Knowledge, KnowledgeFile
+from dragoman.knowledge import KeptInspector, Knowledge, KnowledgeFile
 from dragoman.meaning import DescribedInspector, read_meaning
 from dragoman.model import LOCAL, Database, Finding, Limits, Principal, Relation, Request, Table
 from dragoman.plugins import Plugins
@@ -116,6 +116,8 @@ class OpenDatabase:
         self.source = Source(plugins, self.config)
         self._breaker = Breaker(database.name)
         self.inspector: Inspector = self._guard(parts.inspector)
+        if state is not None and parts.inspector is parts.own_inspector:  # what policies hide changes with them
+            self.inspector = KeptInspector(self.inspector, state, self.config)
         if meaning.tables:
             self.inspector = DescribedInspector(self.inspector, meaning, database.name)
         self.places = Places(self.config, self.dialect, hides=parts.hides)

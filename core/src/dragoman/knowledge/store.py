@@ -40,7 +40,7 @@ class KnowledgeFile:
     """The file of one database in a folder. What cannot be read or written is left out, and told in the log."""
 
     def __init__(self, folder: Path, database: Database) -> None:
-        self._key = _key(database)
+        self._key = key_of(database)
         self._path = folder / f"{self._key[:32]}.knowledge"
         self._name = database.name
 
@@ -59,20 +59,25 @@ class KnowledgeFile:
 
     def write(self, learned: Iterable[Learned]) -> None:
         """Put a whole new file in the place of the old one."""
-        try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=".knowledge-")
-        except OSError as error:
-            _log.warning("what was learned of %s could not be kept: %s", self._name, error.strerror)
-            return
-        try:
-            with os.fdopen(handle, "wb") as file:  # mkstemp: nobody else may read it
-                file.write(msgspec.msgpack.encode(_File(FORMAT, self._key, list(learned))))
-            os.replace(name, self._path)
-        except OSError as error:
-            _log.warning("what was learned of %s could not be kept: %s", self._name, error.strerror)
-            with suppress(OSError):
-                os.unlink(name)
+        replace_file(self._path, msgspec.msgpack.encode(_File(FORMAT, self._key, list(learned))), self._name)
+
+
+def replace_file(path: Path, content: bytes, database: str) -> None:
+    """Write a file that only the gateway's user may read, whole or not at all; a failure is told in the log."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".knowledge-")
+    except OSError as error:
+        _log.warning("what was learned of %s could not be kept: %s", database, error.strerror)
+        return
+    try:
+        with os.fdopen(handle, "wb") as file:  # mkstemp: nobody else may read it
+            file.write(content)
+        os.replace(name, path)
+    except OSError as error:
+        _log.warning("what was learned of %s could not be kept: %s", database, error.strerror)
+        with suppress(OSError):
+            os.unlink(name)
 
 
 def make_learned(table: Table, profiles: Mapping[str, ColumnProfile], age: float) -> Learned:
@@ -94,8 +99,8 @@ def _relation(name: tuple[str | None, str | None, str]) -> Relation:
     return Relation(relation, schema, catalog)
 
 
-def _key(database: Database) -> str:
-    """A hash over where the database is, who reads it and what may be told: nothing else may use what was learned."""
+def key_of(database: Database) -> str:
+    """Return a hash over where the database is, who reads it and what may be told: others may not use what is kept."""
     facts = (
         *(VERSION, database.name, database.dialect, str(database.folder), database.host, database.port),
         *(database.database, database.schema, database.user, database.schemas, database.knowledge, database.keys),

@@ -9,6 +9,8 @@ from dragoman.errors import ConfigurationError
 
 ASKERS: Final = "dragoman.askers"
 """What answers questions in plain words: `ask` is a class as `dragoman.gateway.asking.Asker` says."""
+DESCRIBERS: Final = "dragoman.describers"
+"""What describes a database by a model: `describe` is a function as `dragoman_ask.describing.describe`."""
 COMMANDS: Final = "dragoman.commands"
 """Commands of the command line: modules with `add_arguments` and `run`."""
 

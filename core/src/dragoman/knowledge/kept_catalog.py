@@ -1,0 +1,83 @@
+"""A catalog kept over restarts: told again as long as the database says that nothing has changed since."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from dragoman.dialect import Inspector, WrappedInspector
+from dragoman.errors import DragomanError
+from dragoman.knowledge.store import key_of, replace_file
+from dragoman.model import Database, Inspection, Names, Scope, Table
+
+FORMAT = 1
+"""Of the files; what another one wrote is not read."""
+_log = logging.getLogger(__name__)
+
+
+class _File(msgspec.Struct):
+    format: int
+    key: str
+    scope: Scope
+    fingerprint: str
+    tables: tuple[Table, ...]
+
+
+class KeptInspector(WrappedInspector):
+    """Tells what `inner` told before the start, where its fingerprint is still the same; else asks, and keeps that."""
+
+    def __init__(self, inner: Inspector, folder: Path, database: Database) -> None:
+        super().__init__(inner)
+        self._key = key_of(database)
+        self._path = folder / f"{self._key[:32]}.catalog"
+        self._name = database.name
+        self._first: Scope | None = None
+        self._kept: _File | None = None
+        self._read = False
+
+    async def names(self, scope: Scope) -> Sequence[Names] | None:
+        """As `Inspector.names`; None where everything is at hand."""
+        return None if await self._warm(scope) else await self.inner.names(scope)
+
+    async def tables(self, scope: Scope) -> Inspection:
+        """As `Inspector.tables`. What was kept is told once: whoever looks again looks at the database."""
+        if kept := await self._warm(scope):
+            self._kept, self._first = None, scope
+            return Inspection(kept.tables)
+        # Before it is read: what changes meanwhile must end what is kept.
+        fingerprint = await self._fingerprint()
+        seen = await self.inner.tables(scope)
+        self._first = self._first or scope
+        if fingerprint is not None and scope == self._first and not seen.notices:
+            file = _File(FORMAT, self._key, scope, fingerprint, seen.tables)
+            await asyncio.to_thread(lambda: replace_file(self._path, msgspec.msgpack.encode(file), self._name))
+        return seen
+
+    async def _warm(self, scope: Scope) -> _File | None:
+        """What was kept of a scope, if it is as it was."""
+        if not self._read:
+            self._read = True
+            self._kept = await asyncio.to_thread(self._decode)
+            if self._kept is not None and self._kept.fingerprint != await self._fingerprint():
+                self._kept = None
+        return self._kept if self._kept is not None and self._kept.scope == scope else None
+
+    def _decode(self) -> _File | None:
+        try:
+            file = msgspec.msgpack.decode(self._path.read_bytes(), type=_File)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            _log.warning("the catalog of %s that was kept could not be read: %s", self._name, type(error).__name__)
+            return None
+        return file if (file.format, file.key) == (FORMAT, self._key) else None
+
+    async def _fingerprint(self) -> str | None:
+        try:
+            return await self.inner.fingerprint()
+        except DragomanError:
+            return None
