@@ -68,12 +68,12 @@ def estimate(messages: Sequence[Message]) -> int:
 
 def shape_of(kind: type[msgspec.Struct]) -> Shape:
     """Return the shape of a reply that is read as `kind`, whose fields are all plain and required."""
-    known = {name: _closed(schema) for name, schema in msgspec.json.schema(kind)["$defs"].items()}
+    known = {name: _close(schema) for name, schema in msgspec.json.schema(kind)["$defs"].items()}
     own = known.pop(kind.__name__)
     return Shape(kind.__name__.lower(), {**own, "$defs": known} if known else own)
 
 
-def _closed(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _close(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of an object that has these keys and no others."""
     plain = {key: value for key, value in schema.items() if key in ("type", "properties", "required")}
     return {**plain, "additionalProperties": False}
