@@ -7,6 +7,16 @@ from dragoman.cli import main
 
 from .test_grants import ROLES
 
+PARTS = """
+[roles.analyst]
+groups = ["analysts"]
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.orders"]
+filter = "tenant = $claim.tenant"
+masks = { note = "partial" }
+"""
+
 
 @pytest.fixture
 def may(shop, capsys):
@@ -42,3 +52,13 @@ def test_somebody_without_a_role_may_nothing(may):
     code, told = may("eve", "--json")
     assert code == 1
     assert json.loads(told) == {"roles": [], "tools": [], "databases": {}}
+
+
+def test_it_tells_filters_and_masks(shop, capsys):
+    (shop / "dragoman.toml").write_text(f'[databases.shop]\nurl = "sqlite:///shop.db"\n{PARTS}')
+    with pytest.raises(SystemExit):
+        main(["may", "ann:analysts", "shop", "--config", str(shop / "dragoman.toml")])
+    told = capsys.readouterr().out
+    assert "  main.orders (id, tenant, customer_id, total, note)  by roles.analyst.grants.0\n" in told
+    assert "    rows where ( tenant = $claim.tenant )\n" in told
+    assert "    note as substr(note, 1, 1) || '***'" in told

@@ -152,6 +152,11 @@ async def test_a_superuser_is_told_so_with_a_role_to_use_instead(server: Server,
         await server.run("DROP OWNED BY dragoman_reader; DROP ROLE dragoman_reader", bench.database.name)
 
 
+RLS = """
+DROP TABLE IF EXISTS app.guarded CASCADE; CREATE TABLE app.guarded (id integer);
+ALTER TABLE app.guarded ENABLE ROW LEVEL SECURITY; CREATE VIEW app.behind AS SELECT id FROM app.guarded;
+CREATE VIEW app.seen AS SELECT id FROM app.behind; CREATE MATERIALIZED VIEW app.kept AS SELECT id FROM app.guarded
+"""
 WARNINGS = [
     ("GRANT pg_monitor TO me", "pg_monitor"),
     ("GRANT pg_read_all_settings TO me", "pg_read_all_settings"),
@@ -159,6 +164,9 @@ WARNINGS = [
     ("ALTER DEFAULT PRIVILEGES GRANT USAGE ON SEQUENCES TO PUBLIC", "default_privileges"),
     ("GRANT USAGE ON FOREIGN SERVER elsewhere TO me", "foreign_servers"),
     ("GRANT SELECT ON app.remote TO me", "foreign_tables"),
+    (f"{RLS}; GRANT SELECT ON app.seen TO me", "row_security_views"),
+    (f"{RLS}; GRANT SELECT (id) ON app.kept TO me", "row_security_materialized"),
+    (f"{RLS}; ALTER TABLE app.guarded OWNER TO me", "row_security_owner"),
     ("ALTER ROLE me SET work_mem = '1GB'", "work_mem"),
     ("ALTER ROLE me SET row_security = off", "row_security"),
     ("ALTER ROLE me SET statement_timeout = 0", "statement_timeout"),

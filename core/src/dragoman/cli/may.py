@@ -19,8 +19,10 @@ from dragoman.errors import DragomanError
 from dragoman.model import Principal
 
 if TYPE_CHECKING:
+    from dragoman.access import Permission
     from dragoman.catalog import GrantedCatalog
     from dragoman.gateway import Gateway
+    from dragoman.model import Expression
 
 EXAMPLES = """\
 examples:
@@ -90,8 +92,11 @@ async def _ask(
 
 
 async def _judge(seen: Gateway, caller: Principal, database: str, sql: str) -> dict[str, Any]:
+    opened = seen.database(database)
     try:
-        await seen.database(database).judge.judge(sql, "execute_query", caller)
+        statement = await opened.judge.judge(sql, "execute_query", caller)
+        if opened.confiner is not None:
+            await opened.confiner.confine(statement)
     except DragomanError as error:
         return {"allowed": False, "code": error.code, "reason": f"{error.message} {error.suggestion}".strip()}
     return {"allowed": True}
@@ -111,13 +116,21 @@ async def _describe_grants(seen: Gateway, name: str) -> dict[str, Any]:
 async def _tables(catalog: GrantedCatalog) -> dict[str, Any]:
     snapshot = await catalog.snapshot()
     permissions = await catalog.permissions()
-    return {
-        str(table.relation): {
-            "columns": "all" if (permission := permissions[table.relation]).whole else list(permission.columns),
-            "by": list(permission.keys),
-        }
-        for table in snapshot.visible
-    }
+    return {str(table.relation): _describe(permissions[table.relation]) for table in snapshot.visible}
+
+
+def _describe(permission: Permission) -> dict[str, Any]:
+    """What is there of a relation; a filter and masks as they are written, with the names of values."""
+    facts: dict[str, Any] = {"columns": "all" if permission.whole else list(permission.columns)}
+    part = permission.confined
+    if part is not None and part.filter is not None:
+        facts["filter"] = _spell(part.filter)
+    masks = {each.name: _spell(each.expression) for each in (part.columns if part else ()) if each.expression}
+    return {**facts, **({"masks": masks} if masks else {}), "by": list(permission.keys)}
+
+
+def _spell(expression: Expression) -> str:
+    return " ".join(expression.write(lambda name: f"${name}").split())
 
 
 def _lines(told: dict[str, Any]) -> Iterator[str]:
@@ -138,3 +151,7 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
             columns = facts["columns"]
             shown = "" if columns == "all" else f" ({', '.join(columns)})"
             yield f"  {table}{shown}  by {', '.join(facts['by'])}"
+            if "filter" in facts:
+                yield f"    rows where {facts['filter']}"
+            for column, mask in facts.get("masks", {}).items():
+                yield f"    {column} as {mask}"

@@ -11,6 +11,7 @@ from dragoman_postgres.doctor.calls import functions_that_act, functions_with_ot
 from dragoman_postgres.doctor.grants import ownership, rights_on_containers, rights_on_relations, rights_to_come
 from dragoman_postgres.doctor.remote import foreign_servers, foreign_tables
 from dragoman_postgres.doctor.roles import Examined, attributes, memberships, read_roles
+from dragoman_postgres.doctor.row_security import row_security
 from dragoman_postgres.doctor.settings import connection_limit, encryption, missing_bounds
 from dragoman_postgres.failures import LOST
 from dragoman_postgres.pool import Connections
@@ -31,6 +32,7 @@ OF_LESSER_ROLES: tuple[Check, ...] = (
     functions_with_others_rights,
     foreign_servers,
     foreign_tables,
+    row_security,
     missing_bounds,
     connection_limit,
 )
