@@ -1,30 +1,43 @@
-"""Each sentence of the security page's promises names the tests that prove it, and those tests exist."""
+"""Each sentence of the pages on security names the tests that prove it, and those tests exist."""
 
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SENTENCES = tomllib.loads((Path(__file__).parent / "promises.toml").read_text(encoding="utf-8"))["sentence"]
-PROVING = sorted({test for each in SENTENCES for test in each.get("tests", ())})
+HERE = Path(__file__).parent
+# A page, its table, and the heading from which on nothing is promised.
+PAGES = [
+    ("security.md", "promises.toml", "## Not promised"),
+    ("threat-model.md", "threats.toml", "## Not defended"),
+]
 
 
-def _sentences() -> list[str]:
-    """The sentences of the page before what is not promised; headings and the heads of tables are none."""
-    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
-    page = page[: page.index("## Not promised")]
+def _table(name: str) -> list[dict[str, Any]]:
+    return tomllib.loads((HERE / name).read_text(encoding="utf-8"))["sentence"]
+
+
+PROVING = sorted({test for _, table, _ in PAGES for each in _table(table) for test in each.get("tests", ())})
+
+
+def _sentences(name: str, end: str) -> list[str]:
+    """The sentences of a page before what is not promised; headings and the heads of tables are none."""
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    page = page[: page.index(end)]
     page = re.sub(r"^#.*$|^\|[- |]+\|$|^\| wall \|.*$", "", page, flags=re.MULTILINE)
     blocks = (" ".join(block.split()) for block in re.split(r"\n\s*\n|\n(?=- |\| )", page))
     parts = (re.split(r"(?<=[.:])\s+(?=[A-Z`\[|/])", block.lstrip("- ").strip("| ")) for block in blocks)
     return [sentence for sentences in parts for sentence in sentences if sentence]
 
 
-def test_every_sentence_is_in_the_table_in_order():
-    page, table = _sentences(), [each["begins"] for each in SENTENCES]
-    assert [sentence[: len(begins)] for sentence, begins in zip(page, table, strict=False)] == table
-    assert page[len(table) :] == []
+@pytest.mark.parametrize(("name", "table", "end"), PAGES)
+def test_every_sentence_is_in_the_table_in_order(name: str, table: str, end: str):
+    page, begins = _sentences(name, end), [each["begins"] for each in _table(table)]
+    assert [sentence[: len(begin)] for sentence, begin in zip(page, begins, strict=False)] == begins
+    assert page[len(begins) :] == []
 
 
 @pytest.mark.parametrize("test", PROVING)
