@@ -206,7 +206,7 @@ class TrinoInspector(Inspector):
         """The names of a catalog that answers; a second question tells views from materialized ones."""
         optional = () if catalog.connector in PLAIN_CONNECTORS else (queries.materialized_views,)
         relations, rest = await together(
-            self._heard(catalog, queries.relations(catalog.name, scope)),
+            self._ask_catalog(catalog, queries.relations(catalog.name, scope)),
             together(*(self._optional(query(catalog.name, scope)) for query in optional)),
         )
         if isinstance(relations, DragomanError):
