@@ -1,7 +1,12 @@
-"""What no role grants on SQLite is as if it were not there: a file that has it answers as its twin that does not."""
+"""What no role grants on SQLite, or a policy hides, is as if it were not there.
 
+A file that has it answers as its twin that does not.
+"""
+
+import contextlib
 import itertools
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable
 from pathlib import Path
 
 import apsw
@@ -68,21 +73,70 @@ TOOLS = (
 WHOLE = ("list_tables", "list_schemas", "search_catalog", "read_schema", "server_info", "list_databases")
 
 
-@pytest.fixture(scope="module")
-async def twins(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[list[Toolbox]]:
-    folders = [tmp_path_factory.mktemp(name) for name in ("with", "without")]
-    _make(folders[0], BOTH.format(key="REFERENCES zyx (id)") + HIDDEN)
-    _make(folders[1], BOTH.format(key=""))
-    configurations = [load(folder / "dragoman.toml", environ={}, folder=folder) for folder in folders]
-    async with Gateway.open(configurations[0]) as one, Gateway.open(configurations[1]) as other:
-        yield [Toolbox(gateway, profile="full") for gateway in (one, other)]
+POLICY = """
+from dragoman import Inspection, PolicyPlugin, WrappedInspector
+
+class Veiled(WrappedInspector):
+    async def tables(self, scope):
+        seen = await self.inner.tables(scope)
+        return Inspection(tuple(table for table in seen.tables if not table.relation.name.startswith("zyx")))
+
+class Veiling(PolicyPlugin):
+    def wrap_inspector(self, inspector, database, dialect):
+        return Veiled(inspector)
+
+plugin = Veiling()
+"""
 
 
-def _make(folder: Path, script: str) -> None:
+@contextlib.contextmanager
+def _installed_policy(folder: Path) -> Generator[None]:
+    """For gateways that open meanwhile, a policy that hides the relations whose names begin with zyx."""
+    (folder / "veiling.py").write_text(POLICY)
+    info = folder / "dragoman_veiling-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dragoman-veiling\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[dragoman.policies]\nveiling = veiling:plugin\n")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(folder)
+        yield
+
+
+@pytest.fixture(scope="module", params=["role", "policy"])
+async def twins(
+    request: pytest.FixtureRequest, anyio_backend: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[list[Toolbox]]:
+    """A file with hidden relations and one without, both as they are seen by who may not see them."""
+    made = (BOTH.format(key="REFERENCES zyx (id)") + HIDDEN, BOTH.format(key=""))
+    if request.param == "role":
+        async with _opened(tmp_path_factory, made, ROLE) as toolboxes:
+            yield toolboxes
+        return
+    async with contextlib.AsyncExitStack() as stack:
+        with _installed_policy(tmp_path_factory.mktemp("policy")):
+            toolboxes = await stack.enter_async_context(_opened(tmp_path_factory, made, ""))
+        yield toolboxes
+    sys.modules.pop("veiling", None)
+
+
+@contextlib.asynccontextmanager
+async def _opened(folders: pytest.TempPathFactory, scripts: Iterable[str], role: str) -> AsyncGenerator[list[Toolbox]]:
+    """Toolboxes of files made by these scripts, with these roles."""
+    async with contextlib.AsyncExitStack() as stack:
+        toolboxes: list[Toolbox] = []
+        for script in scripts:
+            folder = folders.mktemp("twin")
+            _make(folder, script, role)
+            configuration = load(folder / "dragoman.toml", environ={}, folder=folder)
+            toolboxes.append(Toolbox(await stack.enter_async_context(Gateway.open(configuration)), profile="full"))
+        yield toolboxes
+
+
+def _make(folder: Path, script: str, role: str = ROLE) -> None:
     connection = apsw.Connection(str(folder / "shop.db"))
     connection.execute(script)
     connection.close()
-    (folder / "dragoman.toml").write_text(f'[databases.shop]\nurl = "sqlite:///shop.db"\n{ROLE}')
+    (folder / "dragoman.toml").write_text(f'[databases.shop]\nurl = "sqlite:///shop.db"\n{role}')
 
 
 async def _told(twins: list[Toolbox], tool: str, **arguments: object) -> list[str]:
@@ -130,3 +184,27 @@ async def test_an_index_over_another_table_needs_its_own_name(tmp_path: Path, gr
     async with Gateway.open(load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)) as gateway:
         told = (await Toolbox(gateway).call("execute_query", {"sql": "SELECT term FROM zyx_words"}, principal=ANN)).text
     assert ("marked" in told) is answered
+
+
+PARTLY = """
+CREATE TABLE shown (id INTEGER PRIMARY KEY, name TEXT, pin TEXT);
+INSERT INTO shown VALUES (1, 'a', 'mark1');
+"""
+INDEXES = "CREATE INDEX zyx ON shown (pin); CREATE INDEX zyx_i ON shown (name) WHERE pin <> 'x';"
+PART = ROLE + 'columns = ["id", "name"]\n'
+HINTED = ("SELECT name FROM {} INDEXED BY {}", "SELECT name FROM {} AS s INDEXED BY {} WHERE name > ''")
+
+
+@pytest.mark.parametrize("role", [PART, PART + "filter = \"name <> 'b'\"\n"], ids=["columns", "filter"])
+async def test_an_index_over_hidden_columns_is_as_if_it_were_not_there(
+    tmp_path_factory: pytest.TempPathFactory, role: str
+):
+    async with _opened(tmp_path_factory, (PARTLY + INDEXES, PARTLY), role) as twins:
+        for shape, table, index in itertools.product(HINTED, ("shown", "main.shown"), ("zyx", "zyx_i", '"zyx"')):
+            for tool in ("execute_query", "explain_query"):
+                one, other = await _told(twins, tool, sql=shape.format(table, index))
+                assert one == other, (tool, shape)
+
+        one, other = await _told(twins, "execute_query", sql="SELECT name FROM shown")
+        assert one == other
+        assert '"rows":[["a"]]' in one

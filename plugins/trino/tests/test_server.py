@@ -62,3 +62,16 @@ def test_a_download_opens_nothing_in_the_process_that_asked_for_it(tmp_path):
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", asking], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("attempt", range(3))
+def test_a_server_is_fetched_into_an_empty_cache_each_time(tmp_path, attempt):
+    fetching = (
+        "from dragoman_trino.testing.installing import install\n"
+        "print([bool(list(install(part).iterdir())) for part in ('server-core', 'tpch')])\n"
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONWARNINGS": "error::ResourceWarning"}
+    done = subprocess.run([sys.executable, "-c", fetching], env=environment, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("[True, True]\n", "")
