@@ -6,7 +6,7 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ def serve(run: Any) -> Serve:
     """`async with serve(folder, server, rest) as (peer, url, workers)`; `workers` are processes."""
 
     @asynccontextmanager
-    async def start(folder: Path, server: str = "", rest: str = "") -> AsyncIterator[Any]:
+    async def start(folder: Path, server: str = "", rest: str = "") -> AsyncGenerator[Any]:
         file = write(folder, server, rest)
         async with run(sys.executable, "-m", "dragoman", "serve", "--config", str(file)) as peer:
             url = (await peer.logged(r"serving on (http://\S+?)/mcp"))[1]

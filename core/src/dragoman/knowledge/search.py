@@ -54,7 +54,7 @@ class ValueIndex:
     def find(self, query: str) -> set[Held]:
         """Return the values that are `query`, or hold one of its words."""
         wanted = (_whole(query), *words(query)[:MOST_WORDS])
-        return set().union(*(self._found.get(key, ()) for key in wanted))
+        return {held for key in wanted for held in self._found.get(key, ())}
 
 
 def _keys(value: str) -> set[str]:
