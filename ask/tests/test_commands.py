@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 import pytest
-from dragoman_ask.commands.charts import bars
+from dragoman.cli.bars import bars
 from scripted import KEY, query, says, scripted
 
 COUNT = "SELECT count(*) AS orders FROM orders"

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from dragoman.cli import output
+from dragoman.cli.bars import bars
 from dragoman.cli.common import (
     add_caller_argument,
     add_source_arguments,
@@ -20,8 +21,6 @@ from dragoman.cli.common import (
 from dragoman.cli.query import as_json, print_result
 from dragoman.config import Configuration
 from dragoman.errors import ConfigurationError
-
-from dragoman_ask.commands.charts import bars
 
 if TYPE_CHECKING:
     from dragoman.gateway import Gateway

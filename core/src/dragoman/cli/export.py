@@ -39,7 +39,7 @@ ANY_SIZE = 2**62
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    from dragoman.exports import FORMATS
+    from dragoman.exports import CHARTS, FORMATS
 
     parser.epilog = EXAMPLES
     add_database_argument(parser)
@@ -48,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(parser)
     add_caller_argument(parser)
     parser.add_argument("--format", choices=list(FORMATS), help="the format, whatever the file is called")
+    parser.add_argument(
+        "--chart", choices=CHARTS, help="what a picture (svg, png) shows, if not what suits the columns"
+    )
     parser.add_argument("--param", metavar="V", action="append", default=[], help="a bound value: JSON, else text")
     parser.add_argument("--timeout", metavar="S", type=float, default=3600.0, help="seconds until the query is ended")
     parser.add_argument("--from-dialect", metavar="D", help="the SQL is of this dialect: translate it")
@@ -98,7 +101,7 @@ async def _export(
             ):
                 await _receive(stream, pages)
                 columns, notices = tuple(stream.columns), tuple(stream.notices)
-            return pages.rows, (*notices, *_write(path, form, columns, pages))
+            return pages.rows, (*notices, *_write(path, form, columns, pages, arguments.chart))
         finally:
             pages.close()
 
@@ -116,13 +119,13 @@ async def _receive(stream: RowStream, pages: Pages) -> None:
     pages.flush()
 
 
-def _write(path: Path, form: str, columns: Any, pages: Pages) -> tuple[str, ...]:
+def _write(path: Path, form: str, columns: Any, pages: Pages, chart: str | None) -> tuple[str, ...]:
     """Write the file beside its place first: who sees it sees it whole."""
     from dragoman.exports import export
 
     part = path.with_name(f".{path.name}.part")
     try:
-        notices = export(part, form, columns, pages.batches)
+        notices = export(part, form, columns, pages.batches, chart)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

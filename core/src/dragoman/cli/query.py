@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", metavar="S", type=float, help="seconds until the query is ended")
     parser.add_argument("--from-dialect", metavar="D", help="the SQL is of this dialect: translate it")
     parser.add_argument("--format", choices=["table", "json", "csv", "markdown"], default="table")
+    parser.add_argument("--plot", action="store_true", help="draw bars below the table: of names and a number each")
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
 
 
@@ -54,8 +55,22 @@ def run(arguments: argparse.Namespace) -> int:
     database = resolve_database(arguments)
     configuration = load_configuration(arguments)
     start_logging(configuration)
-    print_result(run_async(_query(configuration, database, arguments)), arguments.format)
+    result = run_async(_query(configuration, database, arguments))
+    print_result(result, arguments.format)
+    if arguments.plot and arguments.format == "table":
+        _plot(result)
     return 0
+
+
+def _plot(result: Result) -> None:
+    from dragoman.cli.bars import FEWEST, MOST, bars
+    from dragoman.cli.output import put
+
+    lines = bars(result.rows)
+    for line in lines:
+        put(line)
+    if not lines:
+        warn(f"bars need {FEWEST} to {MOST} rows of a name and a number that is not negative.")
 
 
 async def _query(configuration: Configuration, database: str, arguments: argparse.Namespace) -> Result:

@@ -1,5 +1,5 @@
 """Results as files: CSV, JSON lines, Parquet, Arrow and XLSX."""
 
-from dragoman.exports.formats import FORMATS, export, format_of
+from dragoman.exports.formats import CHARTS, FORMATS, PICTURES, export, format_of
 
-__all__ = ["FORMATS", "export", "format_of"]
+__all__ = ["CHARTS", "FORMATS", "PICTURES", "export", "format_of"]

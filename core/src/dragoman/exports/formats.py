@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -29,9 +30,21 @@ FORMATS: Final[Mapping[str, str]] = {
     "parquet": "dragoman.exports.arrow",
     "arrow": "dragoman.exports.arrow",
     "xlsx": "dragoman.exports.xlsx",
+    "svg": "dragoman.exports.charts",
+    "png": "dragoman.exports.charts",
 }
 """The module that writes each format, in a function `write_FORMAT`."""
-_LIBRARIES: Final = {"parquet": "pyarrow", "arrow": "pyarrow", "xlsx": "xlsxwriter"}
+PICTURES: Final = ("svg", "png")
+CHARTS: Final = ("bar", "line", "scatter", "histogram")
+"""What a picture may show; without one it shows what suits the columns."""
+_LIBRARIES: Final = {
+    "parquet": ("pyarrow", "export"),
+    "arrow": ("pyarrow", "export"),
+    "xlsx": ("xlsxwriter", "export"),
+    "svg": ("vl_convert", "charts"),
+    "png": ("vl_convert", "charts"),
+}
+"""What a format needs to be installed, and the extra that installs it."""
 
 
 def format_of(path: Path, given: str | None = None) -> str:
@@ -44,20 +57,27 @@ def format_of(path: Path, given: str | None = None) -> str:
     raise ParameterError(f"There is no format {name!r}.", suggestion=known)
 
 
-def export(path: Path, form: str, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
+def export(
+    path: Path, form: str, columns: Sequence[Column], source: Source, chart: str | None = None
+) -> tuple[str, ...]:
     """Write rows to a file, in bounded memory, and return notices. Blocks: call it in a thread.
 
+    `chart`: what a picture shows, one of `CHARTS`.
     Raises `Unsupported` when the library of the format is not installed, `ResultTooLarge` for more rows than a sheet
-    holds, and `OSError`.
+    holds, `ParameterError` for a chart of what it cannot show, and `OSError`.
     """
+    if chart is not None and form not in PICTURES:
+        raise ParameterError("Only a picture has a chart.", suggestion="Choose the format svg or png.")
     try:
         module = importlib.import_module(FORMATS[form])
     except ModuleNotFoundError as missing:
-        if missing.name != _LIBRARIES.get(form):
+        library, extra = _LIBRARIES.get(form, ("", ""))
+        if missing.name != library:
             raise
         raise Unsupported(
             f"{form} needs {missing.name}, which is not installed.",
-            suggestion="Install dragoman[export], or export csv or jsonl.",
+            suggestion=f"Install dragoman[{extra}], or export csv or jsonl.",
         ) from None
     write: Write = getattr(module, f"write_{form}")
+    write = partial(write, **{"chart": chart}) if form in PICTURES else write
     return write(path, columns, source)

@@ -55,8 +55,10 @@ class Exports:
         self._key = secrets.token_bytes(32)
         self._exported: dict[str, Exported] = {}
 
-    async def write(self, kept: Kept, form: str, principal: Principal, seconds: float) -> Exported:
-        """Write a result to a file, in `seconds` at most, in which its rows have to come too.
+    async def write(
+        self, kept: Kept, form: str, principal: Principal, seconds: float, chart: str | None = None
+    ) -> Exported:
+        """Write a result to a file, in `seconds` at most, in which its rows have to come too; `chart` of a picture.
 
         Raises `QueryTimeout`, `Busy` for a full disk, and what `export` does.
         """
@@ -70,7 +72,7 @@ class Exports:
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         kept.exports[part.name] = part
         try:
-            notices = await asyncio.to_thread(_write, kept, part, form, until)
+            notices = await asyncio.to_thread(_write, kept, part, form, until, chart)
             part.replace(path)
         except OSError:
             raise Busy("The disk for kept results is full.", suggestion="Drop a result, or try again later.") from None
@@ -151,9 +153,9 @@ def _open(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb", buffering=0)
 
 
-def _write(kept: Kept, part: Path, form: str, until: float) -> tuple[str, ...]:
+def _write(kept: Kept, part: Path, form: str, until: float, chart: str | None) -> tuple[str, ...]:
     part.touch(0o600)
-    return export(part, form, kept.columns, lambda: _bounded(kept, until))
+    return export(part, form, kept.columns, lambda: _bounded(kept, until), chart)
 
 
 def _bounded(kept: Kept, until: float) -> Iterator[Sequence[Sequence[Any]]]:

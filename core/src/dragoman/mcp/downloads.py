@@ -27,6 +27,8 @@ _TYPES: Final = {
     "jsonl": "application/jsonl",
     "parquet": "application/vnd.apache.parquet",
     "arrow": "application/vnd.apache.arrow.file",
+    "svg": "image/svg+xml",
+    "png": "image/png",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 _HEADERS: Final = {

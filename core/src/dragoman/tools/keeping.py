@@ -79,7 +79,7 @@ async def export_result(call: ToolCall) -> Body:
         )
     kept = await (_find(call) if call["sql"] is None else _keep_for_export(call))
     exports = call.gateway.kept.exports
-    exported = await exports.write(kept, call["format"], call.principal, call.gateway.kept.timeout)
+    exported = await exports.write(kept, call["format"], call.principal, call.gateway.kept.timeout, call["chart"])
     facts: dict[str, Any] = {"format": exported.form, "rows": kept.pages.rows, "bytes": exported.path.stat().st_size}
     if call.gateway.configuration.server.transport == "stdio":
         facts = {"file": str(exported.path), **facts}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dragoman.exports import CHARTS, FORMATS
 from dragoman.tools.arguments import Argument
 from dragoman.tools.spec import Spec, count, sql, text
 from dragoman.tools.standard import RESULT, ROWS
@@ -30,7 +31,8 @@ SPECS = (
         arguments=(
             text("result"),
             sql("sql"),
-            Argument(name="format", default="csv", choices=("csv", "jsonl", "parquet", "arrow", "xlsx")),
+            Argument(name="format", default="csv", choices=tuple(FORMATS)),
+            Argument(name="chart", choices=CHARTS),
         ),
         reach="any",
         read_only=False,
