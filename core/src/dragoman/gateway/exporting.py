@@ -155,10 +155,10 @@ def _open(path: Path) -> BinaryIO:
 
 def _write(kept: Kept, part: Path, form: str, until: float, chart: str | None) -> tuple[str, ...]:
     part.touch(0o600)
-    return export(part, form, kept.columns, lambda: _bounded(kept, until), chart)
+    return export(part, form, kept.columns, lambda: _read_until(kept, until), chart)
 
 
-def _bounded(kept: Kept, until: float) -> Iterator[Sequence[Sequence[Any]]]:
+def _read_until(kept: Kept, until: float) -> Iterator[Sequence[Sequence[Any]]]:
     """The rows of a result, until the time is up or the disk is full."""
     for rows in kept.pages.batches():
         if time.monotonic() > until:
