@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dragoman.errors import ConfigurationError
+from dragoman.private import write_private
 
 Settings = dict[str, Any]
 State = dict[str, dict[str, Any]]
@@ -36,11 +35,7 @@ def write_state(folder: Path, state: State) -> None:
     Raises `ConfigurationError`.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Such a file is made for its owner alone.
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, delete=False) as file:
-            json.dump(state, file, indent=1)
-        os.replace(file.name, folder / _FILE)
+        write_private(folder / _FILE, json.dumps(state, indent=1).encode())
     except OSError as error:
         raise ConfigurationError(
             f"server.state_dir cannot be written ({error.strerror}).", suggestion="Name a folder the server may write."

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from dragoman._version import VERSION
 from dragoman.model import ColumnProfile, Database, Relation, Table
+from dragoman.private import write_private
 
 FORMAT = 1
 """Of the files; what another one wrote is not read."""
@@ -65,19 +63,9 @@ class KnowledgeFile:
 def replace_file(path: Path, content: bytes, database: str) -> None:
     """Write a file that only the gateway's user may read, whole or not at all; a failure is told in the log."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".knowledge-")
+        write_private(path, content)
     except OSError as error:
         _log.warning("what was learned of %s could not be kept: %s", database, error.strerror)
-        return
-    try:
-        with os.fdopen(handle, "wb") as file:  # mkstemp: nobody else may read it
-            file.write(content)
-        os.replace(name, path)
-    except OSError as error:
-        _log.warning("what was learned of %s could not be kept: %s", database, error.strerror)
-        with suppress(OSError):
-            os.unlink(name)
 
 
 def make_learned(table: Table, profiles: Mapping[str, ColumnProfile], age: float) -> Learned:
