@@ -160,3 +160,10 @@ def test_defaults_and_lists_are_masked_too(tmp_path: Path) -> None:
 
 def hidden_in_show(configuration: Configuration) -> bool:
     return SECRET not in json.dumps(show(configuration), ensure_ascii=False)
+
+
+def test_an_audit_in_a_database_is_shown_without_its_password(tmp_path: Path):
+    text = '[audit]\nurl = "postgresql://writer:sesame@db.example/audit"\n'
+    shown = show(configured(tmp_path, text + shop("x")))
+    assert shown["audit"]["url"] == "postgresql://writer:***@db.example/audit"
+    assert "sesame" not in json.dumps(shown)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.config.readers import is_collection, is_mapping
-from dragoman.config.settings import Configuration
+from dragoman.config.settings import Audit, Configuration
 from dragoman.config.urls import as_url, split_url
 from dragoman.model import Database, Secret
 
@@ -53,7 +53,7 @@ def show(configuration: Configuration) -> dict[str, Any]:
         "source": str(configuration.source) if configuration.source else None,
         "default_database": configuration.default_database,
         "server": _plain(configuration.server),
-        "audit": _plain(configuration.audit) if configuration.audit.path else None,
+        "audit": _audit(configuration.audit) if configuration.audit.path or configuration.audit.url else None,
         "model": _plain(configuration.model) if configuration.model else None,
         "results": _plain(configuration.results) if "results" in _sections(configuration) else None,
         "databases": {name: _database(database) for name, database in configuration.databases.items()},
@@ -89,6 +89,14 @@ def _database(database: Database) -> dict[str, Any]:
     if database.url:
         shown["url"] = mask_url(database.url.reveal())
     return {key: value for key, value in shown.items() if value not in (None, "", [], {}, False)}
+
+
+def _audit(audit: Audit) -> dict[str, Any]:
+    shown = _plain(audit)
+    del shown["database"]
+    if audit.url:
+        shown["url"] = mask_url(audit.url.reveal())
+    return {key: value for key, value in shown.items() if value is not None}
 
 
 def _plain(value: Any) -> Any:
