@@ -86,6 +86,10 @@ def _no_reports() -> Mapping[str, Report]:
     return MappingProxyType({})
 
 
+def _no_substitutes() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
 def _no_forms() -> Mapping[str, tuple[Form, ...]]:
     return MappingProxyType({})
 
@@ -98,6 +102,7 @@ class Rules:
     callable as it is written, any other without a schema. Where the text does not tell which of the two a call is,
     either list will do. `table_function_patterns`: of whole dotted names. `forms`: functions on no list that are
     harmless with just so many arguments, each a literal text that fits its pattern, or anything for None.
+    `substitutes`: what to write instead of functions of other databases, by their names in lower case.
     `refused_attributes`: names that row.name must not have, since it may call a function. `operators`: those that may
     be used, as `functions`; None: all of them, where nobody can make one.
 
@@ -122,6 +127,7 @@ class Rules:
     table_functions: frozenset[str] = frozenset()
     table_function_patterns: tuple[re.Pattern[str], ...] = ()
     forms: Mapping[str, tuple[Form, ...]] = field(default_factory=_no_forms, hash=False)
+    substitutes: Mapping[str, str] = field(default_factory=_no_substitutes, hash=False)
     refused_attributes: frozenset[str] = frozenset()
     operators: frozenset[str] | None = None
     statements: tuple[re.Pattern[str], ...] = ()

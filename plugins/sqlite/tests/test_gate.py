@@ -151,3 +151,9 @@ def test_judging_needs_no_other_parser():
         "assert 'sqlglot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_functions_of_other_databases_are_answered_with_sqlite_s_own():
+    with pytest.raises(UnsafeSql) as refused:
+        judged("SELECT now()")
+    assert refused.value.suggestion == "Write CURRENT_TIMESTAMP, or datetime('now') instead."

@@ -33,6 +33,12 @@ _NAMED_PRAGMA = "|".join(sorted(name for name, named in PRAGMAS.items() if named
 RULES = Rules(
     functions=FUNCTIONS,
     table_functions=TABLE_FUNCTIONS,
+    substitutes={
+        **dict.fromkeys(("now", "getdate", "sysdate"), "CURRENT_TIMESTAMP, or datetime('now')"),
+        "curdate": "CURRENT_DATE",
+        "date_trunc": "date(x, 'start of month'), or strftime()",
+        "to_char": "strftime() or printf()",
+    },
     statements=(
         _pattern(rf"pragma\s+{_SCHEMA}(?:{_ANY_PRAGMA})"),
         # `PRAGMA name = value` and `PRAGMA name(value)` are the same to SQLite; for these PRAGMAs both only read.
