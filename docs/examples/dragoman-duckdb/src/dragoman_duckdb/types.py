@@ -39,7 +39,7 @@ def _kind(type_: str) -> Kind:
     return Kind("native")
 
 
-def selected(statement: str, described: list[tuple[Any, ...]]) -> str:
+def add_casts(statement: str, described: list[tuple[Any, ...]]) -> str:
     """Return the statement to run: as it came, or around it the casts its columns need."""
     casts = [(place, type_, exact(type_)) for place, (_, type_, *_) in enumerate(described, 1)]
     if all(type_ == wanted for _, type_, wanted in casts):
