@@ -141,11 +141,11 @@ def _bar(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, Any]:
 
 def _laid_out(field: Field, type: str) -> Field:
     """Return a field whose values are laid out in another way."""
-    told = field.values if field.type == type else [_told(field, value) for value in field.values]
+    told = field.values if field.type == type else [_write_value(field, value) for value in field.values]
     return Field(field.name, type, told)
 
 
-def _told(field: Field, value: Any) -> str:
+def _write_value(field: Field, value: Any) -> str:
     if value is None:
         return "NULL"
     if field.type == "temporal":
