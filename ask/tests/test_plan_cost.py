@@ -14,7 +14,7 @@ CHEAP = "SELECT count(*) AS c FROM n"
 @pytest.mark.full
 async def test_a_dear_plan_is_refused_before_it_runs_and_a_cheap_one_is_taken(asking, server, database_name):
     await server.run(TABLES, database_name)
-    database = server.configured(database_name)
+    database = server.configure(database_name)
     async with asking([query(DEAR), query(CHEAP)], database, max_plan_cost=100_000) as (gateway, model):
         answer = await gateway.ask("How many?")
         assert (answer.result.rows, answer.attempts) == ([[1000]], 2)
