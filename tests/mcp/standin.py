@@ -166,7 +166,7 @@ class StandIn:
         self.log.append(event)
         print(event, file=sys.stderr, flush=True)
 
-    def shown_to(self, principal: Principal) -> "StandIn":
+    def show_to(self, principal: Principal) -> "StandIn":
         return self
 
     def offers(self, name: str, principal: Principal) -> bool:
