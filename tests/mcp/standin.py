@@ -144,7 +144,7 @@ class Nothing:
     def stop(self) -> None:
         self.stopping = True
 
-    def seen_by(self, principal: Principal) -> "Nothing":
+    def for_principal(self, principal: Principal) -> "Nothing":
         return self
 
 
