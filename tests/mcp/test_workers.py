@@ -45,7 +45,7 @@ Serve = Callable[..., AbstractAsyncContextManager[Any]]
 
 @pytest.fixture(scope="session")
 def way() -> str:
-    """Which way calls go makes no difference to where they go."""
+    """Which way calls go makes no difference to where they go; `post` reads an answer that is no stream."""
     return "hot"
 
 
@@ -66,7 +66,8 @@ def serve(run: Any) -> Serve:
     @asynccontextmanager
     async def start(folder: Path, server: str = "", rest: str = "") -> AsyncGenerator[Any]:
         file = write(folder, server, rest)
-        async with run(sys.executable, "-m", "dragoman", "serve", "--config", str(file)) as peer:
+        command = (sys.executable, "-m", "dragoman", "serve", "--config", str(file))
+        async with run(*command, env={**os.environ, "DRAGOMAN_HOT_PATH": "on"}) as peer:
             url = (await peer.logged(r"serving on (http://\S+?)/mcp"))[1]
             workers = [int((await peer.logged(rf"worker {index} serves, process (\d+)"))[1]) for index in (0, 1)]
             yield peer, url, workers
@@ -221,18 +222,18 @@ async def test_calls_are_answered_before_all_processes_leave(serve: Serve, tmp_p
         answers = await asyncio.gather(*running)
         assert [answer["error"]["code"] for answer in answers] == ["QUERY_CANCELLED"] * 4
         # The log's pipe ends when the last process that holds it has ended.
-        assert await peer.ended(20) == 0
+        assert await peer.ended(60) == 0
 
 
 @pytest.mark.full
 async def test_no_worker_outlives_the_first_process(serve: Serve, tmp_path: Path):
     async with serve(tmp_path) as (peer, _, _):
         peer.process.kill()
-        assert await peer.ended(20) == -signal.SIGKILL
+        assert await peer.ended(60) == -signal.SIGKILL
 
 
 async def test_what_stops_a_worker_at_the_start_is_told_once_and_ends_the_server(run: Any, tmp_path: Path):
     file = write(tmp_path, rest=ROLES.replace("main.*", "main.missing"))
     async with run(sys.executable, "-m", "dragoman", "serve", "--config", str(file)) as peer:
-        assert await peer.ended(20) == 2
+        assert await peer.ended(60) == 2
         assert sum("missing" in line for line in peer.log) == 1

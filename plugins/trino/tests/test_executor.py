@@ -347,13 +347,14 @@ class Moody:
         lengths = [line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")]
         body = await reader.readexactly(int(lengths[0])) if lengths else b""
         there, back = await asyncio.open_connection(self._server.host, self._server.port)
-        head = head.replace(b"keep-alive", b"close")
-        back.write(head + body)
-        names, _, rest = (await there.readuntil(b"\r\n\r\n")).partition(b"\r\n")
-        writer.write(names + b"\r\n" + (rest.lower() if self._lower else rest))
-        while data := await there.read(65536):
-            writer.write(data)
-        await close(back)
+        try:
+            back.write(head.replace(b"keep-alive", b"close") + body)
+            names, _, rest = (await there.readuntil(b"\r\n\r\n")).partition(b"\r\n")
+            writer.write(names + b"\r\n" + (rest.lower() if self._lower else rest))
+            while data := await there.read(65536):
+                writer.write(data)
+        finally:
+            await close(back)
 
 
 async def close(writer):
