@@ -87,7 +87,7 @@ async def post(url: str, method: str, request: int | None = 1, session: str = ""
     message = {"jsonrpc": "2.0", "method": method, "params": params} | ({} if request is None else {"id": request})
     named = {"mcp-session-id": session} if session else {}
     headers = {**JSON, "mcp-protocol-version": "2025-11-25", **named}
-    async with httpx2.AsyncClient(timeout=30) as client:
+    async with httpx2.AsyncClient(timeout=60) as client:
         return await client.post(f"{url}/mcp", json=message, headers=headers)
 
 
@@ -112,6 +112,12 @@ async def metrics(url: str) -> dict[str, dict[str, float]]:
         values = found.setdefault(sample.name, {})
         values[sample.labels["worker"]] = values.get(sample.labels["worker"], 0) + sample.value
     return found
+
+
+async def until_in_use(url: str, connections: int) -> None:
+    """Wait until so many connections to databases are in use; each scrape is an exchange with the server."""
+    while sum((await metrics(url)).get("dragoman_pool_in_use", {}).values()) != connections:
+        pass
 
 
 async def test_the_counters_tell_every_worker_whichever_is_asked(url: str):
@@ -148,15 +154,15 @@ async def test_an_exported_file_is_fetched_over_every_connection(serve: Serve, t
 async def test_a_cancel_reaches_the_call_wherever_it_runs(url: str):
     session = await begin(url)
 
-    async def run_and_cancel(request: int) -> Any:
-        arguments = {"sql": ENDLESS}
-        running = asyncio.create_task(
-            post(url, "tools/call", request, session, name="execute_query", arguments=arguments)
-        )
+    arguments = {"sql": ENDLESS}
+    running = [
+        asyncio.create_task(post(url, "tools/call", request, session, name="execute_query", arguments=arguments))
+        for request in range(1, 5)
+    ]
+    await until_in_use(url, 4)
+    for request in range(1, 5):
         await post(url, "notifications/cancelled", None, session, requestId=request)
-        return (await running).json()
-
-    answers = await asyncio.gather(*(run_and_cancel(request) for request in range(1, 5)))
+    answers = [answer.json() for answer in await asyncio.gather(*running)]
     assert [answer["error"]["code"] for answer in answers] == [-32800] * 4
 
 
@@ -172,18 +178,18 @@ async def test_a_session_that_was_ended_is_ended_in_all_workers(url: str):
 async def test_a_call_at_its_callers_home_ends_with_its_client(url: str):
     arguments = {"sql": ENDLESS, "keep": "endless"}
     running = asyncio.create_task(post(url, "tools/call", name="execute_query", arguments=arguments))
-    while sum((await metrics(url))["dragoman_pool_in_use"].values()) < 1:
-        pass  # each scrape is an exchange with the server
+    await until_in_use(url, 1)
     running.cancel()
-    while sum((await metrics(url))["dragoman_pool_in_use"].values()) > 0:
-        pass
+    await until_in_use(url, 0)
 
 
 async def test_a_quota_counts_the_calls_of_all_workers(serve: Serve, tmp_path: Path):
     async with serve(tmp_path, rest=ROLES) as (_, url, _):
         answers = await asyncio.gather(*(call(url, "execute_query", sql="SELECT 1 AS n") for _ in range(16)))
         refused = [answer["error"]["code"] for answer in answers if "error" in answer]
-        assert refused == ["QUOTA_EXCEEDED"] * 11
+        # Each worker by itself would refuse six of them; a slow machine's calls have one more every twelve seconds.
+        assert set(refused) == {"QUOTA_EXCEEDED"}
+        assert 9 <= len(refused) <= 11
 
 
 @pytest.mark.parametrize("told", ["first", pytest.param("worker", marks=pytest.mark.full)])
@@ -216,8 +222,7 @@ async def test_a_wrong_configuration_changes_nothing_in_any_worker(serve: Serve,
 async def test_calls_are_answered_before_all_processes_leave(serve: Serve, tmp_path: Path):
     async with serve(tmp_path) as (peer, url, _):
         running = [asyncio.create_task(call(url, "execute_query", sql=ENDLESS)) for _ in range(4)]
-        while sum((await metrics(url))["dragoman_pool_in_use"].values()) < 4:
-            pass  # each scrape is an exchange with the server
+        await until_in_use(url, 4)
         peer.process.send_signal(signal.SIGTERM)
         answers = await asyncio.gather(*running)
         assert [answer["error"]["code"] for answer in answers] == ["QUERY_CANCELLED"] * 4
