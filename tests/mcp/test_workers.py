@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sqlite3
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -13,6 +14,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from dragoman.mcp.prefork import receive
 from prometheus_client.parser import text_string_to_metric_families
 
 JSON = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
@@ -206,6 +208,14 @@ async def test_a_reload_reaches_all_workers_and_the_one_that_replaces_another(se
         answers = [await call(url, "list_tables", database="more") for _ in range(6)]
         assert [answer["tables"] for answer in answers] == [{"main": ["orders"]}] * 6
         assert (await metrics(url))["dragoman_worker_up"] == {"0": 1, "1": 1}
+
+
+def test_a_process_that_ends_before_it_received_all_has_said_nothing():
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.send(b"reload")
+        theirs.close()
+        assert receive(ours, 64) == b""
 
 
 @pytest.mark.full

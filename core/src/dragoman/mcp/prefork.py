@@ -89,7 +89,7 @@ class Worker:
             self._say(_TAKEN if await reload() else _REFUSED)
 
         def hear() -> None:
-            if self.channel.recv(1):
+            if receive(self.channel, 1):
                 task = asyncio.create_task(take())
                 reloads.add(task)
                 task.add_done_callback(reloads.discard)
@@ -279,7 +279,7 @@ class _First:
 
     def _hear(self, index: int, child: _Child) -> None:
         """Do what follows from what a worker says."""
-        said = child.channel.recv(64) if child.channel is not None else b""
+        said = receive(child.channel, 64) if child.channel is not None else b""
         if not said:
             child.hang_up()  # It ends; that is told by a signal.
         for word in (said[at : at + 1] for at in range(len(said))):
@@ -332,6 +332,14 @@ class _First:
 
 def _note(*_: object) -> None:
     """Handle a signal: what wakes `_wait` is the number that Python writes."""
+
+
+def receive(channel: socket.socket, most: int) -> bytes:
+    """Return what the other process says, `most` bytes; nothing where it is gone."""
+    try:
+        return channel.recv(most)
+    except ConnectionResetError:  # It ended before it received all that was said to it.
+        return b""
 
 
 def _listen(path: str) -> socket.socket:
