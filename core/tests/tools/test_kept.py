@@ -119,6 +119,20 @@ async def test_a_query_is_exported_whole(keeping, ask):
     assert len(Path(answer["file"]).read_text().splitlines()) == 5000
 
 
+async def test_a_result_whose_query_failed_is_not_exported_as_if_it_were_whole(keeping, fail, monkeypatch):
+    monkeypatch.setattr("dragoman.kept.store.SOON", 0)
+    sql = f"SELECT CASE WHEN i = 4000 THEN abs(-9223372036854775808) ELSE i END FROM ({MANY})"
+    assert (await fail(keeping, "export_result", {"sql": sql}))["code"] == "QUERY_ERROR"
+
+
+async def test_the_export_of_a_cut_result_says_so(database, scripts, tmp_path, ask):
+    results = Results(dir=tmp_path / "kept", max_rows=100)
+    configuration = Configuration(databases={"shop": database("shop", scripts["shop"])}, results=results)
+    async with Gateway.open(configuration) as gateway:
+        answer = await ask(Toolbox(gateway, profile="full"), "export_result", sql=MANY)
+    assert (answer["rows"], answer["truncated"]["reason"], answer["truncated"]["limit"]) == (100, "rows", 100)
+
+
 async def test_files_go_with_the_server(database, scripts, tmp_path):
     databases = {"shop": database("shop", scripts["shop"])}
     configuration = Configuration(databases=databases, results=Results(dir=tmp_path / "kept"))

@@ -60,13 +60,15 @@ class Exports:
     ) -> Exported:
         """Write a result to a file, in `seconds` at most, in which its rows have to come too; `chart` of a picture.
 
-        Raises `QueryTimeout`, `Busy` for a full disk, and what `export` does.
+        Raises what ended the query early, `QueryTimeout`, `Busy` for a full disk, and what `export` does.
         """
         until = time.monotonic() + seconds
         if kept.task is not None:
             await asyncio.wait({kept.task}, timeout=seconds)
         if kept.running:
             raise _late(kept)
+        if kept.error is not None:  # what came before is no answer
+            raise kept.error
         path = kept.pages.path.with_name(f"{kept.name}-{kept.pages.path.stem[:8]}.{form}")
         # Beside its place first: who fetches it meanwhile gets the older one whole.
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")

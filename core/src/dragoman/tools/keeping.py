@@ -12,7 +12,7 @@ from dragoman.kept import Kept
 from dragoman.model import Database, Result
 from dragoman.tools.answer import Body
 from dragoman.tools.context import ToolCall
-from dragoman.tools.querying import rows_body
+from dragoman.tools.querying import rows_body, truncation_facts
 
 
 async def keep_query(call: ToolCall) -> Body:
@@ -85,6 +85,8 @@ async def export_result(call: ToolCall) -> Body:
         facts = {"file": str(exported.path), **facts}
     else:
         facts = {"url": exports.address(exported), "expires": SECONDS, **facts}
+    if kept.truncated is not None:
+        facts["truncated"] = truncation_facts(kept.truncated)
     return Body(facts | ({"notices": list(exported.notices)} if exported.notices else {}))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import ResultTooLarge
-from dragoman.model import ExplainOptions, Plan, Result
+from dragoman.model import ExplainOptions, Plan, Result, Truncation
 from dragoman.tools.answer import Body, size
 from dragoman.tools.context import ENVELOPE, ToolCall
 from dragoman.tools.history import Entry
@@ -80,13 +80,17 @@ def rows_body(result: Result) -> Body:
         "row_count": result.row_count,
     }
     if result.truncated is not None:
-        cut = result.truncated
-        facts["truncated"] = {"reason": cut.reason, "limit": cut.limit, "hint": cut.hint}
+        facts["truncated"] = truncation_facts(result.truncated)
     if result.notices:
         facts["notices"] = list(result.notices)
     if result.sql is not None:
         facts["sql"] = result.sql
     return Body(facts, {"dragoman/elapsed_ms": round(result.elapsed_ms, 2), "dragoman/query_hash": result.query_hash})
+
+
+def truncation_facts(cut: Truncation) -> dict[str, Any]:
+    """Return what cut a result, as agents get it."""
+    return {"reason": cut.reason, "limit": cut.limit, "hint": cut.hint}
 
 
 def _plan_facts(plan: Plan, max_bytes: int) -> dict[str, Any]:

@@ -81,9 +81,11 @@ the query first. Lines `-- param: NAME TYPE` above the SQL declare parameters, w
 given once; the tool never replaces a file.""",
     "get_result": """A page of a kept result, exact, from `offset` on. `status` is `running`, `complete` or `failed`,
 `total_rows` what can be read, `next_offset` where the next page begins.""",
-    "export_result": """Writes a kept result, or the whole answer of `sql`, to a file on the server's disk, and answers
-its path; offered over stdio. Parquet and Arrow have a type for a column where every value keeps its meaning in it;
-`notices` name the columns written as text.""",
+    "export_result": """Writes a kept result, or the whole answer of `sql`, to a file on the server's disk. Answers its
+path over stdio; over HTTP a signed `url`, which `expires` after so many seconds. `truncated` says what cut the rows, as
+in `execute_query`; of a query that failed there is no file. Parquet and Arrow have a type for a column where every
+value keeps its meaning in it; `notices` name the columns written as text. `svg` and `png` are pictures: `chart` says
+what they show, if not what suits the columns.""",
     "read_schema": """The whole schema, or `tables` of it: annotated SQL for a prompt, a Mermaid diagram, or JSON; as
 much as fits.""",
     "get_row": """One row by its key: a value, or an object of key columns. `refers_to` has the rows it refers to, by

@@ -43,6 +43,7 @@ SPECS = (
             "format": "string",
             "rows": "integer",
             "bytes": "integer",
+            "truncated": "object",
             "notices": "array",
         },
         always=("format", "rows", "bytes"),
