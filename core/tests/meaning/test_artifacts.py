@@ -80,6 +80,7 @@ def test_an_ossie_model_tells_descriptions_synonyms_keys_and_metrics():
             r"x\.json:1: .*\$\.nodes",
         ),
         ("x.yaml", "a: [\n", r"x\.yaml:2: this is no YAML"),
+        ("x.yaml", "a: 2024-13-45\n", r"x\.yaml:1: this is no YAML"),
         ("x.yaml", "a: 1\n", r"x\.yaml:1: there is no semantic_model"),
         ("x.yaml", "semantic_model:\n  - name: m\n    datasets:\n      - name: d\n", r"x\.yaml:4: .*`source`"),
         ("x.yaml", "version: '9'\nsemantic_model: []\n", "version 9 of Ossie is not known"),
@@ -90,6 +91,14 @@ def test_a_file_that_cannot_be_read_is_an_error_with_its_line(tmp_path, name, te
     (tmp_path / name).write_text(text)
     with pytest.raises(ConfigurationError, match=words):
         read(tmp_path, name)
+
+
+@pytest.mark.parametrize("kind", ["manifest", "catalog"])
+def test_a_relation_without_a_name_is_left_out(tmp_path, kind):
+    nodes = {"model.x": {"resource_type": "model", "metadata": {}}}
+    document = {"metadata": {"dbt_schema_version": f"/dbt/{kind}/v1.json"}, "nodes": nodes}
+    (tmp_path / "x.json").write_text(json.dumps(document))
+    assert read(tmp_path, "x.json").tables == ()
 
 
 def test_every_wrong_file_is_told_and_no_folder(tmp_path):

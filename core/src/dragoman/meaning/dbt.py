@@ -152,7 +152,7 @@ def read_manifest(document: Any, name: str) -> Meaning:
     """Return what a manifest tells. Raises `msgspec.ValidationError`."""
     manifest = msgspec.convert(document, _Manifest)
     nodes = {**manifest.nodes, **manifest.sources}
-    relations = {key: node for key, node in nodes.items() if node.resource_type in RELATIONS}
+    relations = {key: node for key, node in nodes.items() if node.resource_type in RELATIONS and node.place}
     tests: dict[str | None, list[_Node]] = {}
     for node in nodes.values():
         if node.resource_type == "test" and _counts(node):
@@ -234,7 +234,7 @@ def read_catalog(document: Any, name: str) -> Meaning:
     """Return the comments that a catalog tells. Raises `msgspec.ValidationError`."""
     catalog = msgspec.convert(document, _Catalog)
     tables = (*catalog.nodes.values(), *catalog.sources.values())
-    return Meaning(tables=tuple(_read_cataloged(table, name) for table in tables))
+    return Meaning(tables=tuple(_read_cataloged(table, name) for table in tables if table.metadata.name))
 
 
 def _read_cataloged(table: _CatalogTable, name: str) -> TableText:

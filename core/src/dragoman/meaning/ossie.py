@@ -96,7 +96,7 @@ def read_yaml(text: str, name: str) -> Meaning:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise WrongFile(line, f"this is no YAML: {error.problem}") from None
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # 2024-13-45 is YAML's date, and no day
         raise WrongFile(1, "this is no YAML") from None
     if not isinstance(document, dict) or not is_model(document):  # pyright: ignore
         raise WrongFile(1, "there is no semantic_model", "Ossie files begin with `semantic_model:`.")
