@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from dragoman.config import read_state, write_state
 from dragoman.errors import ConfigurationError
-from dragoman.private import write_private
+from dragoman.private import create_private, write_private
 
 
 def test_a_private_file_is_its_owner_s_alone(tmp_path: Path):
@@ -17,6 +17,16 @@ def test_a_private_file_is_its_owner_s_alone(tmp_path: Path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_new_file_takes_no_other_s_place(tmp_path: Path):
+    path = tmp_path / "file"
+    create_private(path, b"one")
+    with pytest.raises(FileExistsError):
+        create_private(path, b"two")
+    assert path.read_bytes() == b"one"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_nothing_is_left_of_a_state_that_cannot_be_written(tmp_path: Path):

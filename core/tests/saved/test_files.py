@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from dragoman import ParameterError
+from dragoman import ConfigurationError, ParameterError
 from dragoman.saved import Parameter, SavedQueries, SavedQuery, write
 from dragoman.saved.files import parse_text
 from dragoman.saved.queries import REQUIRED, TYPES, front_matter
@@ -125,3 +125,11 @@ def test_a_query_is_written_once(tmp_path: Path):
         with pytest.raises(ParameterError, match="already named"):
             write(tmp_path, SavedQuery(name=name, sql="SELECT 2"), {}.__contains__)
     assert [each.name for each in tmp_path.iterdir()] == ["revenue.sql"]
+
+
+def test_nothing_is_left_of_a_query_that_cannot_be_written(tmp_path: Path):
+    with pytest.raises(UnicodeEncodeError):
+        write(tmp_path, SavedQuery(name="q", sql="SELECT '\udc80'"), {}.__contains__)
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        write(tmp_path, SavedQuery(name="q" * 250, sql="SELECT 1"), {}.__contains__)  # no file has so long a name
+    assert list(tmp_path.iterdir()) == []

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from dragoman.errors import ParameterError
+from dragoman.errors import ConfigurationError, ParameterError
+from dragoman.private import create_private
 from dragoman.saved.queries import NAME, REQUIRED, TYPES, Parameter, SavedQuery, front_matter
 from dragoman.words import nearest
 
@@ -185,18 +184,21 @@ def _unescape(text: str) -> str:
 
 
 def write(folder: Path, query: SavedQuery, exists: Callable[[str], bool]) -> Path:
-    """Write a query as `NAME.sql`, whole or not at all. Raises `ParameterError` when the name is taken."""
+    """Write a query as `NAME.sql`, whole or not at all.
+
+    Raises `ParameterError` when the name is taken, and `ConfigurationError` when the folder cannot be written.
+    """
     path = folder / f"{query.name}.sql"
     if exists(query.name) or _is_taken(path.name, (each.name for each in folder.glob("*"))):
         raise ParameterError(f"A query is already named {query.name}.", suggestion="Choose another name.")
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, suffix=".new", delete=False) as file:
-        file.write(f"{front_matter(query)}\n{query.sql}\n")
     try:
-        os.link(file.name, path)  # fails where a file of that name has come meanwhile
-    except FileExistsError:
+        create_private(path, f"{front_matter(query)}\n{query.sql}\n".encode())
+    except FileExistsError:  # a file of that name has come meanwhile
         raise ParameterError(f"A query is already named {query.name}.", suggestion="Choose another name.") from None
-    finally:
-        os.unlink(file.name)
+    except OSError as error:
+        raise ConfigurationError(
+            f"server.queries_dir cannot be written ({error.strerror}).", suggestion="Tell the server's administrator."
+        ) from None
     return path
 
 
