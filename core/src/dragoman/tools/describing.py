@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dragoman.catalog import Entry, Insight, Namespace, SchemaKey, compact, drop_empty, full, summary
+from dragoman.catalog.listing import kind_of
 from dragoman.cooperative import in_thread_if_many
 from dragoman.errors import NotFound, ParameterError, ResultTooLarge
 from dragoman.model import Relation, Table
@@ -106,7 +107,7 @@ async def _list(call: ToolCall) -> list[Table]:
             table
             for table in tables
             if table.relation not in under
-            and (call["include_views"] or not table.type.endswith("view"))
+            and (call["include_views"] or kind_of(table.type) != "view")
             and (wanted is None or wanted.fullmatch(table.relation.name))
         ]
 
