@@ -141,6 +141,7 @@ def test_a_file_of_ones_own_is_read_and_its_mistakes_are_named(tmp_path):
         ("- quest: x\n", "no list"),
         ("7", "no list"),
         ("- [", "no list"),
+        ("- question: 2024-13-45\n", "no list"),
     ]:
         file.write_text(text)
         with pytest.raises(ConfigurationError, match=words):

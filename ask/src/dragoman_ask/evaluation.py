@@ -103,7 +103,7 @@ def load_cases(name: str) -> list[Case]:
         raise ConfigurationError(
             f"{name} cannot be read ({error.strerror}).", suggestion=f"A file, or one of: {', '.join(SHIPPED)}."
         ) from None
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigurationError(
             f"{name} is no list of cases: {error}", suggestion="Each has question, and sql or expect."
         ) from None
