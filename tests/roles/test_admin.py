@@ -12,6 +12,7 @@ from dragoman.audit import records
 from dragoman.config import load
 from dragoman.model import Principal
 from dragoman.tools import Toolbox
+from dragoman.tools.surfaces import Change
 
 from .conftest import ANALYST, ask
 
@@ -113,6 +114,14 @@ async def test_a_password_in_an_address_is_kept_in_no_record(serve: Serve, shop:
         assert json.loads(answer.text)["status"] == "unreachable"
         assert "s3cret" not in answer.text
     assert "s3cret" not in "".join(file.read_text() for file in (shop / "audit").iterdir())
+
+
+async def test_who_listens_hears_of_a_database_that_was_added(serve: Serve):
+    heard: list[Change] = []
+    async with serve() as toolbox:
+        with toolbox.surfaces.changes.listening(heard.append):
+            await ask(toolbox, "add_database", ADMIN, name="more", url="sqlite:///shop.db")
+    assert heard == [Change("tools"), Change("resources"), Change("prompts")]
 
 
 async def test_reload_takes_the_file_as_it_is_now(serve: Serve, shop: Path):

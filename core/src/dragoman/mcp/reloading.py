@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from dragoman.errors import DragomanError
 from dragoman.mcp.signals import reloading
-from dragoman.tools.surfaces import Change
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,7 +124,5 @@ async def _reload(toolbox: Toolbox, reread: Reread) -> bool:
     except DragomanError as error:
         LOGGER.error("the configuration was not taken: %s %s", error.message, error.suggestion)
         return False
-    for kind in ("tools", "resources", "prompts"):
-        toolbox.surfaces.changes.tell(Change(kind))
     LOGGER.info("the configuration was taken; changed databases: %s", ", ".join(changed) or "none")
     return True

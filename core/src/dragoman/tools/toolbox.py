@@ -20,7 +20,7 @@ from dragoman.tools.context import Handler, Progress, ToolCall
 from dragoman.tools.history import History
 from dragoman.tools.registry import Shown, check_roles, instructions, show
 from dragoman.tools.spec import Spec, Tool
-from dragoman.tools.surfaces import Surfaces
+from dragoman.tools.surfaces import Change, Surfaces
 
 if TYPE_CHECKING:
     from dragoman.config import Configuration
@@ -105,9 +105,10 @@ class Toolbox:
         check_roles(self._gateway.configuration)
 
     async def reload(self, configuration: Configuration) -> tuple[str, ...]:
-        """Take another configuration while calls run; return the databases added, changed or removed.
+        """Take another configuration while calls run, and tell those who listen.
 
-        Raises `ConfigurationError` or `DialectError`, and then nothing has changed.
+        Returns the databases added, changed or removed. Raises `ConfigurationError` or `DialectError`, and then nothing
+        has changed.
         """
         async with self._reloads:
             show(configuration, self._profile, self._format)
@@ -117,7 +118,9 @@ class Toolbox:
             for take in takes:
                 take()
             self.refresh()
-            return changed
+        for kind in ("tools", "resources", "prompts"):
+            self.surfaces.changes.tell(Change(kind))
+        return changed
 
     @property
     def gateway(self) -> Gateway:
