@@ -17,6 +17,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 from dragoman.errors import Busy, DragomanError
 from dragoman.exports import export
@@ -51,7 +52,7 @@ class ResultsDatabases:
         self._store = store
         self._check = check
         self._opened: OrderedDict[Owner, OpenDatabase] = OrderedDict()
-        self._locks: dict[Owner, asyncio.Lock] = {}
+        self._locks = WeakValueDictionary[Owner, asyncio.Lock]()  # each lives as long as a call holds it
         self._closing: set[asyncio.Task[None]] = set()
         self.offered = self._is_offered()
 
