@@ -40,7 +40,7 @@ class ValueIndex:
         """Hold the values of these profiles in place of the relation's own before."""
         for held in self._of.pop(relation, ()):
             for key in _keys(held.value):
-                self._found[key].discard(held)
+                self._discard(key, held)
         self._of[relation] = tuple(
             Held(relation, name, value) for name, each in profiles.items() for value in each.values
         )
@@ -50,6 +50,12 @@ class ValueIndex:
         for held in values:
             for key in _keys(held.value):
                 self._found.setdefault(key, set()).add(held)
+
+    def _discard(self, key: str, held: Held) -> None:
+        found = self._found.get(key, set[Held]())
+        found.discard(held)
+        if not found:  # else words that no value has any more would pile up
+            self._found.pop(key, None)
 
     def find(self, query: str) -> set[Held]:
         """Return the values that are `query`, or hold one of its words."""
