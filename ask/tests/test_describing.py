@@ -118,6 +118,9 @@ async def test_a_file_that_cannot_be_read_is_not_overwritten(asking, plain, tmp_
     with pytest.raises(ConfigurationError, match=r"bad\.md:1: there is no part"):
         await learn(asking, tmp_path / "bad.md", plain)
     assert (tmp_path / "bad.md").read_text() == "## Tabels\n"
+    (tmp_path / "latin.md").write_bytes(b"\xe9")
+    with pytest.raises(ConfigurationError, match=r"latin\.md cannot be read"):
+        await learn(asking, tmp_path / "latin.md", plain)
 
 
 async def test_the_command_writes_the_file_and_says_what_to_do_with_it(plain):

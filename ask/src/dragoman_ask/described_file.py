@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +11,7 @@ from dragoman.errors import ConfigurationError
 from dragoman.meaning import Example, Meaning
 from dragoman.meaning.markdown import read
 from dragoman.meaning.values import WrongFile
+from dragoman.private import write_private
 
 LONGEST = 300
 """Characters of one description."""
@@ -30,13 +29,15 @@ class NewText:
 
 
 class DescribedFile:
-    """One file. `origin`: what wrote, and when; it stands behind every line that is added."""
+    """One file. `origin`: what wrote, and when; it stands behind every line that is added.
+
+    Raises `ConfigurationError` when made, where the file is there and cannot be read.
+    """
 
     def __init__(self, path: Path, database: str, origin: str) -> None:
         self.path = path
         self._mark = f" <!-- {origin} -->"
-        text = path.read_text("utf-8") if path.exists() else f"# {database}\n"
-        self._lines = text.splitlines()
+        self._lines = (_read(path) if path.exists() else f"# {database}\n").splitlines()
         self._lines += [""] if self._lines and self._lines[-1] else []
 
     def meaning(self) -> Meaning:
@@ -76,12 +77,8 @@ class DescribedFile:
         self.meaning()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(
-                "w", encoding="utf-8", dir=self.path.parent, suffix=".new", delete=False
-            ) as file:
-                file.write("\n".join(self._lines).rstrip("\n") + "\n")
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, self.path)
+            write_private(self.path, ("\n".join(self._lines).rstrip("\n") + "\n").encode())
+            self.path.chmod(0o644)
         except OSError as error:
             raise ConfigurationError(f"{self.path.name} cannot be written ({error.strerror}).") from None
 
@@ -101,6 +98,13 @@ class DescribedFile:
             end -= 1
         before = [] if lines and lines[0].startswith("- ") and self._lines[end - 1].startswith("- ") else [""]
         self._lines[end:end] = [*before, *lines]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigurationError(f"{path.name} cannot be read as UTF-8 text.") from None
 
 
 def one_line(text: str) -> str:
