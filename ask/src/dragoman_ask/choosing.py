@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from dragoman.errors import AmbiguousQuery, DragomanError, ModelError
+from dragoman.model import Database
 from dragoman.words import display
 
 from dragoman_ask.models import Message
@@ -40,14 +41,15 @@ async def choose(session: Session) -> tuple[str, str]:
 
 async def _describe(session: Session, name: str, room: int) -> str:
     """One line: the database's name, its description, the names of its tables."""
-    config = session.gateway.configuration.databases[name]
-    line = f"{name} ({config.dialect}): {' '.join((config.description or '').split())}"
     try:
         opened = session.gateway.database(name)
         async with asyncio.timeout(PATIENCE):
             snapshot = await opened.catalog.snapshot()
     except (TimeoutError, DragomanError):
-        return line[:room]
-    line = f"{name} ({config.dialect}): {' '.join(opened.config.description.split())}"
+        return _introduce(session.gateway.configuration.databases[name])[:room]
     tables = ", ".join(opened.catalog.namespace.name(table.relation) for table in snapshot.listed)
-    return f"{line} Tables: {tables}"[:room]
+    return f"{_introduce(opened.config)} Tables: {tables}"[:room]
+
+
+def _introduce(database: Database) -> str:
+    return f"{database.name} ({database.dialect}): {' '.join(database.description.split())}"
