@@ -1,11 +1,14 @@
 """Files over HTTP: at signed addresses, for their owner, for a while, and as long as the result lives."""
 
+import asyncio
 import json
 import random
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx2
@@ -175,3 +178,28 @@ async def test_a_file_is_written_in_time_or_not_at_all(configuration):
             [".rows", ""],
             ["", ".rows"],
         )
+
+
+async def test_nothing_is_left_of_a_file_whose_caller_was_cancelled(configuration, monkeypatch):
+    begun, cancelled, written = threading.Event(), threading.Event(), threading.Event()
+
+    def export(path: Path, *_: object) -> tuple[str, ...]:
+        begun.set()
+        cancelled.wait(30)
+        path.write_bytes(b"made at the end, as pictures are")
+        written.set()
+        return ()
+
+    monkeypatch.setattr("dragoman.gateway.exporting.export", export)
+    async with opened(configuration) as field:
+        kept = await field.gateway.kept.find("orders", ADA)
+        before = asyncio.all_tasks()
+        writing = asyncio.create_task(field.gateway.kept.exports.write(kept, "svg", ADA, 60))
+        await asyncio.to_thread(begun.wait, 30)
+        writing.cancel()
+        await asyncio.wait({writing})
+        cancelled.set()
+        await asyncio.to_thread(written.wait, 30)
+        if others := asyncio.all_tasks() - before:
+            await asyncio.wait(others)
+        assert not [path for path in configuration.results.dir.glob("process-*/*") if ".svg" in path.name]

@@ -73,14 +73,17 @@ class Exports:
         # Beside its place first: who fetches it meanwhile gets the older one whole.
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         kept.exports[part.name] = part
+        writing = asyncio.ensure_future(asyncio.to_thread(_write, kept, part, form, until, chart))
         try:
-            notices = await asyncio.to_thread(_write, kept, part, form, until, chart)
+            notices = await asyncio.shield(writing)
             part.replace(path)
         except OSError:
             raise Busy("The disk for kept results is full.", suggestion="Drop a result, or try again later.") from None
         finally:
             del kept.exports[part.name]
             part.unlink(missing_ok=True)
+            # Where the caller was cancelled the thread goes on, and may make the file at its end.
+            writing.add_done_callback(lambda _: part.unlink(missing_ok=True))
         kept.exports[form] = path
         if kept.is_dropped:  # while it was written
             path.unlink(missing_ok=True)
