@@ -1,4 +1,4 @@
-"""Results as files: CSV, JSON lines, Parquet, Arrow and XLSX."""
+"""Results as files: CSV, JSON lines, Parquet, Arrow, XLSX and pictures."""
 
 from dragoman.exports.formats import CHARTS, FORMATS, PICTURES, export, format_of
 

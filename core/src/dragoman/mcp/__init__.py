@@ -109,9 +109,8 @@ async def serve(
 
     `early`: how far the handshake has come. `hot`: whether calls may pass by the SDK; None: as `hot_path` says.
     `principal`: who calls over stdio. `reread`: reads the configuration again, at every SIGHUP. `worker`: which
-    of several processes this is. Returns after the
-    databases were closed and every worker process is gone. Raises `ConfigurationError` when the HTTP address cannot be
-    bound.
+    of several processes this is. Returns after the databases were closed and every worker process is gone. Raises
+    `ConfigurationError` when the HTTP address cannot be bound.
     """
     from dragoman.gateway import Gateway
     from dragoman.mcp.reloading import reload_on_signal, reload_with_others
