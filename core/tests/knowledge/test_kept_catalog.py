@@ -69,6 +69,13 @@ async def test_a_restart_reads_no_catalog(desk, start, tmp_path):
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
+async def test_another_file_in_the_place_of_the_first_is_seen_at_once(desk, start, tmp_path):
+    await start(desk)
+    (tmp_path / "desk.db").unlink()
+    _run(tmp_path, "CREATE TABLE clients (id INTEGER PRIMARY KEY)")  # as many changes of the schema as before
+    assert await start(desk) == (["clients 1"], 1)
+
+
 async def test_ddl_between_two_starts_is_seen_at_once_and_kept(desk, start, tmp_path):
     await start(desk)
     _run(tmp_path, "ALTER TABLE tickets ADD COLUMN owner TEXT")

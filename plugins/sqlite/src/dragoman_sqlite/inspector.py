@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +48,7 @@ SELECT list.name, info.name, info.type, info."notnull", info.dflt_value, info.pk
 FROM sqlite_schema AS list JOIN pragma_table_xinfo(list.name) AS info
 WHERE list.type IN ('table', 'view') AND {which} ORDER BY list.name, info.cid
 """
+WRITTEN = "SELECT CAST(name || ' ' || coalesce(sql, '') AS BLOB) FROM sqlite_schema ORDER BY name"
 READERS = 2
 """Questions that are answered at once."""
 STORED, COMPILED = "list.rootpage > 0", "list.rootpage = 0"
@@ -112,9 +114,8 @@ class SQLiteInspector(Inspector):
         return await self._ask(lambda connection: sample(connection, tables, budget))
 
     async def fingerprint(self) -> str | None:
-        """Return SQLite's own counter of changes to the schema."""
-        rows = await self._ask(lambda connection: _rows(connection, "PRAGMA schema_version"))
-        return str(rows[0][0])
+        """Return SQLite's own counter of changes to the schema, with a hash of the schema: files may be replaced."""
+        return await self._ask(_fingerprint)
 
     async def _read(self, sql: str) -> None:
         await self._ask(lambda connection: _rows(connection, sql))
@@ -186,6 +187,13 @@ def _readable(text: bytes) -> str:
 
 def _rows(connection: sqlite3.Connection, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
     return connection.execute(sql, parameters).fetchall()
+
+
+def _fingerprint(connection: sqlite3.Connection) -> str:
+    digest = hashlib.sha256()
+    for (written,) in connection.execute(WRITTEN):
+        digest.update(written + b"\0")
+    return f"{_rows(connection, 'PRAGMA schema_version')[0][0]} {digest.hexdigest()}"
 
 
 def _facts(connection: sqlite3.Connection) -> Facts:
