@@ -200,6 +200,14 @@ async def test_the_same_statement_is_answered_from_what_is_kept_and_says_so(reus
     assert (fewer["rows"], fewer["truncated"]["reason"], fewer["truncated"]["limit"]) == (first["rows"][:1], "rows", 1)
 
 
+async def test_what_a_translation_says_is_said_once_of_a_statement_that_is_not_asked_again(reusing, ask):
+    sql = "SELECT id::text AS id FROM users"
+    first = await ask(reusing, "execute_query", sql=sql, from_dialect="postgres", keep="mine")
+    again = await ask(reusing, "execute_query", sql=sql, from_dialect="postgres")
+    assert is_reused(again)
+    assert again["notices"][:-1] == first["notices"] != []
+
+
 async def test_another_statement_caller_or_parameter_is_asked_anew(reusing, ask):
     await ask(reusing, "execute_query", sql=COUNTED, params=[1], keep="mine")
     for sql, params in ((COUNTED, [2]), (COUNTED, ["1"]), (COUNTED.replace("email", "email AS e"), [1])):

@@ -112,7 +112,7 @@ class Keeper:
             rows_json=b"[%b]" % rows.json,
             row_count=rows.count,
             truncated=cut if rows.count < kept.pages.rows else None,
-            notices=(*kept.notices, told),
+            notices=(*(each for each in kept.notices if each not in query.notices), told),
         )
 
     def _same_as(self, query: Query, principal: Principal) -> str:
