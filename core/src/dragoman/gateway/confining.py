@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,14 +51,19 @@ class ConfinedStatement:
 
         Raises `PermissionDenied` for who lacks a claim, `DialectError` for a policy, and `ParameterError`.
         """
-        names = dict.fromkeys(name for part in self.parts for name in part.values)
-        values = {name: _value(name, request.principal, self.value_of) for name in names}
+        confinement = self.confinement(request.principal)
         return replace(
             request,
             statement=self.confined.text,
-            parameters=_bind(self.confined, request.parameters, values),
-            confinement=Confinement(relations=self.parts, values=Claims(values)),
+            parameters=_bind(self.confined, request.parameters, confinement.values),
+            confinement=confinement,
         )
+
+    def confinement(self, principal: Principal) -> Confinement:
+        """Return the parts with the values of a principal. Raises what `request` does, but no `ParameterError`."""
+        names = dict.fromkeys(name for part in self.parts for name in part.values)
+        values = {name: _value(name, principal, self.value_of) for name in names}
+        return Confinement(relations=self.parts, values=Claims(values))
 
     def error(self, error: DragomanError) -> DragomanError:
         """Return an error about what was sent as one about what was written.
@@ -231,7 +236,7 @@ def _value(name: str, principal: Principal, of_policy: ValueOf) -> Any:
             return principal.claims[claim]
 
 
-def _bind(confined: Confined, given: Sequence[Any], values: dict[str, Any]) -> tuple[Any, ...]:
+def _bind(confined: Confined, given: Sequence[Any], values: Mapping[str, Any]) -> tuple[Any, ...]:
     if confined.parameters is None:
         return tuple(given)
     wanted = {place for place in confined.parameters if isinstance(place, int)}

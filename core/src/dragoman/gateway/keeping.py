@@ -9,12 +9,12 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config import Results
-from dragoman.errors import ParameterError
+from dragoman.errors import ParameterError, ResultNotFound
 from dragoman.gateway.exporting import Exports
 from dragoman.gateway.kept_database import NAME as RESULTS
 from dragoman.gateway.kept_database import ResultsDatabases
 from dragoman.gateway.queries import Query
-from dragoman.kept import Bounds, Kept, Store
+from dragoman.kept import Bounds, Kept, Source, Store
 from dragoman.model import Limits, Principal, RowStream
 from dragoman.results import Collected, truncation
 
@@ -83,7 +83,7 @@ class Keeper:
                 tool=tool,
             )
 
-        sources = self._sources(opened.config.name, text, name, principal)
+        sources = self._sources(query, name, principal)
         kept = await self._store.keep(
             principal, name, opened.config.name, sources, open_stream, max(1, size // 2), seconds
         )
@@ -118,20 +118,23 @@ class Keeper:
     def _same_as(self, query: Query, principal: Principal) -> str:
         gateway, request = self._gateway, query.request
         roles = sorted(gateway.roles.of(principal).names) if gateway.has_roles else ()
-        parts = (query.opened.config.name, query.statement.text, request.parameters, roles, request.confinement)
+        # The values by themselves: a confinement does not show them.
+        values = dict(request.confinement.values) if request.confinement else {}
+        parts = (query.opened.config.name, query.statement.text, request.parameters, roles, request.confinement, values)
         return hashlib.sha256(repr((gateway.version, *parts)).encode()).hexdigest()
 
-    def _sources(self, database: str, sql: str, name: str, principal: Principal) -> tuple[tuple[str, str], ...]:
+    def _sources(self, query: Query, name: str, principal: Principal) -> tuple[Source, ...]:
         """Return what a result is made of: of kept results, whatever those are made of that the text may mean."""
+        database, sql = query.opened.config.name, query.statement.text
         if database != RESULTS or not self.databases.offered:
-            return ((database, sql),)
+            return ((database, sql, query.request.confinement),)
         meant = [kept for kept in self._store.of(principal) if kept.name.lower() in sql.lower()]
         if any(kept.name == name for kept in meant):
             raise ParameterError(f"The query reads {name}, which it would replace.", suggestion="Keep it as another.")
         return tuple(dict.fromkeys(source for kept in meant for source in kept.sources))
 
     async def find(self, name: str, principal: Principal) -> Kept:
-        """Return a caller's result, if the caller may still run its query.
+        """Return a caller's result, if the caller may still run its query and has the same part of its tables.
 
         Raises `ResultNotFound`, and what refuses the query now.
         """
@@ -140,10 +143,14 @@ class Keeper:
         return kept
 
     async def _check(self, kept: Kept, principal: Principal) -> None:
-        """Raise what refuses any of the statements a result is made of."""
+        """Raise what refuses any of the statements a result is made of, `ResultNotFound` where rows may be others."""
         seen = self._gateway.for_principal(principal)
-        for database, sql in kept.sources:
-            await seen.database(database).judge.judge(sql, "get_result", principal)
+        for database, sql, confinement in kept.sources:
+            opened = seen.database(database)
+            statement = await opened.judge.judge(sql, "get_result", principal)
+            confined = await opened.confiner.confine(statement) if opened.confiner else None
+            if (confined and confined.confinement(principal)) != confinement:
+                raise ResultNotFound(f"What you may read has changed since {kept.name} was kept.")
 
     async def drop(self, name: str, principal: Principal) -> None:
         """End and forget a caller's result. Raises `ResultNotFound`."""

@@ -23,7 +23,7 @@ from typing import Any, Final, Literal
 from dragoman.cleanup import finish
 from dragoman.errors import Busy, DragomanError, ParameterError, QueryTimeout, ResultNotFound
 from dragoman.kept.pages import PAGE_BYTES, Pages
-from dragoman.model import Column, Encoded, Principal, RowStream, Truncation
+from dragoman.model import Column, Confinement, Encoded, Principal, RowStream, Truncation
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 LEAST_FREE: Final = 256 * 1024 * 1024
@@ -40,6 +40,8 @@ _LOCK = "lock"
 
 Status = Literal["running", "complete", "failed"]
 Open = Callable[[], AbstractAsyncContextManager[RowStream]]
+Source = tuple[str, str, Confinement | None]
+"""A database, a statement as it was judged, and the part of its tables that the caller had."""
 Owner = tuple[str, str, str]
 """The identity of the principal who keeps a result."""
 
@@ -57,14 +59,14 @@ class Bounds:
 class Kept:
     """One kept result.
 
-    `sources`: databases and statements as they were judged, so that every reading asks today's policy again; of a
-    result that was made of kept results, theirs. `same_as`: equal for statements whose answers are the same rows.
+    `sources`: what it is made of, so that every reading asks today's policy again; of a result that was made of kept
+    results, theirs. `same_as`: equal for statements whose answers are the same rows.
     """
 
     name: str
     owner: Owner
     database: str
-    sources: tuple[tuple[str, str], ...]
+    sources: tuple[Source, ...]
     pages: Pages
     made_at: float
     read_at: float
@@ -113,7 +115,7 @@ class Store:
         principal: Principal,
         name: str,
         database: str,
-        sources: tuple[tuple[str, str], ...],
+        sources: tuple[Source, ...],
         open_stream: Open,
         places: int = 1,
         timeout: float = 600.0,
@@ -164,7 +166,7 @@ class Store:
         if len(own) + entering >= RESULTS_PER_CALLER or len(self._kept) + self._entering.total() >= MOST_RESULTS:
             raise Busy(f"{len(own)} results are kept already.", suggestion="Drop one that is no longer needed.")
 
-    async def _enter(self, owner: Owner, name: str, database: str, sources: tuple[tuple[str, str], ...]) -> Kept:
+    async def _enter(self, owner: Owner, name: str, database: str, sources: tuple[Source, ...]) -> Kept:
         pages = await asyncio.to_thread(self._new_pages)
         now = self._clock()
         kept = Kept(name=name, owner=owner, database=database, sources=sources, pages=pages, made_at=now, read_at=now)
