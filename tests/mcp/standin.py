@@ -169,6 +169,9 @@ class StandIn:
     def show_to(self, principal: Principal) -> "StandIn":
         return self
 
+    async def hidden_tools(self, principal: Principal) -> frozenset[str]:
+        return frozenset()
+
     def offers(self, name: str, principal: Principal) -> bool:
         return any(tool.name == name for tool in self.tools)
 

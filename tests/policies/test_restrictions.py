@@ -126,6 +126,18 @@ async def test_a_view_of_what_is_restricted_is_not_there(installed, shop):
         assert tables["views"] == {"main": ["place"]}
 
 
+async def test_a_saved_query_of_what_a_policy_hides_is_not_told(installed, shop, tmp_path):
+    installed(only("payment", "Restriction(hidden=True)"))
+    (tmp_path / "paid.sql").write_text("SELECT amount FROM payment")
+    (tmp_path / "places.sql").write_text("SELECT name FROM place")
+    async with Gateway.open(shop('[server]\nqueries_dir = "."')) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        listed = json.loads((await toolbox.call("list_queries", {}, principal=ANN)).text)
+        assert [each["name"] for each in listed["queries"]] == ["places"]
+        refused = json.loads((await toolbox.call("run_query", {"name": "paid"}, principal=ANN)).text)
+        assert "payment" not in json.dumps(refused)
+
+
 async def test_a_policy_may_leave_a_view_as_it_is(installed, shop):
     # Of the table behind it nothing else is there.
     restriction = "Restriction() if table.relation.name == 'contact' else Restriction(hidden=True)"

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dragoman import Gateway
@@ -95,7 +96,7 @@ async def granted(database, scripts, tmp_path):
     }
     configuration = Configuration(databases=databases, roles=roles, server=Server(queries_dir=folder))
     async with Gateway.open(configuration) as gateway:
-        yield Toolbox(gateway)
+        yield Toolbox(gateway, profile="full")
 
 
 ADA, BOB, EVE = (Principal(name=name, subject=name) for name in ("ada", "bob", "eve"))
@@ -116,6 +117,21 @@ async def test_a_part_of_a_database_is_all_there_is_to_read(granted):
     for uri in ("schema://crm", "schema://shop/main/users", "queries://mails"):
         with pytest.raises(UnknownResource):
             await _read(granted, uri, ADA)
+
+
+async def test_a_saved_query_of_what_is_not_granted_is_no_query(granted):
+    async def told(name: str) -> dict[str, Any]:
+        answer = await granted.call("run_query", {"name": name}, principal=ADA)
+        return json.loads(answer.text)["error"]
+
+    granted.gateway.configuration.server.queries_dir.joinpath("mail.sql").write_text(
+        "-- database: shop\n-- expose: tool\n-- description: all mails\nSELECT email FROM users\n"
+    )
+    granted.refresh()
+    assert await granted.hidden_tools(ADA) == {"mail"}
+    hidden, missing = await told("mail"), await told("mial")
+    assert json.dumps(hidden).replace("mail", "mial") == json.dumps(missing)
+    assert not (await granted.call("run_query", {"name": "sizes"}, principal=ADA)).is_error
 
 
 async def test_roles_without_the_tool_do_not_read_what_it_tells(granted):

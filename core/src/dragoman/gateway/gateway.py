@@ -332,6 +332,11 @@ class Gateway:
         """What the one who sees this gateway may; None: everything that is configured."""
         return self._access
 
+    @property
+    def is_restricted(self) -> bool:
+        """Whether roles or policies keep something from the one who sees this gateway."""
+        return self._access is not None or bool(self._restricting)
+
     def resolve_name(self, name: str | None) -> str:
         """Return the name of the database a call means. Raises `UnknownDatabase`, and `ParameterError` for none."""
         chosen = self.default if name is None else name

@@ -45,7 +45,11 @@ def build(toolbox: Toolbox, calls: Calls | None = None, local: Principal | None 
     listing = _Listing(toolbox)
 
     async def list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return listing.result(_principal(context, local))
+        principal = _principal(context, local)
+        whole, hidden = listing.result(principal), await toolbox.hidden_tools(principal)
+        if not hidden:
+            return whole
+        return whole.model_copy(update={"tools": [tool for tool in whole.tools if tool.name not in hidden]})
 
     async def call_tool(context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
         if not toolbox.offers(call.name, _principal(context, local)):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import DragomanError, ParameterError
+from dragoman.errors import ConnectionFailed, DragomanError, ParameterError
 from dragoman.gateway import Gateway
 from dragoman.model import Principal, Result
 from dragoman.saved import SavedQueries, SavedQuery, write
@@ -43,26 +43,51 @@ async def visible(gateway: Gateway, principal: Principal) -> dict[str, SavedQuer
 
 async def _may_run(gateway: Gateway, query: SavedQuery, principal: Principal) -> bool:
     """Whether a saved query reads only what the caller may: its text would tell of the rest."""
-    if gateway.access is None:
-        return True
     try:
-        opened = gateway.database(query.database)
-        sql, _ = bind(query, query.examples(), opened.dialect.lexicon, opened.dialect.placeholder)
-        await opened.judge.judge(sql, "list_queries", principal)
+        await _judge(gateway, query, principal)
     except DragomanError:
         return False
     return True
 
 
+async def _judge(gateway: Gateway, query: SavedQuery, principal: Principal) -> None:
+    """Raise what refuses a saved query to who does not see everything."""
+    if gateway.is_restricted:
+        opened = gateway.database(query.database)
+        sql, _ = bind(query, query.examples(), opened.dialect.lexicon, opened.dialect.placeholder)
+        await opened.judge.judge(sql, "list_queries", principal)
+
+
+async def hidden_tools(gateway: Gateway, names: Collection[str], principal: Principal) -> frozenset[str]:
+    """Return those of the tools which are saved queries that a caller may not know of."""
+    if not names:
+        return frozenset()
+    return frozenset(names).difference(await visible(gateway.for_principal(principal), principal))
+
+
+async def _find(call: ToolCall, name: str) -> SavedQuery:
+    """Return a saved query that the caller may know of. Raises `ParameterError`, alike where there is none at all."""
+    saved = await _read_saved(call.gateway)
+    if name in saved.queries:
+        try:
+            await _judge(call.gateway, saved.queries[name], call.principal)
+            return saved.queries[name]
+        except ConnectionFailed:
+            raise
+        except DragomanError:
+            pass
+    return replace(saved, queries=await visible(call.gateway, call.principal)).find(name)
+
+
 async def run_query(call: ToolCall) -> Body:
     """Answer the rows of a saved query."""
-    query = (await _read_saved(call.gateway)).find(call["name"])
+    query = await _find(call, call["name"])
     return rows_body(await run(call.gateway, query, call["params"] or {}, principal=call.principal, tool=call.tool))
 
 
 async def run_tool(call: ToolCall) -> Body:
     """Answer the rows of the saved query that is this tool; the file may have changed since the tools were listed."""
-    query = (await _read_saved(call.gateway)).find(call.tool)
+    query = await _find(call, call.tool)
     given = {name: value for name, value in call.arguments.items() if value is not None}
     return rows_body(await run(call.gateway, query, given, principal=call.principal, tool=call.tool))
 

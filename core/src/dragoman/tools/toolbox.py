@@ -149,6 +149,13 @@ class Toolbox:
             self._seen[names] = show(seen.configuration, self._profile, self._format, seen.access)
         return self._seen[names]
 
+    async def hidden_tools(self, principal: Principal) -> frozenset[str]:
+        """Return the tools that a principal may use and not know of: saved queries that read what it may not."""
+        if not (self._gateway.has_roles or self._gateway.plugins.restrict):
+            return frozenset()
+        saved = [spec.name for spec in self.show_to(principal).specs if spec.handler == "run_tool"]
+        return await saving.hidden_tools(self._gateway, saved, principal)
+
     def offers(self, name: str, principal: Principal) -> bool:
         """Whether a principal may use a tool; what it may not use does not exist for it."""
         if not self._gateway.has_roles:
