@@ -73,6 +73,17 @@ async def test_kept_results_are_tables_that_join(configuration):
         assert str(configuration.results.dir) not in json.dumps([joined, tables, described, plan])
 
 
+@pytest.mark.parametrize(
+    "listed", ["sqlite_master", "duckdb_views", "pg_catalog.pg_views", "information_schema.views", "pg_settings"]
+)
+async def test_where_results_are_kept_is_told_by_no_list_of_the_engine(configuration, listed):
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        await keep(toolbox, "orders", "SELECT id FROM orders")
+        told = await ask(toolbox, "execute_query", database="results", sql=f"SELECT * FROM {listed}")
+        assert told["error"]["code"] == "UNSAFE_SQL"
+
+
 async def test_the_default_database_stays_the_one_that_is_configured(configuration):
     async with Gateway.open(configuration) as gateway:
         toolbox = Toolbox(gateway, profile="full")

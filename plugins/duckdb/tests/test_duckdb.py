@@ -18,6 +18,7 @@ from dragoman import (
     PermissionDenied,
     QueryError,
     Request,
+    TableNotFound,
     UnsafeSql,
     WriteDenied,
 )
@@ -114,6 +115,38 @@ async def test_an_order_is_kept_where_columns_must_be_cast(gateway):
 async def test_files_settings_and_sequences_are_refused_by_the_rules(gateway, sql):
     with pytest.raises(UnsafeSql):
         await gateway.query(None, sql)
+
+
+async def test_what_duckdb_tells_of_itself_and_of_the_host_is_closed(gateway):
+    internal = "SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE internal"
+    views = await past_our_checks(gateway, internal)
+    assert len(views) > 40
+    opened = set()
+    for catalog, schema, view in views:
+        for written in (view, f'"{view}"', f"{schema}.{view}", f"{catalog}.{schema}.{view}"):
+            try:
+                await gateway.query(None, f"SELECT * FROM {written} LIMIT 1")
+                opened.add((schema, view))
+            except (UnsafeSql, TableNotFound):
+                pass
+    assert {schema for schema, _ in opened} == {"information_schema"}
+    assert ("information_schema", "tables") in opened
+    assert ("information_schema", "views") not in opened
+
+
+async def test_what_schemas_leave_out_is_in_none_of_duckdbs_own_lists(shop):
+    with duckdb.connect(shop.folder / "two.duckdb") as connection:
+        connection.execute("CREATE SCHEMA other; CREATE TABLE other.hidden (n INTEGER); CREATE TABLE seen (n INTEGER)")
+    async with Gateway.open([dataclasses.replace(shop, database="two.duckdb", schemas=("main",))]) as gateway:
+        for listed in (
+            "duckdb_tables",
+            "main.duckdb_tables",
+            "sqlite_master",
+            "pg_tables",
+            "information_schema.tables",
+        ):
+            with pytest.raises((UnsafeSql, TableNotFound)):
+                await gateway.query(None, f"SELECT * FROM {listed}")
 
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM read_csv('{}')", "SELECT * FROM '{}'", "SELECT * FROM glob('{}')"])

@@ -2,7 +2,8 @@
 
 Left out on purpose: read_*, glob, sniff_csv, parquet_* and query_table, which read what is named in a text; nextval,
 setseed, write_log and enable_*, which change something; json_execute_serialized_sql and json_deserialize_sql, which run
-what no one judged; sleep_ms, which only waits; current_setting, getvariable and duckdb_*, which tell of the host.
+what no one judged; sleep_ms, which only waits; current_setting, getvariable and duckdb_*, which tell of the host. The
+views of the same names, and those of pg_catalog, tell of settings, of paths, and of what `schemas` leaves out: closed.
 """
 
 import re
@@ -70,13 +71,25 @@ _OF_WINDOWS = "cume_dist dense_rank first_value lag last_value lead nth_value nt
 _OF_TYPES = """
     cast coalesce constant_or_null enum_code enum_first enum_last enum_range if ifnull nullif try_cast typeof uuid
 """
+# Not `views`: a definition names the files that it reads.
+_LISTS = """
+    character_sets check_constraints columns constraint_column_usage constraint_table_usage key_column_usage
+    referential_constraints schemata table_constraints tables
+"""
 _ALL = " ".join((_OF_NUMBERS, _OF_TEXTS, _OF_TIMES, _OF_LISTS, _OF_JSON, _OF_GROUPS, _OF_WINDOWS, _OF_TYPES))
 
 RULES = Rules(
     functions=frozenset(_ALL.split()),
     table_functions=frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"}),
-    # DuckDB reads a file where a table of that name stands: it may not, and is not asked.
-    refused_relations=(re.compile(r".*\.(csv|tsv|json|ndjson|parquet|db|duckdb|sqlite|xlsx|gz|zst)"),),
+    refused_relations=(
+        # DuckDB reads a file where a table of that name stands: it may not, and is not asked.
+        re.compile(r".*\.(csv|tsv|json|ndjson|parquet|db|duckdb|sqlite|xlsx|gz|zst)"),
+        # What it tells of itself lies in the schema of users' tables, or has a name that is found without its schema.
+        re.compile(r"(.*\.)?(duckdb_\w+|pragma_\w+|sqlite_(temp_)?(master|schema))"),
+        re.compile(r"pg_\w+"),
+    ),
+    system_schemas=frozenset({"information_schema", "pg_catalog"}),
+    system_relations=frozenset(f"information_schema.{name}" for name in _LISTS.split()),
 )
 RESERVED = frozenset(
     """
