@@ -9,6 +9,7 @@ in. A cancellation is told to all, since any of them may run the call.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -37,7 +38,7 @@ PEER: Final = b"x-dragoman-peer"
 HISTORY: Final = "list_queries"
 """The tool that tells callers what they ran."""
 PATIENCE: Final = 2.0
-"""Seconds that another worker has to tell its metrics."""
+"""Seconds that another worker has to tell its metrics, or to hear of a cancellation."""
 _PASSED: Final = "dragoman.passed"
 # The connection's own, what the first worker has checked, and what the client counts anew.
 _LEFT_OUT: Final = frozenset((b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"origin", PEER))
@@ -150,10 +151,12 @@ class Siblings:
         return named in gateway.configuration.databases
 
     async def _tell_all(self, scope: Scope, body: bytes) -> None:
-        """Send a request to all the others; what they answer is of no interest."""
+        """Send a request to all the others. Their answers do not matter; one that hangs is left after `PATIENCE`."""
         requests = [(client, self._request(client, scope, body)) for client in self._clients.values()]
         told = (client.send(request) for client, request in requests)
-        await asyncio.gather(*told, return_exceptions=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await asyncio.gather(*told, return_exceptions=True)
 
     async def _pass_on(self, index: int, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         """Answer with what another worker answers; when the client goes away, the other one sees it go."""
