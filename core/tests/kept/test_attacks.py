@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import shutil
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -155,3 +157,21 @@ async def test_no_attack_of_a_thousand_succeeds(tmp_path: Path):
         folder = tmp_path / str(seed)
         await attack(folder, seed, 20)
         shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("planted", ["a link", "an open folder"])
+async def test_nothing_is_kept_where_another_user_may_have_put_a_folder(tmp_path, monkeypatch, planted):
+    """The folder for temporary files is everybody's, and the name of the one below it can be guessed."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    taken, theirs = tmp_path / f"dragoman-results-{os.getuid()}", tmp_path / "theirs"
+    theirs.mkdir()
+    if planted == "a link":
+        taken.symlink_to(theirs)
+    else:
+        taken.mkdir()
+        taken.chmod(0o777)
+    store = Store(None, Bounds(max_bytes=10**9, max_bytes_per_caller=10**9, ttl=100))
+    folder = store.folder_of(Principal("ada"))
+    assert list(taken.iterdir()) == list(theirs.iterdir()) == []
+    assert folder.parent.parent.stat().st_mode & 0o777 == 0o700
+    await store.aclose()

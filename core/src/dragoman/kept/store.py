@@ -10,6 +10,7 @@ import re
 import resource
 import secrets
 import shutil
+import stat
 import tempfile
 import threading
 import time
@@ -312,7 +313,7 @@ class Store:
             return self._folder
 
     def _own_folder(self) -> Path:
-        base = self._base or Path(tempfile.gettempdir()) / f"dragoman-results-{os.getuid()}"
+        base = self._base or _temporary_folder()
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         for orphan in base.glob("process-*"):
             _remove_orphan(orphan)
@@ -331,6 +332,17 @@ class Store:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _temporary_folder() -> Path:
+    """Return a folder of this user's among everybody's temporary files: not one that another has put in its place."""
+    folder = Path(tempfile.gettempdir()) / f"dragoman-results-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
+        return folder
+    return Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
 
 
 def _remove_orphan(folder: Path) -> None:
