@@ -144,13 +144,16 @@ async def test_a_kept_result_is_found_over_every_connection(url: str):
 
 
 async def test_an_exported_file_is_fetched_over_every_connection(serve: Serve, tmp_path: Path):
-    async with serve(tmp_path, 'tools = ["standard", "results"]') as (_, url, _):
+    async with serve(tmp_path, 'tools = ["standard", "results"]') as (peer, url, _):
         exported = await call(url, "export_result", sql="SELECT 1 AS n UNION SELECT 2")
         for _ in range(8):
             async with httpx2.AsyncClient() as client:
                 response = await client.get(exported["url"])
                 assert (response.status_code, response.content) == (200, b"n\r\n1\r\n2\r\n")
                 assert (await client.get(exported["url"] + "0")).status_code == 404
+        # Whoever has the address has the file: the log does not tell it.
+        assert await peer.logged("export_result")
+        assert not [line for line in peer.log if "signature" in line]
 
 
 async def test_a_cancel_reaches_the_call_wherever_it_runs(url: str):

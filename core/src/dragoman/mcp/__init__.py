@@ -118,7 +118,9 @@ async def serve(
 
     settings = configuration.server
     # At info it tells of every request that it came and went; what matters of a call is in our own line.
-    logging.getLogger("mcp").setLevel(logging.WARNING)
+    # And addresses of exported files, which another worker is asked for, are as good as a token.
+    for chatty in ("mcp", "httpx2", "httpcore2"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     async with Gateway.open(configuration) as gateway:
         toolbox = Toolbox(gateway, profile=settings.tools, result_format=settings.result_format, reread=reread)
         with reload_with_others(toolbox, reread, worker) if worker else reload_on_signal(toolbox, reread):
