@@ -33,7 +33,7 @@ def outcome(installed, mutant: str) -> subprocess.CompletedProcess[str]:
     folder = installed.folder / "tests"
     environment = {**installed.environment, "DUCKDB_MUTANT": mutant, "PYTHONPATH": str(folder)}
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=800, check=False
     )
 
 
