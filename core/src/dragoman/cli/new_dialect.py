@@ -54,9 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
             "--driver needs --sqlalchemy: without it the package stands on Python's sqlite3, which you replace.",
             suggestion="Add --sqlalchemy, or leave --driver out.",
         )
-    folder = Path(arguments.into).expanduser() / f"dragoman-{arguments.name}"
-    write(folder, package(arguments))
-    print(f"wrote {folder}; next: cd {folder} && pip install -e '.[testing]' && pytest")
+    write_package(arguments, package(arguments))
     return 0
 
 
@@ -149,6 +147,13 @@ def fill(template: str, kept: Set[str], values: Mapping[str, str]) -> str:
         elif kept & set(marked["flavours"].split()):
             lines.append(line[: marked.start()])
     return string.Template("\n".join(lines) + "\n").substitute(values)
+
+
+def write_package(arguments: argparse.Namespace, contents: Mapping[str, str]) -> None:
+    """Write the package where the arguments say, and tell what comes next. Raises `ConfigurationError`."""
+    folder = Path(arguments.into).expanduser() / f"dragoman-{arguments.name}"
+    write(folder, contents)
+    print(f"wrote {folder}; next: cd {folder} && pip install -e '.[testing]' && pytest")
 
 
 def write(folder: Path, contents: Mapping[str, str]) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from dragoman.cli.common import add_source_arguments
-from dragoman.cli.new_dialect import LICENCES, check_form, fill, write, write_values
+from dragoman.cli.new_dialect import LICENCES, check_form, fill, write_package, write_values
 from dragoman.errors import ConfigurationError
 
 EXAMPLES = """\
@@ -28,9 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the package."""
     check_name(arguments.name)
-    folder = Path(arguments.into).expanduser() / f"dragoman-{arguments.name}"
-    write(folder, package(arguments))
-    print(f"wrote {folder}; next: cd {folder} && pip install -e '.[testing]' && pytest")
+    write_package(arguments, package(arguments))
     return 0
 
 
