@@ -452,8 +452,20 @@ class ConfinedRelation:
     @property
     def values(self) -> tuple[str, ...]:
         """The names of the values that its expressions bind, once each."""
+        return tuple(dict.fromkeys(name for each in self.expressions for name in each.values))
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions that it is made of: the filter first, then those of columns."""
         expressions = (self.filter, *(column.expression for column in self.columns))
-        return tuple(dict.fromkeys(name for each in expressions if each for name in each.values))
+        return tuple(each for each in expressions if each is not None)
+
+    def write_columns(self, quote: Callable[[str], str], write: Callable[[Expression], str]) -> str:
+        """Return the list of columns as SELECT has it; `quote` writes a name, `write` an expression."""
+        return ", ".join(
+            quote(column.name) if column.expression is None else f"({write(column.expression)}) AS {quote(column.name)}"
+            for column in self.columns
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,15 +81,9 @@ class _Splicing:
         self._replaced.append((start, end, len(text)))
 
     def _subquery(self, part: ConfinedRelation) -> str:
-        columns = ", ".join(
-            quote(column.name)
-            if column.expression is None
-            else f"({column.expression.write(self._bind)}) AS {quote(column.name)}"
-            for column in part.columns
-        )
-        for expression in (part.filter, *(column.expression for column in part.columns)):
-            if expression is not None:
-                _check_names(expression)
+        columns = part.write_columns(quote, lambda expression: expression.write(self._bind))
+        for expression in part.expressions:
+            _check_names(expression)
         relation = ".".join(quote(name) for name in (part.relation.schema, part.relation.name) if name)
         if part.filter is None:
             return f"SELECT {columns} FROM {relation}"

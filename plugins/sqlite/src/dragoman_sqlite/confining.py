@@ -79,12 +79,7 @@ def _storable(value: Any) -> Any:
 
 
 def _view(part: ConfinedRelation) -> View:
-    columns = ", ".join(
-        quote_name(column.name)
-        if column.expression is None
-        else f"({_qualify(column.expression.write(_value))}) AS {quote_name(column.name)}"
-        for column in part.columns
-    )
+    columns = part.write_columns(quote_name, lambda expression: _qualify(expression.write(_value)))
     table = f"{SCHEMA}.{quote_name(part.relation.name)}"
     rows = f" WHERE (\n{_qualify(part.filter.write(_value))}\n) LIMIT -1" if part.filter else ""
     return View(part.relation.name, f"SELECT {columns} FROM {table}{rows}")

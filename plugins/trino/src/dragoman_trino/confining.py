@@ -91,15 +91,9 @@ class _Splicing:
                 return f"({rows}){alias}"
 
     def _rows(self, part: ConfinedRelation) -> str:
-        columns = ", ".join(
-            quote(column.name)
-            if column.expression is None
-            else f"({column.expression.write(self._bind)}) AS {quote(column.name)}"
-            for column in part.columns
-        )
-        for expression in (part.filter, *(column.expression for column in part.columns)):
-            if expression is not None:
-                _check_names(expression)
+        columns = part.write_columns(quote, lambda expression: expression.write(self._bind))
+        for expression in part.expressions:
+            _check_names(expression)
         relation = qualify(part.relation)
         if part.filter is None:
             return f"SELECT {columns} FROM {relation}"
