@@ -14,7 +14,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from dragoman.mcp.prefork import receive
+from dragoman.gateway.exporting import PATH as EXPORTS
+from dragoman.mcp.prefork import Worker, receive
+from dragoman.mcp.siblings import Siblings
 from prometheus_client.parser import text_string_to_metric_families
 
 JSON = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
@@ -219,6 +221,35 @@ def test_a_process_that_ends_before_it_received_all_has_said_nothing():
         ours.send(b"reload")
         theirs.close()
         assert receive(ours, 64) == b""
+
+
+async def test_an_answer_whose_worker_ends_in_its_middle_is_cut_and_told_in_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    async def answer_half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf")
+        writer.close()
+
+    async def wait_for_ever() -> None:
+        await asyncio.Event().wait()
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    sent: list[dict[str, Any]] = []
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        worker = Worker(index=0, listener=ours, doors=(ours, theirs), folder=tmp_path, channel=ours)
+        siblings = Siblings(worker, None, "/mcp", "/metrics")
+        query = b"file=" + b"00000001" + b"0" * 32  # a file of worker 1
+        scope = {"type": "http", "method": "GET", "path": EXPORTS, "query_string": query, "headers": []}
+        async with await asyncio.start_unix_server(answer_half, worker.path(1)):
+            await siblings.around(wait_for_ever)(scope, wait_for_ever, send)
+        await siblings.aclose()
+    assert [message.get("body") for message in sent] == [None, b"half"]
+    assert sent[-1]["more_body"], "the answer does not claim to be complete"
+    assert [(record.levelname, record.exc_info) for record in caplog.records] == [("WARNING", None)]
 
 
 @pytest.mark.full

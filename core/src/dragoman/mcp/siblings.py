@@ -9,6 +9,7 @@ in. A cancellation is told to all, since any of them may run the call.
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from dragoman.mcp.prefork import Worker
     from dragoman.model import Principal
     from dragoman.tools import Toolbox
+
+LOGGER = logging.getLogger("dragoman.mcp")
 
 PEER: Final = b"x-dragoman-peer"
 """The header in which a worker tells another whose request it passes on. Nobody else can reach that socket."""
@@ -182,6 +185,9 @@ class Siblings:
             async for chunk in response.aiter_raw():
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
+        except httpx2.TransportError:
+            # The server closes the connection of an answer that was not completed, so the client sees that it is cut.
+            LOGGER.warning("a worker ended while it answered; the client's connection is closed")
         finally:
             with anyio.CancelScope(shield=True):
                 await response.aclose()
