@@ -263,6 +263,17 @@ async def test_a_wrong_configuration_changes_nothing_in_any_worker(serve: Serve,
         assert [answer["error"]["code"] for answer in answers] == ["UNKNOWN_DATABASE"] * 4
 
 
+@pytest.mark.full
+async def test_a_wrong_configuration_that_comes_while_no_worker_serves_changes_nothing(serve: Serve, tmp_path: Path):
+    async with serve(tmp_path) as (peer, url, workers):
+        write(tmp_path, rest=ROLES.replace("main.*", "main.missing"))
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        peer.process.send_signal(signal.SIGHUP)
+        await peer.logged("worker [01] did not take the configuration")
+        assert (await call(url, "list_tables"))["tables"]
+
+
 async def test_calls_are_answered_before_all_processes_leave(serve: Serve, tmp_path: Path):
     async with serve(tmp_path) as (peer, url, _):
         running = [asyncio.create_task(call(url, "execute_query", sql=ENDLESS)) for _ in range(4)]

@@ -295,10 +295,12 @@ class _First:
         LOGGER.info("worker %d serves, process %d", index, child.pid)
         if child.configuration is not self._configuration:  # it was forked before the last reload
             child.reload(self._configuration)
+        self._reload_again()
 
     def _reload(self) -> None:
         """Have one worker take the configuration, and the others if it could: a wrong one changes nothing."""
-        if self._asked:
+        up = [child for child in self._children if child.is_up]
+        if self._asked or not up:
             self._again = True
         elif self._reread is not None:
             try:
@@ -306,13 +308,17 @@ class _First:
             except DragomanError as error:
                 LOGGER.error("the configuration was not taken: %s %s", error.message, error.suggestion)
             else:
-                self._ask([child for child in self._children if child.is_up][:1])
+                self._ask(up[:1])
+
+    def _reload_again(self) -> None:
+        """Do a reload that had to wait, if no other is under way."""
+        if self._again and not self._asked:
+            self._again = False
+            self._reload()
 
     def _ask(self, children: list[_Child]) -> None:
-        """Have workers take the candidate; where none serves, those to come do."""
+        """Have workers take the candidate."""
         self._asked = children
-        if not children:
-            self._configuration = self._candidate
         for child in children:
             child.reload(self._candidate)
 
@@ -325,9 +331,7 @@ class _First:
         if taken and self._configuration is not self._candidate:
             self._configuration = self._candidate
             self._ask([each for each in self._children if each.is_up and each is not child])
-        if self._again and not self._asked:
-            self._again = False
-            self._reload()
+        self._reload_again()
 
 
 def _note(*_: object) -> None:
