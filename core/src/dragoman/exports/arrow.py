@@ -27,7 +27,12 @@ import pyarrow.parquet as pq
 from dragoman.exports.formats import Source
 from dragoman.model import Column
 
-GROUP_ROWS: Final = 65_536
+BATCH_ROWS: Final = 1024
+GROUP_ROWS: Final = 32_768
+GROUP_BYTES: Final = 4 * 1024 * 1024
+"""A group of rows ends at one or the other; it is held in memory until it is written."""
+# The system's own allocator gives memory back when a group is written; the others keep what the largest one took.
+pa.set_memory_pool(pa.system_memory_pool())
 _PRECISE = re.compile(r"(?:numeric|decimal)\((\d+)(?:, ?(-?\d+))?\)", re.IGNORECASE)
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6}0*)?)?")
 _OFFSET = re.compile(r"(?P<local>.*?) ?(?P<zone>Z|UTC|[+-]\d\d(:?\d\d)?)")
@@ -237,15 +242,25 @@ def _is_told(column: Column, form: Form) -> bool:
     return form is TEXT and not _OF_TEXT.search(column.type)
 
 
-def _tables(schema: pa.Schema, forms: Sequence[Form], source: Source) -> Iterator[pa.RecordBatch]:
-    waiting: list[Sequence[Any]] = []
+def _tables(schema: pa.Schema, forms: Sequence[Form], source: Source) -> Iterator[pa.Table]:
+    """Yield the rows in groups. Python's values are many times as large as Arrow's, so few are held at once."""
+    waiting: list[pa.RecordBatch] = []
+    count = size = 0
     for rows in source():
-        waiting += rows
-        if len(waiting) >= GROUP_ROWS:
-            yield _batch(schema, forms, waiting)
-            waiting = []
+        for batch in _batches(schema, forms, rows):
+            waiting.append(batch)
+            count, size = count + batch.num_rows, size + batch.nbytes
+            if count >= GROUP_ROWS or size >= GROUP_BYTES:
+                yield pa.Table.from_batches(waiting, schema)
+                waiting, count, size = [], 0, 0
     if waiting:
-        yield _batch(schema, forms, waiting)
+        yield pa.Table.from_batches(waiting, schema)
+    pa.default_memory_pool().release_unused()
+
+
+def _batches(schema: pa.Schema, forms: Sequence[Form], rows: Sequence[Sequence[Any]]) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(rows), BATCH_ROWS):
+        yield _batch(schema, forms, rows[start : start + BATCH_ROWS])
 
 
 def _batch(schema: pa.Schema, forms: Sequence[Form], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -264,12 +279,12 @@ def _notices(columns: Sequence[Column], forms: Sequence[Form]) -> tuple[str, ...
 
 
 def write_parquet(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
-    """Write Parquet, compressed by zstd, in groups of 65,536 rows."""
+    """Write Parquet, compressed by zstd, in groups of 32,768 rows or 4 MiB."""
     forms = _choose(columns, source)
     schema = _schema(columns, forms)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for batch in _tables(schema, forms, source):
-            writer.write_batch(batch)
+        for table in _tables(schema, forms, source):
+            writer.write_table(table, GROUP_ROWS)
     return _notices(columns, forms)
 
 
@@ -279,6 +294,6 @@ def write_arrow(path: Path, columns: Sequence[Column], source: Source) -> tuple[
     schema = _schema(columns, forms)
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema, options=options) as writer:
-        for batch in _tables(schema, forms, source):
-            writer.write_batch(batch)
+        for table in _tables(schema, forms, source):
+            writer.write_table(table.combine_chunks())
     return _notices(columns, forms)
