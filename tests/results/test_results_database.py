@@ -198,3 +198,15 @@ async def test_only_what_a_statement_names_is_made_a_table(configuration):
         assert await written("execute_query", sql="SELECT n FROM TWO", keep="four") == {"one", "two"}
         assert await written("explain_query", sql="SELECT n FROM one") == {"one", "two"}
         assert await written("list_tables") == {"one", "two", "three", "four"}
+
+
+async def test_a_caller_who_dropped_everything_begins_anew(configuration):
+    """The folder of its tables went with the last result, and with it the database that had it open."""
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        for number in (1, 2):
+            await keep(toolbox, "mine", f"SELECT {number} AS n")
+            answer = await ask(toolbox, "execute_query", database="results", sql="SELECT n FROM mine")
+            assert answer["rows"] == [[number]]
+            await ask(toolbox, "drop_result", result="mine")
+        assert list(configuration.results.dir.glob("*/tables-*")) == []

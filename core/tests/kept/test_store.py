@@ -147,6 +147,26 @@ async def test_what_a_killed_process_left_is_removed_and_a_living_ones_stays(tmp
     assert list(tmp_path.iterdir()) == []
 
 
+async def test_a_caller_who_keeps_nothing_any_more_has_no_folder(tmp_path: Path):
+    now = [0.0]
+    store = Store(tmp_path, BOUNDS, lambda: now[0])
+    eve = Principal("eve", issuer="i", subject="2")
+    for owner in (ADA, eve):
+        for name in ("x", "y"):
+            await store.keep(owner, name, "shop", (), _stream)
+    folders = [store.folder_of(owner) for owner in (ADA, eve)]
+    await store.drop(ADA, "x")
+    assert [folder.exists() for folder in folders] == [True, True]
+    await store.drop(ADA, "y")
+    assert [folder.exists() for folder in folders] == [False, True]
+    now[0] = 101
+    store.expire()
+    assert not folders[1].exists()
+    await store.keep(ADA, "x", "shop", (), _stream)
+    assert store.folder_of(ADA).is_dir()
+    await store.aclose()
+
+
 @asynccontextmanager
 async def _endless() -> AsyncIterator[RowStream]:
     async def batches() -> AsyncIterator[Encoded]:

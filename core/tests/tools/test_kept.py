@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from dragoman import Gateway, Principal
 from dragoman.config import Configuration, Results
+from dragoman.model import LOCAL
 from dragoman.tools import Toolbox
 
 MANY = (
@@ -151,6 +152,28 @@ async def test_a_callers_share_of_the_disk_is_bounded(database, scripts, tmp_pat
         kept = await ask(toolbox, "execute_query", sql=long, keep="x", limit=1)
         assert kept["truncated"]["reason"] == "bytes"
         assert kept["kept"]["bytes"] <= 600_000
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+async def test_a_file_takes_no_more_than_its_callers_share(database, scripts, tmp_path, form):
+    """Names of columns stand in every row of some files: one page of rows makes many megabytes."""
+    most = 3_000_000
+    wide = "SELECT " + ", ".join(f"i AS {'n' * 55}{place}" for place in range(300)) + f" FROM ({MANY})"
+    databases = {"shop": database("shop", scripts["shop"])}
+    results = Results(dir=tmp_path / "kept", max_bytes_per_caller=most, max_rows=1000)
+    async with Gateway.open(Configuration(databases=databases, results=results)) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        await toolbox.call("execute_query", {"sql": wide, "keep": "x"})
+        (kept,) = gateway.kept.of(LOCAL)
+        assert kept.pages.rows == 1000
+        answer = await toolbox.call("export_result", {"result": "x", "format": form})
+        if form == "jsonl":
+            error = json.loads(answer.text)["error"]
+            assert (error["code"], error["message"]) == ("BUSY", "There is no room for the file.")
+            assert kept.size == kept.pages.size
+        else:
+            assert not answer.is_error
+        assert kept.size <= most
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"

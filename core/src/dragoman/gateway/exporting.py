@@ -9,11 +9,11 @@ import hmac
 import os
 import re
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from urllib.parse import parse_qs, urlencode
@@ -21,7 +21,7 @@ from zlib import crc32
 
 from dragoman.errors import Busy, DragomanError, QueryTimeout, ResultNotFound
 from dragoman.exports import export
-from dragoman.kept import LEAST_FREE, Kept
+from dragoman.kept import Kept, Owner
 
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 PATH: Final = "/exports"
 SECONDS: Final = 600
 """How long an address holds."""
+CELLS: Final = 16_384
+"""Cells that are written between two looks at the room there is."""
 origin: ContextVar[str] = ContextVar("origin", default="")
 """The scheme, host and port by which whoever calls reaches this server."""
 
@@ -49,8 +51,11 @@ class Exported:
 class Exports:
     """The exported files of a gateway. Their addresses are signed and verified here alone."""
 
-    def __init__(self, gateway: Gateway, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, gateway: Gateway, has_room: Callable[[Owner], bool], clock: Callable[[], float] = time.time
+    ) -> None:
         self._gateway = gateway
+        self._has_room = has_room
         self._clock = clock
         self._key = secrets.token_bytes(32)
         self._exported: dict[str, Exported] = {}
@@ -60,7 +65,7 @@ class Exports:
     ) -> Exported:
         """Write a result to a file, in `seconds` at most, in which its rows have to come too; `chart` of a picture.
 
-        Raises what ended the query early, `QueryTimeout`, `Busy` for a full disk, and what `export` does.
+        Raises what ended the query early, `QueryTimeout`, `Busy` where there is no room, and what `export` does.
         """
         until = time.monotonic() + seconds
         if kept.task is not None:
@@ -73,12 +78,13 @@ class Exports:
         # Beside its place first: who fetches it meanwhile gets the older one whole.
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         kept.exports[part.name] = part
-        writing = asyncio.ensure_future(asyncio.to_thread(_write, kept, part, form, until, chart))
+        check = partial(_check_progress, kept, self._has_room, until)
+        writing = asyncio.ensure_future(asyncio.to_thread(write, kept, part, form, check, chart))
         try:
             notices = await asyncio.shield(writing)
             part.replace(path)
         except OSError:
-            raise Busy("The disk for kept results is full.", suggestion="Drop a result, or try again later.") from None
+            raise full() from None
         finally:
             del kept.exports[part.name]
             part.unlink(missing_ok=True)
@@ -158,16 +164,36 @@ def _open(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb", buffering=0)
 
 
-def _write(kept: Kept, part: Path, form: str, until: float, chart: str | None) -> tuple[str, ...]:
+def full() -> Busy:
+    """Return what is said where neither a caller's share nor the disk has room for another file."""
+    return Busy("There is no room for the file.", suggestion="Drop a result or export less, or try again later.")
+
+
+def write(kept: Kept, part: Path, form: str, check: Callable[[], None], chart: str | None = None) -> tuple[str, ...]:
+    """Write a result to a file that nobody else may read, and return notices. Blocks.
+
+    `check` is called as the file grows, every `CELLS` or fewer; what it raises ends the file.
+    """
     part.touch(0o600)
-    return export(part, form, kept.columns, lambda: _read_until(kept, until), chart)
+    return export(part, form, kept.columns, lambda: _pieces(kept, check), chart)
 
 
-def _read_until(kept: Kept, until: float) -> Iterator[Sequence[Sequence[Any]]]:
-    """The rows of a result, until the time is up or the disk is full."""
+def _pieces(kept: Kept, check: Callable[[], None]) -> Iterator[Sequence[Sequence[Any]]]:
+    """The rows in pieces: a row of many columns may take far more of a file than it does of its page."""
+    length = max(1, CELLS // max(1, len(kept.columns)))
     for rows in kept.pages.batches():
-        if time.monotonic() > until:
-            raise _late(kept)
-        if shutil.disk_usage(kept.pages.path.parent).free < LEAST_FREE:
-            raise OSError(errno.ENOSPC, "no space left")
-        yield rows
+        for start in range(0, len(rows), length):
+            check()
+            yield rows[start : start + length]
+
+
+def check_room(kept: Kept, has_room: Callable[[Owner], bool]) -> None:
+    """Raise `OSError` where a caller's share or the disk is full."""
+    if not has_room(kept.owner):
+        raise OSError(errno.ENOSPC, "no space left")
+
+
+def _check_progress(kept: Kept, has_room: Callable[[Owner], bool], until: float) -> None:
+    if time.monotonic() > until:
+        raise _late(kept)
+    check_room(kept, has_room)

@@ -34,7 +34,7 @@ class Keeper:
             ttl=settings.ttl,
         )
         self._store = Store(settings.dir, bounds)
-        self.exports = Exports(gateway)
+        self.exports = Exports(gateway, self._store.has_room)
         self.databases = ResultsDatabases(gateway, self._store, self._check)
 
     @property

@@ -15,13 +15,14 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
-from dragoman.errors import Busy, DragomanError
-from dragoman.exports import export
+from dragoman.errors import DragomanError
 from dragoman.gateway.calls import CallRecord
+from dragoman.gateway.exporting import check_room, full, write
 from dragoman.kept import Kept, Owner, Store
 from dragoman.model import Database, Principal, Scope
 
@@ -80,9 +81,10 @@ class ResultsDatabases:
 
     def database(self, principal: Principal) -> OpenDatabase:
         """Return a caller's database; nothing is read for it."""
-        owner = principal.identity
+        owner, folder = principal.identity, self._store.folder_of(principal)
+        if owner in self._opened and self._opened[owner].config.database != str(folder):
+            self._retire(self._opened.pop(owner))  # of a folder that went with the caller's last result
         if owner not in self._opened:
-            folder = self._store.folder_of(principal)
             words = "Your kept results, each a table; DuckDB's SQL."
             config = Database(
                 name=NAME, dialect="duckdb", database=str(folder), description=words, pool_size=_PROCESSES
@@ -144,9 +146,10 @@ class ResultsDatabases:
         part = kept.pages.path.with_suffix(".part")
         kept.exports["part"] = part
         try:
-            await asyncio.to_thread(_export, kept, part, path)
+            await asyncio.to_thread(write, kept, part, "parquet", partial(check_room, kept, self._store.has_room))
+            part.replace(path)
         except OSError:
-            raise Busy("The disk for kept results is full.", suggestion="Drop a result, or try again later.") from None
+            raise full() from None
         finally:
             kept.exports.pop("part", None)
             part.unlink(missing_ok=True)
@@ -160,9 +163,3 @@ class ResultsDatabases:
             self._retire(opened)
         self._opened.clear()
         await asyncio.gather(*self._closing)
-
-
-def _export(kept: Kept, part: Path, path: Path) -> None:
-    part.touch(0o600)
-    export(part, "parquet", kept.columns, kept.pages.batches)
-    part.replace(path)

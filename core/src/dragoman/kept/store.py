@@ -85,7 +85,7 @@ class Kept:
     @property
     def size(self) -> int:
         """How many bytes of the disk it takes, with the files it was exported to."""
-        return self.pages.size + sum(path.stat().st_size for path in self.exports.values() if path.exists())
+        return self.pages.size + sum(map(_size_of, list(self.exports.values())))
 
     @property
     def running(self) -> bool:
@@ -226,15 +226,19 @@ class Store:
     def _is_full(self, kept: Kept) -> bool:
         """Whether no other page fits. What was told as kept never goes before its time, so others' do not make room."""
         self.expire()
-        assert self._folder is not None
+        return not self.has_room(kept.owner)
+
+    def has_room(self, owner: Owner) -> bool:
+        """Whether another page of a caller's fits, on the disk too. Any thread may ask."""
+        assert self._folder is not None  # who asks has written there
         return (
-            self._size(kept.owner) + PAGE_BYTES > self._bounds.max_bytes_per_caller
-            or self._size(None) + PAGE_BYTES > self._bounds.max_bytes
-            or shutil.disk_usage(self._folder).free < LEAST_FREE
+            self._size(owner) + PAGE_BYTES <= self._bounds.max_bytes_per_caller
+            and self._size(None) + PAGE_BYTES <= self._bounds.max_bytes
+            and shutil.disk_usage(self._folder).free >= LEAST_FREE
         )
 
     def _size(self, owner: Owner | None) -> int:
-        return sum(kept.size for kept in self._kept.values() if owner in (None, kept.owner))
+        return sum(kept.size for kept in list(self._kept.values()) if owner in (None, kept.owner))
 
     def find(self, principal: Principal, name: str) -> Kept:
         """Return a caller's result and note that it was read. Raises `ResultNotFound`, whyever it is not there."""
@@ -284,10 +288,18 @@ class Store:
         for kept in list(self._kept.values()):
             if self.is_expired(kept):
                 self._forget(kept)
+                self._leave(kept.owner)
 
     async def drop(self, principal: Principal, name: str) -> None:
         """End and forget a result. Raises `ResultNotFound`."""
         await self._drop(self.find(principal, name))
+        self._leave(principal.identity)
+
+    def _leave(self, owner: Owner) -> None:
+        """Remove the folder of a caller who keeps nothing any more."""
+        keeps = owner in self._entering or any(kept.owner == owner for kept in self._kept.values())
+        if not keeps and (folder := self._folders.pop(owner, None)):
+            shutil.rmtree(folder, ignore_errors=True)
 
     async def _drop(self, kept: Kept) -> None:
         if kept.task is not None and not kept.task.done():
@@ -332,6 +344,14 @@ class Store:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _size_of(path: Path) -> int:
+    """How many bytes a file has; none where it is gone by now."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _temporary_folder() -> Path:
