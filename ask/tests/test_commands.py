@@ -11,11 +11,9 @@ COUNT = "SELECT count(*) AS orders FROM orders"
 
 
 async def run(folder, url, *words, stdin=""):
-    """Return what the program says: exit code, stdout, stderr."""
-    (folder / "dragoman.toml").write_text(
-        '[databases.shop]\nurl = "sqlite:///shop.db"\n'
-        f'[model]\nname = "openai:m"\nbase_url = "{url}"\napi_key = "{KEY}"\nexamples_dir = "examples"\n'
-    )
+    """Return what the program says: exit code, stdout, stderr. `url`: of the model; without one there is none."""
+    model = f'[model]\nname = "openai:m"\nbase_url = "{url}"\napi_key = "{KEY}"\nexamples_dir = "examples"\n'
+    (folder / "dragoman.toml").write_text('[databases.shop]\nurl = "sqlite:///shop.db"\n' + (model if url else ""))
     command = [sys.executable, "-m", "dragoman", *words, "--config", str(folder / "dragoman.toml")]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder)

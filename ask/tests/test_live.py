@@ -1,6 +1,10 @@
-"""A real model on the ready sets, where a key is at hand: `DRAGOMAN_TEST_MODEL` (`provider:model`) and its key."""
+"""A real model on the ready sets, where a key is at hand: `DRAGOMAN_TEST_MODEL` (`provider:model`) and its key.
+
+With `DRAGOMAN_TEST_MODEL_RECORD` what it is told and replies is added to that file.
+"""
 
 import os
+from pathlib import Path
 
 import pytest
 from dragoman import Gateway, Principal
@@ -21,8 +25,13 @@ pytestmark = [
 
 async def test_a_real_model_answers_most_of_the_demo_s_questions(tmp_path):
     databases = {database.name: database for database in build(tmp_path)}
+    record = os.environ.get("DRAGOMAN_TEST_MODEL_RECORD")
     model = ModelSettings(
-        name=str(NAME), api_key=Secret(str(KEY)), base_url=os.environ.get("DRAGOMAN_TEST_MODEL_URL"), send="values"
+        name=str(NAME),
+        api_key=Secret(str(KEY)),
+        base_url=os.environ.get("DRAGOMAN_TEST_MODEL_URL", ""),
+        send="values",
+        record=Path(record) if record else None,
     )
     report = Report()
     async with Gateway.open(Configuration(databases=databases, model=model)) as gateway:

@@ -89,7 +89,22 @@ def read_reply(text: str, kind: type[ReplyT]) -> ReplyT:
 
 
 def make_model(settings: ModelSettings) -> Model:
-    """Return the configured model. Raises `ConfigurationError` for a provider that needs more than is given."""
+    """Return the configured model, recorded or replayed where that is configured.
+
+    Raises `ConfigurationError` for a provider that needs more than is given.
+    """
+    if settings.replay is None and settings.record is None:
+        return _live_model(settings)
+    from dragoman_ask.recording import RecordingModel, ReplayedModel
+
+    if settings.replay is not None:
+        return ReplayedModel(settings.name, settings.replay)
+    assert settings.record is not None
+    key = settings.api_key.reveal() if settings.api_key else ""
+    return RecordingModel(_live_model(settings), settings.name, settings.record, key)
+
+
+def _live_model(settings: ModelSettings) -> Model:
     provider, _, name = settings.name.partition(":")
     if provider != "openai" and not settings.base_url:
         return _other_provider(settings, provider)

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dragoman.cli import output
@@ -17,6 +18,7 @@ from dragoman.cli.common import (
     start_logging,
 )
 from dragoman.config import Configuration
+from dragoman.errors import ConfigurationError
 
 from dragoman_ask.evaluation import Case, Outcome, Report, evaluate, load_cases
 
@@ -25,6 +27,8 @@ examples:
   dragoman eval questions.yaml
   dragoman eval questions.yaml --runs 5 --junit report.xml --at-least 0.95
   dragoman eval chinook --url chinook=sqlite:///Chinook_Sqlite.sqlite
+  dragoman eval questions.yaml --record exchanges.jsonl
+  dragoman eval questions.yaml --replay exchanges.jsonl
 
 A file is a YAML list:
   - question: How many orders are open?
@@ -51,18 +55,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the share that must be right for exit code 0 (1.0)",
     )
     parser.add_argument("--json", action="store_true", help="answer in JSON")
+    kept = parser.add_mutually_exclusive_group()
+    kept.add_argument("--record", metavar="FILE", help="add what the model is told and replies to a file")
+    kept.add_argument(
+        "--replay", metavar="FILE", help="take the replies from such a file: no model and no key is needed"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask all questions and print what came of them; 1 when fewer are right than must be."""
     cases = load_cases(arguments.file)
-    configuration = load_configuration(arguments)
+    configuration = _keep(load_configuration(arguments), arguments)
     start_logging(configuration)
     report = run_async(_evaluate(configuration, cases, arguments))
     if arguments.junit:
         Path(arguments.junit).write_bytes(report.junit())
     output.put(json.dumps(_facts(report), ensure_ascii=False) if arguments.json else _words(report))
     return 0 if report.accuracy >= arguments.at_least else 1
+
+
+def _keep(configuration: Configuration, arguments: argparse.Namespace) -> Configuration:
+    """Return a configuration whose model is recorded or replayed, where the command line says so.
+
+    Raises `ConfigurationError` where there is no model.
+    """
+    model = configuration.model
+    if model is None:
+        raise ConfigurationError("No model is configured.", suggestion='Add [model] with name = "provider:model".')
+    files = [Path(each).absolute() if each else None for each in (arguments.record, arguments.replay)]
+    if files == [None, None]:
+        return configuration
+    return replace(configuration, model=replace(model, record=files[0], replay=files[1]))
 
 
 async def _evaluate(configuration: Configuration, cases: Sequence[Case], arguments: argparse.Namespace) -> Report:

@@ -129,6 +129,8 @@ MODEL: dict[str, Reader] = {
     "max_cost_per_call": readers.number,
     "max_cost_per_day": readers.number,
     "examples_dir": readers.text,
+    "record": readers.text,
+    "replay": readers.text,
 }
 
 DECLARED_KEY: dict[str, Reader] = {

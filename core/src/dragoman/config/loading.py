@@ -303,8 +303,10 @@ class _Merge:
             if "name" in read or "name" not in given:
                 self._problem((*path, "name"), "expected provider:model", 'For example "openai:gpt-4o-mini".')
             return None
-        if "examples_dir" in read:
-            read["examples_dir"] = self._path((*path, "examples_dir"), read["examples_dir"])
+        for key in read.keys() & {"examples_dir", "record", "replay"}:
+            read[key] = self._path((*path, key), read[key])
+        if read.keys() >= {"record", "replay"}:
+            self._problem((*path, "record"), "nothing is recorded where replies are replayed", "Keep one of the two.")
         if "base_url" in read and _is_exposed(read["base_url"]):
             self.warnings.append("model.base_url: plain http; what is sent to the model can be read on the way.")
         return ModelSettings(**read)

@@ -175,7 +175,8 @@ class ModelSettings:
     `max_attempts`: queries tried for one question. `max_plan_cost`: queries that the database estimates above it are
     not run. `input_price`, `output_price`: of a million tokens, in the currency of `max_cost_per_call` and
     `max_cost_per_day`, which hold for each caller as the limits of tokens do; None: no limit.
-    `examples_dir`: the folder of answers that were marked right or wrong.
+    `examples_dir`: the folder of answers that were marked right or wrong. `record`: the file to which what the model is
+    told and replies is added; `replay`: such a file, from which the replies come in place of the model's.
     """
 
     name: str
@@ -196,6 +197,8 @@ class ModelSettings:
     max_cost_per_call: float | None = None
     max_cost_per_day: float | None = None
     examples_dir: Path | None = None
+    record: Path | None = None
+    replay: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,145 @@
+"""Exchanges with a model, written to a file and given again: the same questions without a model, a key or a network.
+
+A file has one exchange in each line, as JSON. What a model was told and what it replied stand there; keys, headers and
+addresses never do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from dragoman.errors import ConfigurationError, ModelError
+from dragoman.words import display
+
+from dragoman_ask.models import Completion, Message, Model, Shape, Usage
+from dragoman_ask.prompts import without_fences
+
+STRIPPED = "***"
+"""Stands where the key stood, if a server repeats it in a reply."""
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """What one model was told, by which it is found again, and what it replied. `shape`: the name of the reply's."""
+
+    model: str
+    shape: str
+    messages: tuple[Message, ...]
+    reply: str
+    input_tokens: int
+    output_tokens: int
+
+    @property
+    def request(self) -> str:
+        """What was asked, as one text: two are the same where only the marks around data differ."""
+        return _make_request(self.model, self.shape, self.messages)
+
+
+class RecordingModel:
+    """Another model, whose replies are added to a file. `key`: what is taken out of every text."""
+
+    def __init__(self, inner: Model, name: str, path: Path, key: str = "") -> None:
+        self._inner = inner
+        self._name = name
+        self._path = path
+        self._key = key
+        self._writing = asyncio.Lock()
+
+    async def complete(self, messages: Sequence[Message], shape: Shape, max_tokens: int) -> Completion:
+        """Return the other model's reply. Raises what that raises, and `ConfigurationError` where it cannot be kept."""
+        completion = await self._inner.complete(messages, shape, max_tokens)
+        kept = tuple(Message(message.role, self._strip(without_fences(message.text))) for message in messages)
+        usage = completion.usage
+        exchange = Exchange(
+            self._name, shape.name, kept, self._strip(completion.text), usage.input_tokens, usage.output_tokens
+        )
+        async with self._writing:
+            await asyncio.to_thread(_append, self._path, exchange)
+        return completion
+
+    def _strip(self, text: str) -> str:
+        return text.replace(self._key, STRIPPED) if self._key else text
+
+    async def aclose(self) -> None:
+        """Release the other model's connections."""
+        await self._inner.aclose()
+
+
+class ReplayedModel:
+    """Gives the replies of a file; one that was recorded several times gives them in turn, again and again."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self._name = name
+        self._path = path
+        self._known: Mapping[str, Sequence[Exchange]] | None = None
+        self._given = Counter[str]()
+        self._reading = asyncio.Lock()
+
+    async def complete(self, messages: Sequence[Message], shape: Shape, max_tokens: int) -> Completion:
+        """Return the recorded reply. Raises `ModelError` for a request that is not in the file."""
+        async with self._reading:
+            if self._known is None:
+                self._known = await asyncio.to_thread(_read, self._path)
+        request = _make_request(self._name, shape.name, messages)
+        if (exchanges := self._known.get(request)) is None:
+            raise _refuse(request, self._known)
+        exchange = exchanges[self._given[request] % len(exchanges)]
+        self._given[request] += 1
+        return Completion(exchange.reply, Usage(exchange.input_tokens, exchange.output_tokens))
+
+    async def aclose(self) -> None:
+        """There is nothing to release."""
+
+
+def _make_request(model: str, shape: str, messages: Sequence[Message]) -> str:
+    lines = [f"{model} replies with a {shape}", *(f"{each.role}:\n{without_fences(each.text)}" for each in messages)]
+    return "\n".join(lines)
+
+
+def _refuse(request: str, known: Iterable[str]) -> ModelError:
+    """Return what is said of a request that is not in the file, with its first line that no other had at that place."""
+    lines = request.split("\n")
+    shared = max((_count_shared(lines, other.split("\n")) for other in known), default=0)
+    line = display(lines[min(shared, len(lines) - 1)], 200)
+    return ModelError(
+        f"This request to the model was not recorded. It differs from what was at: {line}",
+        suggestion="The question, the schema, the files, the prompts or the settings have changed since. Record it"
+        " again with model.record or --record.",
+    )
+
+
+def _count_shared(lines: Sequence[str], others: Sequence[str]) -> int:
+    """How many lines two texts share at their beginning."""
+    pairs = zip(lines, others, strict=False)
+    return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(lines), len(others)))
+
+
+def _append(path: Path, exchange: Exchange) -> None:
+    """Add a line to a file that only its owner may read."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(handle, "ab") as file:
+            file.write(msgspec.json.encode(exchange) + b"\n")
+    except OSError as error:
+        raise ConfigurationError(f"{path.name}, model.record, cannot be written ({error.strerror}).") from None
+
+
+def _read(path: Path) -> Mapping[str, Sequence[Exchange]]:
+    """Return the exchanges of a file by what was told. Raises `ConfigurationError`, naming the line."""
+    known = defaultdict[str, list[Exchange]](list)
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise ConfigurationError(f"{path.name}, model.replay, cannot be read ({error.strerror}).") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            exchange = msgspec.json.decode(line, type=Exchange)
+        except msgspec.DecodeError as error:
+            raise ConfigurationError(f"{path.name}:{number} is no recorded exchange: {error}") from None
+        known[exchange.request].append(exchange)
+    return dict(known)
