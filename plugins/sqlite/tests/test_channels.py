@@ -7,7 +7,7 @@ import pytest
 from dragoman import DragomanError, ExplainOptions, Gateway
 from dragoman.testing.memory import within_memory
 from dragoman.workers.frames import HEADER, Done, Rows, Run, most_bytes, pack
-from dragoman.workers.pool import TooLong, Worker
+from dragoman.workers.process import TooLong, Worker
 from dragoman_sqlite.frames import Setup
 
 MOST_BYTES = 20_000

@@ -13,8 +13,9 @@ from dragoman import errors
 from dragoman.dialect import Executor
 from dragoman.errors import ConnectionFailed, DragomanError, InternalError, ResultTooLarge
 from dragoman.model import Column, Database, Encoded, Request, RowStream
+from dragoman.pool import Pool
 from dragoman.workers.frames import Columns, Failed, Report, Rows, Run
-from dragoman.workers.pool import NoWorker, Pool, TooLong, Worker, WorkerDied
+from dragoman.workers.process import NoWorker, TooLong, Worker, WorkerDied, Workers
 
 
 class WorkerExecutor(Executor):
@@ -22,7 +23,7 @@ class WorkerExecutor(Executor):
 
     def __init__(self, database: Database, module: str, setup: msgspec.Struct) -> None:
         self.database = database
-        self._pool = Pool(module, setup, database.pool_size)
+        self._pool = Pool(Workers(module, setup), database.pool_size, "processes for queries of this database")
 
     @abc.abstractmethod
     def check(self) -> None:
@@ -81,7 +82,7 @@ class WorkerExecutor(Executor):
         """Lend a process for one order."""
         self.check()
         try:
-            async with self._pool.worker(order.timeout) as worker:
+            async with self._pool.lend(order.timeout) as worker:
                 yield worker
         except NoWorker:
             raise self.unreachable(

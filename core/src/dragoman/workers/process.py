@@ -1,4 +1,4 @@
-"""Worker processes of one database: started when needed, kept, handed out one statement at a time."""
+"""Worker processes of one database, and what a pool has to know of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import os
 import select
 import signal
 import sys
-from collections.abc import AsyncGenerator
 
 import msgspec
 
-from dragoman.errors import Busy
-from dragoman.slots import Slots
+from dragoman.pool import Manager
 from dragoman.workers.frames import HEADER, Cancel, Done, Order, Report, Run, most_bytes, pack
 
 GRACE = 0.25
@@ -112,12 +110,16 @@ class Worker:
         except (TimeoutError, WorkerDied, TooLong):
             await self.kill()
 
-    async def kill(self) -> None:
-        """End the process, whatever it is doing."""
+    def strike(self) -> None:
+        """Kill the process, whatever it is doing, without waiting for its end."""
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 # Not `Process.kill`: it polls first, and would take the exit status from asyncio's own watcher.
                 os.kill(self._process.pid, signal.SIGKILL)
+
+    async def kill(self) -> None:
+        """Kill the process, and wait for its end."""
+        self.strike()
         await self.wait_closed()
 
     async def close(self) -> None:
@@ -137,82 +139,30 @@ class Worker:
             await self._input.wait_closed()
 
 
-class Pool:
-    """At most `size` processes that run `module`, each sent `setup` first.
+class Workers(Manager[Worker]):
+    """Processes that run `module`, each sent `setup` first."""
 
-    The one used last is used first, so that the others' memory stays cold.
-    """
-
-    def __init__(self, module: str, setup: msgspec.Struct, size: int) -> None:
+    def __init__(self, module: str, setup: msgspec.Struct) -> None:
         self._module = module
         self._setup = setup
-        self._size = size
-        self._slots = Slots(size, self._busy)
-        self._idle: list[Worker] = []
-        self._all: set[Worker] = set()
-        self._ending: set[asyncio.Task[None]] = set()
 
-    @contextlib.asynccontextmanager
-    async def worker(self, seconds: float) -> AsyncGenerator[Worker]:
-        """Lend a worker for one statement; on the way out the statement is ended and the worker is clean or gone.
+    async def open(self, seconds: float) -> Worker:
+        """Start a process; it is not waited for. Raises `NoWorker`."""
+        return await Worker.start(self._module, self._setup)
 
-        Raises `Busy` when none comes free within `seconds`, and `NoWorker`.
-        """
-        if self._slots.locked():
-            await self._slots.take(seconds)
-        else:
-            await self._slots.acquire()  # at once
-        ending: set[asyncio.Task[None]] = set()
-        try:
-            worker = await self._idle_or_new()
-            try:
-                yield worker
-            finally:
-                if worker.idle:
-                    self._idle.append(worker)  # one that has died is noticed when it is taken
-                else:
-                    await self._end_apart(worker, ending)
-        finally:
-            if ending:
-                self._slots.release_after(ending)
-            else:
-                self._slots.release()
+    def is_usable(self, resource: Worker) -> bool:
+        """Whether the process is there."""
+        return resource.alive
 
-    def _busy(self, outliving: int) -> Busy:
-        stuck = f"; {outliving} of them end what was given up" if outliving else ""
-        return Busy(
-            f"All {self._size} processes for queries of this database are busy{stuck}.",
-            suggestion="Try again in a moment, or run fewer queries at once.",
-        )
+    async def clean(self, resource: Worker) -> bool:
+        """End the statement that runs, or the process; one that has died in between is noticed when it is taken."""
+        await resource.settle()
+        return resource.idle
 
-    async def _idle_or_new(self) -> Worker:
-        while self._idle:
-            worker = self._idle.pop()
-            if worker.alive:
-                return worker
-            await worker.kill()
-            self._all.discard(worker)
-        worker = await Worker.start(self._module, self._setup)
-        self._all.add(worker)
-        return worker
+    async def close(self, resource: Worker) -> None:
+        """End the process."""
+        await resource.close()
 
-    async def _end_apart(self, worker: Worker, ending: set[asyncio.Task[None]]) -> None:
-        """End a statement in a task: whoever is cancelled twice leaves at once, and it is ended all the same."""
-        task = asyncio.create_task(self._end(worker))
-        ending.add(task)
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
-        await asyncio.shield(task)
-
-    async def _end(self, worker: Worker) -> None:
-        try:
-            await worker.settle()
-        finally:
-            self._idle.append(worker)
-
-    async def aclose(self) -> None:
-        """End every process."""
-        await asyncio.gather(*self._ending)
-        await asyncio.gather(*(worker.close() for worker in self._all))
-        self._all.clear()
-        self._idle.clear()
+    def abort(self, resource: Worker) -> None:
+        """Kill the process."""
+        resource.strike()
