@@ -40,7 +40,7 @@ def read(dialect: Dialect, statement: Statement) -> ParsedStatement:
     refusal = parsed.refusal
     if refusal and refusal.kind == "invalid":
         told = no_query(query, dialect.reserved)
-        refusal = told if told and told.kind == "write" else refusal
+        refusal = told if told and told.kind != "invalid" else refusal
     once: dict[str, Any] = {kind: _name_once(getattr(parsed, kind)) for kind in _KINDS}
     if sum(map(len, once.values())) > MOST_NAMES:
         return ParsedStatement(refusal=refusal if refusal and refusal.kind == "write" else _TOO_MANY)

@@ -1,7 +1,10 @@
 import json
+import re
 import shlex
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -105,7 +108,7 @@ def test_config_show_prints_a_file_that_loads_with_secrets_masked(
     dragoman: Dragoman, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "dragoman.toml").write_text(
-        '[databases.a]\nurl = "x://u:${PW}@h/d"\noptions = { n = 1, api_token = "${PW}" }\n'
+        '[databases.a]\nurl = "x://u:${PW}@h/d"\noptions = { n = 1, api_token = "${PW}", jwt = "eyJ" }\n'
         '[[databases.a.keys]]\ntable = "t"\ncolumns = ["c"]\n'
     )
     monkeypatch.setenv("PW", "hunter2")
@@ -114,7 +117,7 @@ def test_config_show_prints_a_file_that_loads_with_secrets_masked(
     assert "port = 81  # environment" in human
     assert 'url = "x://u:***@h/d"  # dragoman.toml' in human
     assert "hunter2" not in human + as_json
-    assert json.loads(as_json)["databases"]["a"]["options"] == {"n": 1, "api_token": "***"}
+    assert json.loads(as_json)["databases"]["a"]["options"] == {"n": 1, "api_token": "***", "jwt": "***"}
     import tomllib
 
     assert tomllib.loads(human)["databases"]["a"]["keys"] == [
@@ -164,10 +167,11 @@ url = "sqlite:///gone.db"
 
 def test_config_check_tells_what_serve_would_refuse(dragoman: Dragoman, folder: Path) -> None:
     (folder / "dragoman.toml").write_text(CHECKED)
-    server, host = dragoman("config", "check").err.splitlines()
+    server, host, *databases = dragoman("config", "check").err.splitlines()
     assert server.startswith("dragoman.toml:5: server.tools: ")
     assert server.endswith("Did you mean 'standard'?")
     assert host.startswith("dragoman.toml:4: server.host: The server would listen on 0.0.0.0 for anyone")
+    assert [line.split(":")[1] for line in databases] == ["8", "9", "13"]
 
 
 def test_config_check_names_a_tool_of_a_role_that_is_none(dragoman: Dragoman, folder: Path) -> None:
@@ -313,6 +317,29 @@ def test_hints_for_agents_are_told_in_the_words_of_the_command_line(dragoman: Dr
     cut = dragoman("query", "shop.db", "SELECT * FROM orders", "--limit", "1")
     assert "`limit`" not in cut.err
     assert "--limit" in cut.err
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SHOW TABLES", "`dragoman describe DATABASE` lists the tables"),
+        (".tables", "use `dragoman describe DATABASE [TABLE]`"),
+        (r"\d orders", "use `dragoman describe DATABASE [TABLE]`"),
+        ("EXPLAIN ANALYZE SELECT 1", "SELECT"),
+    ],
+)
+def test_what_shells_list_tables_with_is_answered_with_our_word(dragoman: Dragoman, sql: str, hint: str) -> None:
+    outcome = dragoman("query", "shop.db", sql)
+    assert hint in outcome.err
+    assert not re.search("list_tables|describe_table|list_schemas|explain_query", outcome.err)
+
+
+def test_describe_of_a_broken_view_says_why_it_has_no_columns(dragoman: Dragoman, folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "shop.db")) as connection:
+        connection.execute("CREATE VIEW broken AS SELECT * FROM gone")
+    outcome = dragoman("describe", "shop.db", "broken")
+    assert outcome.err == "note: The columns of broken cannot be read: no such table: main.gone.\n"
+    assert "broken" not in dragoman("describe", "shop.db", "orders").err
 
 
 def test_an_empty_database_says_that_it_is_empty(dragoman: Dragoman, folder: Path) -> None:

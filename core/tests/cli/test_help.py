@@ -32,6 +32,7 @@ def test_the_version_has_a_short_option(dragoman: Dragoman) -> None:
         (("qurey", "shop", "x"), "Did you mean query"),
         (("query", "shop", "x", "--lmit", "3"), "Did you mean --limit?"),
         (("query", "shop", "x", "--tmeout=3"), "Did you mean --timeout?"),
+        (("query", "--lmit", "3"), "Did you mean --limit?"),
         (("query", "shop", "x", "--format", "jsno"), "Did you mean json?"),
         (("config", "shwo"), "Did you mean show?"),
         (("config", "init", "--froce"), "Did you mean --force?"),
@@ -42,6 +43,14 @@ def test_a_misspelt_word_is_answered_with_the_nearest(dragoman: Dragoman, words:
     outcome = dragoman(*words)
     assert (outcome.code, outcome.out) == (2, "")
     assert meant in outcome.err
+
+
+def test_a_wrong_option_shows_the_usage_of_its_command(dragoman: Dragoman) -> None:
+    assert dragoman("query", "shop", "x", "--lmit", "3").err.startswith("usage: dragoman query")
+
+
+def test_a_missing_argument_alone_gets_no_suggestion(dragoman: Dragoman) -> None:
+    assert "Did you mean" not in dragoman("query", "--limit", "3").err
 
 
 def test_a_word_that_resembles_nothing_gets_no_suggestion(dragoman: Dragoman) -> None:

@@ -68,8 +68,8 @@ async def test_limits_above_the_ceiling_are_lowered_and_said(shop: Database):
         result = await gateway.query(None, ALL, limit=6, timeout=10)
         assert result.row_count == 5
         assert result.notices == (
-            "limit was lowered to 5, the most this database gives.",
-            "The timeout was lowered to 9.5 seconds, the most this database gives.",
+            "limit was lowered to 5. The server's administrator can raise `max_rows`.",
+            "The timeout was lowered to 9.5 seconds. The server's administrator can raise `timeout`.",
         )
         assert (await gateway.query(None, ALL, limit=5, timeout=9.5)).notices == ()
 

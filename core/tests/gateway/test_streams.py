@@ -47,7 +47,7 @@ async def test_a_stream_is_cut_where_a_query_is(gateway: Gateway):
 
 async def test_what_was_lowered_is_said_before_the_first_row(gateway: Gateway):
     async with gateway.stream("shop", "SELECT 1 AS one", limit=10**9) as stream:
-        assert stream.notices == ["limit was lowered to 10000, the most this database gives."]
+        assert stream.notices == ["limit was lowered to 10000. The server's administrator can raise `max_rows`."]
 
 
 async def test_an_exhausted_stream_stays_so(gateway: Gateway):

@@ -299,6 +299,8 @@ def test_mysql_ignores_case_in_patterns(database: apsw.Connection):
 OTHERS = [
     ("mysql", "length('é')", 2),
     ("mysql", "instr('hello', 'L')", 3),
+    ("mysql", "qty / 2", 3.5),
+    ("mysql", "sum(qty) / 2", 3.5),
     ("bigquery", "length('é')", 1),
     ("bigquery", "countif(qty > 5)", 1),
     ("bigquery", "date_trunc(date '2024-05-05', month)", "2024-05-01"),
@@ -338,6 +340,12 @@ OTHERS_REFUSED = [
 def test_what_would_be_answered_otherwise_is_refused(source: str, expression: str):
     with pytest.raises(Unsupported):
         translate(f"SELECT {expression} FROM t", source=source, target="sqlite", rewrite=rewrite)
+
+
+@pytest.mark.parametrize("source", ["mysql", "bigquery", "snowflake", "duckdb"])
+def test_a_division_that_keeps_its_fraction_is_not_said_to_drop_it(source: str):
+    found = translate("SELECT price / 3, qty / 3 FROM t", source=source, target="sqlite", rewrite=rewrite)
+    assert not any("fraction" in notice for notice in found.notices)
 
 
 def test_a_comparison_that_heeds_case_only_here_is_told():

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from dragoman.cli.common import add_json_argument, add_source_arguments
+from dragoman.cli.common import add_json_argument, add_source_arguments, in_our_words
 from dragoman.cli.output import put
 from dragoman.config.readers import is_mapping
 from dragoman.errors import DialectError, DragomanError, InternalError, ParameterError
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif verdict["allow"]:
         print("allowed")
     else:
-        put(f"{verdict['code']}: {verdict['reason']}", sys.stderr)
+        put(f"{verdict['code']}: {in_our_words(verdict['reason'])}", sys.stderr)
     return 0 if verdict["allow"] else 1
 
 

@@ -29,10 +29,9 @@ class Check:
 
     async def problems(self) -> list[Problem]:
         """Return every problem: of the server, of the plugins, and of the databases that answer."""
-        found = [*self._server(), *self._plugins()]
-        if not found:
-            found += await self._databases()
-        return found
+        plugins = list(self._plugins())
+        databases = [] if plugins else await self._databases()  # no database opens without its plugin
+        return [*self._server(), *plugins, *databases]
 
     def _server(self) -> Iterable[Problem]:
         from dragoman.tools.registry import choose

@@ -152,6 +152,16 @@ def start_logging(configuration: Configuration) -> None:
 
 # What agents are told names tools and their arguments; a person has commands and options.
 _WORDS = {
+    "Use list_tables, describe_table or list_schemas.": (
+        "`dragoman describe DATABASE` lists the tables, `dragoman describe DATABASE TABLE` the columns of one."
+    ),
+    "use list_tables or describe_table": "use `dragoman describe DATABASE [TABLE]`",
+    "search_catalog finds tables by name.": "`dragoman describe DATABASE` lists the tables.",
+    "list_tables or search_catalog": "`dragoman describe DATABASE`",
+    "search_catalog or list_tables": "`dragoman describe DATABASE`",
+    "list_schemas and list_tables": "`dragoman describe DATABASE`",
+    "list_tables, describe_table and search_catalog": "`dragoman describe DATABASE [TABLE]`",
+    "explain_query": '`dragoman query DATABASE "EXPLAIN ..."`',
     "`timeout_ms`": "--timeout",
     "timeout_ms": "--timeout",
     "`limit`": "--limit",
@@ -163,7 +173,7 @@ _WORDS = {
     "list_schemas": "`dragoman describe DATABASE`",
     "search_catalog": "`dragoman describe DATABASE`",
 }
-_TOOL_WORD = re.compile("|".join(re.escape(word) + (r"\b" if word[-1] != "`" else "") for word in _WORDS))
+_TOOL_WORD = re.compile("|".join(re.escape(word) + (r"\b" if word[-1].isalpha() else "") for word in _WORDS))
 
 
 def in_our_words(text: str) -> str:

@@ -81,6 +81,8 @@ def _show(answer: dict[str, Any], *, listing: bool) -> None:
         if number:
             print()
         _print_group(title, lines)
+        if not lines and not answer.get("notices"):
+            warn(f"nothing is known of the columns of {visible(title)}")
     for notice in answer.get("notices", []):
         warn(notice)
     if answer.get("omitted"):
@@ -92,5 +94,3 @@ def _print_group(title: str, lines: list[str]) -> None:
     print(f"{bold}{visible(title)}{plain}")
     for line in lines:
         print(f"  {visible(line)}")
-    if not lines:
-        warn(f"nothing is known of the columns of {visible(title)}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from dragoman.words import nearest
 
 _CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)$", re.DOTALL)
 _UNKNOWN = re.compile(r"unrecognized arguments: (.*)$", re.DOTALL)
+_MISSING = "the following arguments are required"
 _OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 
 
@@ -21,12 +22,23 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(**options)
         self._commands: Mapping[str, Parser] = {}
+        self._given: Sequence[str] = ()
 
     def add_subparsers(self, **options: Any) -> Any:
         """As argparse's; the commands are kept, since their options may be what was meant."""
         action = super().add_subparsers(parser_class=Parser, **options)
         self._commands = action.choices
         return action
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
+        """As argparse's; a command tells unknown words itself, with its own usage."""
+        self._given = list(args or ())
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown and not self._commands and args is not None:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
 
     def error(self, message: str) -> NoReturn:
         """Print the usage, the error and the nearest known words to stderr; end with 2."""
@@ -41,9 +53,16 @@ class Parser(argparse.ArgumentParser):
         if choice := _CHOICE.search(message):
             near = nearest(choice[1], re.findall(r"[\w-]+", choice[2]), 2)
         elif unknown := _UNKNOWN.search(message):
-            options = sorted(self.options())
-            given = [word.partition("=")[0] for word in unknown[1].split() if word.startswith("-")]
-            near = [name for word in given for name in nearest(word, options)]
+            near = self._near_options(unknown[1].split())
+        elif message.startswith(_MISSING):  # a misspelt option takes the word behind it for an argument of its own
+            near = self._near_options([word for word in self._given if word.startswith("--")])
         else:
             return ""
         return f"\nDid you mean {' or '.join(near)}?" if near else ""
+
+    def _near_options(self, words: Sequence[str]) -> list[str]:
+        """Return the options that unknown ones among the words may have meant."""
+        options = sorted(self.options())
+        given = [word.partition("=")[0] for word in words if word.startswith("-")]
+        unknown = [word for word in given if not any(option.startswith(word) for option in options)]
+        return [name for word in unknown for name in nearest(word, options)]

@@ -15,7 +15,10 @@ from dragoman.config.urls import as_url, split_url
 from dragoman.model import Database, Secret
 
 MASK = "***"
-_SECRET_NAME = re.compile(r"pass|secret|token|credential|(^|_)key($|_)|api_?key|sslkey", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"pass|secret|token|credential|jwt|bearer|cookie|signature|authorization|(^|_)key($|_)|api_?key|sslkey",
+    re.IGNORECASE,
+)
 _PASSWORD = re.compile(r"(://[^:/?#\s]*:)\S*@")
 """Of a URL wherever it stands: options may hold one, and only a plugin knows which of them do."""
 

@@ -229,9 +229,11 @@ def _limits(
             raise ParameterError(f"{name} must be greater than zero.", suggestion=f"Leave {name} out for the default.")
     notices: list[str] = []
     if rows is not None and rows > database.max_rows:
-        notices.append(f"limit was lowered to {database.max_rows}, the most this database gives.")
+        notices.append(f"limit was lowered to {database.max_rows}. The server's administrator can raise `max_rows`.")
     if timeout is not None and timeout > database.timeout:
-        notices.append(f"The timeout was lowered to {database.timeout:g} seconds, the most this database gives.")
+        notices.append(
+            f"The timeout was lowered to {database.timeout:g} seconds. The server's administrator can raise `timeout`."
+        )
     limits = Limits(
         max_rows=min(rows or database.default_rows, database.max_rows),
         max_bytes=max_bytes or database.max_bytes,

@@ -73,7 +73,10 @@ _REFUSALS = {
         "A character that only looks like SQL punctuation stands outside quotes",
         "Use the ASCII character, or quote it.",
     ),
-    "backslash": _Refusal("A backslash stands outside quotes", "Remove it, or quote the text it belongs to."),
+    "backslash": _Refusal(
+        "A backslash stands outside quotes",
+        "Remove it, or quote the text it belongs to. Commands of psql are not SQL: use list_tables or describe_table.",
+    ),
     "brace": _Refusal("A brace stands outside quotes", "Remove it, or quote the text it belongs to."),
     "at": _Refusal("The @ sign is not accepted here", "Write a function such as abs(), or ? for a parameter."),
     "unterminated": _Refusal("A quote is not closed", "Close it; write a quote inside a text twice."),

@@ -171,9 +171,22 @@ async def describe_table(call: ToolCall) -> Body:
     budget = call.budget()
     unknown = await _unknown(missing, budget)
     known = await call.database.insights(found)
+    if notices := budget.fitting(await _about_columns(call, found)):
+        unknown = {**unknown, "notices": [*unknown.get("notices", ()), *notices]}
     told = _compact if call["detail"] == "compact" else _full
     facts: dict[str, Any] = await in_thread_if_many(len(found), told, call, found, known, budget)
     return Body(facts | unknown)
+
+
+async def _about_columns(call: ToolCall, tables: Sequence[Table]) -> list[str]:
+    """Return the catalog's notices that name a relation without columns: a broken view says here why it has none."""
+    empty = [table.relation.name for table in tables if not table.columns]
+    if not empty:
+        return []
+    snapshot = await call.database.catalog.snapshot()
+    return [
+        notice for notice in snapshot.notices if any(re.search(rf"\b{re.escape(name)}\b", notice) for name in empty)
+    ]
 
 
 async def _unknown(missing: Mapping[str, NotFound], budget: Budget) -> dict[str, Any]:

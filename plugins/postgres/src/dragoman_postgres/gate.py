@@ -30,6 +30,15 @@ from dragoman_postgres.walk import Places, Walk
 
 _WORD = re.compile(r"[a-zA-Z_]+")
 _READ_ONLY = "Only queries are run here: SELECT, VALUES, TABLE, and WITH in front of them."
+_PARAMETER = "Write $1 for a parameter and pass its value in params."
+_QUESTION_MARK = re.compile(r"(?<=[\s=<>(,])\?(?![^\s),;])")
+"""A parameter as other databases write it; PostgreSQL has operators of that character."""
+_LISTS = {
+    "databases": "Use list_databases.",
+    "schemas": "Use list_schemas.",
+    "tables": "Use list_tables.",
+}
+"""What SHOW tells in other databases, and the tools that tell it."""
 LONGEST_NAME = 63
 """Bytes of an identifier (PostgreSQL's NAMEDATALEN - 1)."""
 _LONG_OPERATOR = re.compile(rf"[-+*/<>=~!@#%^&|`?]{{{LONGEST_NAME + 1}}}")
@@ -179,7 +188,7 @@ def _parse(text: str) -> list[dict[str, Any]]:
         position = error.position
         raise InvalidSql(
             f"The statement does not parse: {error.message}.",
-            suggestion="Check its syntax.",
+            suggestion=_PARAMETER if _QUESTION_MARK.search(text) else "Check its syntax.",
             offset=len(text[: position - 1].encode()) if position > 0 else None,
         ) from None
     except RecursionError:
@@ -204,7 +213,7 @@ def _check_setting(name: str) -> None:
     if name.lower() not in load_allowed().settings:
         raise UnsafeSql(
             f"The setting {name} is not on the list of settings known to hold no secret.",
-            suggestion="Show one of server_version, search_path, timezone, ...",
+            suggestion=_LISTS.get(name.lower(), "Show one of server_version, search_path, timezone, ..."),
             offset=0,
         )
 

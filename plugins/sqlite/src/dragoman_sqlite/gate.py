@@ -73,6 +73,13 @@ def _stop(cursor: apsw.Cursor, statement: str, bindings: object) -> bool:
     return False
 
 
+def _remedy(text: str) -> str:
+    shell = text.lstrip().startswith(".")
+    return (
+        "Commands of SQLite's shell are not SQL: use list_tables or describe_table." if shell else "Check its syntax."
+    )
+
+
 def _misfit(text: str) -> Refusal | None:
     """What SQLite says of a text that is no query, if it does."""
     try:
@@ -82,5 +89,5 @@ def _misfit(text: str) -> Refusal | None:
         if _NO_QUERY.fullmatch(str(error)):
             offset = getattr(error, "error_offset", -1) - len(_AS_VIEW)
             place = len(text.encode()[:offset].decode(errors="ignore")) if offset >= 0 else len(text)
-            return Refusal("invalid", f"SQLite cannot parse it: {error}.", "Check its syntax.", place)
+            return Refusal("invalid", f"SQLite cannot parse it: {error}.", _remedy(text), place)
     return None

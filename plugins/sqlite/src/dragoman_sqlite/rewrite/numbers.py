@@ -41,7 +41,7 @@ def _product(node: Any, notes: Notes) -> Any:
 def _quotient(node: Any, notes: Notes) -> Any:
     if not exact(node.expression):
         notes.add("Division by zero gives NULL in SQLite.")
-    if isinstance(node, exp.Div):
+    if isinstance(node, exp.Div) and not _keeps_fraction(node):
         _heed_fractions(node, notes)
     if isinstance(node, exp.Mod) and not all(
         (value := exact(side)) is None or value == value.to_integral() for side in (node.this, node.expression)
@@ -67,12 +67,19 @@ def _heed_fractions(node: Any, notes: Notes) -> None:
     notes.add("Division drops the fraction where both sides hold whole numbers, even of a type with decimals.")
 
 
+def _keeps_fraction(node: Any) -> bool:
+    """Whether a division comes from a dialect whose `/` never drops the fraction: SQLite gets a cast to REAL for it."""
+    return isinstance(node, exp.Div) and not node.args.get("typed")
+
+
 def _kind(node: Any) -> str:
     """`whole` or `fraction` for a number that is known to be one, else an empty text."""
     while isinstance(node, (exp.Paren, exp.Neg)):
         node = node.this
     if isinstance(node, exp.Literal):
         return "whole" if is_integer(node) else "fraction"
+    if _keeps_fraction(node):
+        return "fraction"
     if isinstance(node, exp.Avg) or _is_real(node) or isinstance(node, exp.Cast):
         return "whole" if isinstance(node, exp.Cast) and node.to.this.name in _INTEGERS else "fraction"
     if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
