@@ -375,7 +375,7 @@ FAREWELL = b"E" + struct.pack("!I", len(FIELDS) + 4) + FIELDS
 async def test_a_connection_that_said_farewell_and_is_not_closed_yet_is_replaced(server, database_name):
     executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     pid = await value_of(executor, "SELECT pg_backend_pid()")
-    (session,) = executor._connections._idle
+    (session,) = executor._connections.idle
     session.connection._counting.data_received(FAREWELL)
     assert await value_of(executor, "SELECT pg_backend_pid()") != pid
     await executor.aclose()
@@ -526,7 +526,7 @@ async def test_parallel_plans_are_kept(server, width):
         async with executor.open(Request(statement=sql, limits=Limits(max_bytes=100_000))) as stream:
             assert await anext(stream.batches)
         assert bool(executor._wide) == (width > 1)
-        (session,) = executor._connections._idle
+        (session,) = executor._connections.idle
         session.connection.add_log_listener(lambda _, message: told.append(message.message))
     assert list(map(_launched, told)) > [0]
     await executor.aclose()

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 import re
-import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Final
 
 import asyncpg
-from dragoman import Busy, Database
-from dragoman.slots import Slots
+from dragoman import Database
+from dragoman.pool import Lost, Manager, Pool
 
 from dragoman_postgres.connecting import Connector
 from dragoman_postgres.driver import CATALOG, OURS, Connection
@@ -24,12 +22,9 @@ from dragoman_postgres.failures import LOST, raise_translated, translate_errors
 GONE = (*LOST, asyncpg.InternalClientError)
 """What a kept connection raises that the server has ended: the second, when its last words came and not yet its end."""
 UNTAGGED: Mapping[str, str] = MappingProxyType({})
-Ending: TypeAlias = set[asyncio.Task[None]]
-GRACE = 2.0
+GRACE: Final = 2.0
 """Seconds a caller waits for the server to end what it runs; the place is occupied until it has."""
-MOMENT = 0.25
-"""Seconds that closing a connection nobody has used for long may hold up its next user."""
-MOST_IDLE = 300.0
+MOST_IDLE: Final = 300.0
 """Seconds after which an unused connection is not trusted any more: what lies between may have forgotten it."""
 CATALOG_TIMEOUT = 30.0
 
@@ -43,7 +38,6 @@ class Session:
 
     connection: Connection
     prepared: OrderedDict[Any, Any] = field(default_factory=OrderedDict[Any, Any])
-    used: float = field(default_factory=time.monotonic)
     spent: bool = False
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
     _names: Iterator[int] = field(default_factory=itertools.count)
@@ -53,17 +47,19 @@ class Session:
         return f"dragoman_{next(self._names)}"
 
 
-class Connections:
+class Connections(Manager[Session]):
     """At most `size` connections to one database; the one used last is used first."""
 
     def __init__(self, database: Database, size: int | None = None) -> None:
         self._name = database.name
-        self._size = size or database.pool_size
         self.connector = Connector(database)
-        self._slots = Slots(self._size, self._busy)
-        self._idle: list[Session] = []
-        self._ending: dict[asyncio.Task[None], Connection | None] = {}
-        self._closing = False
+        what = f"connections to the database {self._name!r}"
+        self._pool = Pool(self, size or database.pool_size, what, grace=GRACE, most_idle=MOST_IDLE)
+
+    @property
+    def idle(self) -> list[Session]:
+        """Those that are kept."""
+        return self._pool.idle
 
     @contextlib.asynccontextmanager
     async def borrow(self) -> AsyncGenerator[Connection]:
@@ -76,68 +72,63 @@ class Connections:
             with translate_errors(self._name):
                 yield session.connection
 
-    @contextlib.asynccontextmanager
-    async def lend(self, seconds: float, tags: Mapping[str, str] = UNTAGGED) -> AsyncGenerator[Session]:
+    def lend(
+        self, seconds: float, tags: Mapping[str, str] = UNTAGGED
+    ) -> contextlib.AbstractAsyncContextManager[Session]:
         """Lend a connection inside a read-only transaction whose statements end after `seconds`.
 
         `tags` are shown in the server's `application_name` meanwhile. On the way out the transaction is rolled back,
         and the connection is clean or gone. Raises `Busy` when none comes free in time, and `ConnectionFailed`.
         """
-        if self._slots.locked():
-            await self._slots.take(seconds)
-        else:
-            await self._slots.acquire()  # at once
-        ending: Ending = set()
-        try:
-            try:
-                session = await self._begin_session(seconds, tags, ending)
-            except Exception as error:
-                raise_translated(error, self._name)
-            try:
-                yield session
-                await self._end(session)
-            except BaseException:
-                await self._end_session(session, ending)
-                raise
-        finally:
-            if ending:
-                self._slots.release_after(ending)
-            else:
-                self._slots.release()
 
-    def _busy(self, outliving: int) -> Busy:
-        stuck = f"; {outliving} of them wait for the server to end what it was told to" if outliving else ""
-        return Busy(
-            f"All {self._size} connections to the database {self._name!r} are busy{stuck}.",
-            suggestion="Try again in a moment, or run fewer queries at once.",
-        )
-
-    async def _begin_session(self, seconds: float, tags: Mapping[str, str], ending: Ending) -> Session:
-        """A session inside its transaction: a kept one, unless it turns out to be dead, else a new one."""
-        while True:
-            kept = self._idle.pop() if self._idle else None
-            session = kept or Session(await self._connect(seconds, ending))
-            if session.spent or session.connection.is_closed() or time.monotonic() - session.used > MOST_IDLE:
-                await self._patiently(self._later(session.connection.leave(), session.connection, ending), MOMENT)
-                continue
+        async def begin(session: Session) -> None:
             session.tags = tags
             try:
                 await self._begin(session, seconds)
-            except BaseException as error:
-                await self._end_session(session, ending)
-                if kept is None or not isinstance(error, GONE):
-                    raise
-            else:
-                return session
+            except GONE as error:
+                raise Lost(self._translate(error)) from None
+            except Exception as error:
+                raise_translated(error, self._name)
 
-    async def _connect(self, seconds: float, ending: Ending) -> Connection:
-        """A new connection. One that nobody waits for any more is opened all the same, and then closed."""
-        connecting = asyncio.get_running_loop().create_task(self.connector.connect(seconds))
+        return self._pool.lend(seconds, begin)
+
+    def _translate(self, error: Exception) -> Exception:
         try:
-            return await asyncio.shield(connecting)
-        except asyncio.CancelledError:
-            self._later(_close_unwanted(connecting), None, ending)
-            raise
+            raise_translated(error, self._name)
+        except Exception as translated:
+            return translated
+
+    # What the pool has to know
+
+    async def open(self, seconds: float) -> Session:
+        """Connect. Raises `DragomanError`s."""
+        try:
+            return Session(await self.connector.connect(seconds))
+        except Exception as error:
+            raise_translated(error, self._name)
+
+    def is_usable(self, resource: Session) -> bool:
+        """Whether nothing has happened to the connection that we have heard of."""
+        return not (resource.spent or resource.connection.is_closed())
+
+    async def clean(self, resource: Session) -> bool:
+        """Roll back; the connection is no use when that fails."""
+        try:
+            # The driver lets a cancellation that is on its way arrive before it sends this.
+            await resource.connection.execute("ROLLBACK")
+        except (*GONE, asyncpg.PostgresError, asyncpg.InterfaceError):
+            return False
+        return not resource.spent
+
+    async def close(self, resource: Session) -> None:
+        """Leave, and return once the server has closed the connection."""
+        await resource.connection.leave()
+
+    def abort(self, resource: Session) -> None:
+        """Close the socket; what the server does not end is left to it."""
+        resource.connection.abort()
+
+    # What is Postgres' own
 
     async def _begin(self, session: Session, seconds: float) -> None:
         """One message: the transaction, its deadlines and, where sessions are shared, their settings."""
@@ -170,56 +161,9 @@ class Connections:
             session.connection = await self.connector.connect(seconds)
             await self._begin(session, seconds)
 
-    async def _end_session(self, session: Session, ending: Ending) -> None:
-        """End the transaction, in a task: a cancellation may strike at every await, and nobody waits for ever."""
-        await self._patiently(self._later(self._end(session), session.connection, ending), GRACE)
-
-    def _later(
-        self, work: Coroutine[Any, Any, None], connection: Connection | None, ending: Ending
-    ) -> asyncio.Task[None]:
-        """Let some work on a connection end by itself; the place of `ending` is occupied until then."""
-        task = asyncio.get_running_loop().create_task(work)
-        ending.add(task)
-        self._ending[task] = connection
-        task.add_done_callback(self._ending.pop)
-        return task
-
-    async def _patiently(self, task: asyncio.Task[None], seconds: float) -> None:
-        await asyncio.wait({task}, timeout=seconds)
-
-    async def _end(self, session: Session) -> None:
-        """Roll back and keep the connection, or close it. Returns when the server is done, however long that takes."""
-        try:
-            # The driver lets a cancellation that is on its way arrive before it sends this.
-            await session.connection.execute("ROLLBACK")
-        except (*GONE, asyncpg.PostgresError, asyncpg.InterfaceError):
-            await session.connection.leave()
-            return
-        if session.spent or self._closing:
-            await session.connection.leave()
-        else:
-            session.used = time.monotonic()
-            self._idle.append(session)
-
     async def aclose(self) -> None:
         """Close every connection. What the server does not end within `GRACE` seconds is left to it."""
-        self._closing = True
-        if self._ending:
-            await asyncio.wait([*self._ending], timeout=GRACE)
-        idle, self._idle = self._idle, []
-        for session in idle:
-            self._later(session.connection.leave(), session.connection, set())
-        if self._ending:
-            await asyncio.wait([*self._ending], timeout=GRACE)
-        for task, connection in [*self._ending.items()]:
-            task.cancel()
-            if connection is not None:
-                connection.abort()
-
-
-async def _close_unwanted(connecting: asyncio.Task[Connection]) -> None:
-    with contextlib.suppress(Exception):
-        await (await connecting).leave()
+        await self._pool.aclose()
 
 
 def _format_tags(tags: Mapping[str, str]) -> str:
