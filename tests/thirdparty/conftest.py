@@ -79,4 +79,6 @@ def core_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory: pytest.TempPathFactory, core_wheel: Path) -> Clean:
     """An empty folder for a module's tests."""
-    return Clean(tmp_path_factory.mktemp("stranger"), core_wheel)
+    folder = tmp_path_factory.mktemp("stranger")
+    (folder / "dist").mkdir()  # the pages install from there; here the constraints name our wheels
+    return Clean(folder, core_wheel)

@@ -161,9 +161,7 @@ def build(folder: Path, also: Sequence[str] = ()) -> list[Database]:
             asked.append(plugin)
             databases |= {database.name: database for database in plugin.demo(folder)}
     if not databases:
-        raise DialectError(
-            "No installed dialect has a demo database.", suggestion="Install one: `pip install dragoman-sqlite`."
-        )
+        raise DialectError("No installed dialect has a demo database.", suggestion="Install one: dragoman-sqlite.")
     return list(databases.values())
 
 

@@ -231,7 +231,7 @@ def _tracing() -> Tracing | None:
     try:
         from dragoman.telemetry.tracing import Tracing
     except ImportError:
-        _log.warning("OTEL_* names a collector, and the SDK is not installed: pip install 'dragoman[otel]'")
+        _log.warning("OTEL_* names a collector, and the SDK is not installed: install dragoman[otel]")
         return None
     return Tracing()
 

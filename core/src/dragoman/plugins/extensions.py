@@ -26,7 +26,7 @@ def load_extension(group: str, name: str, extra: str) -> Any:
     if found is None:
         raise ConfigurationError(
             f"{name} is not installed: it is a distribution of its own.",
-            suggestion=f"pip install 'dragoman[{extra}]'",
+            suggestion=f"Install the distribution dragoman with the extra {extra}: dragoman[{extra}].",
         )
     return found.load()
 

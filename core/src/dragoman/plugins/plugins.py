@@ -302,7 +302,7 @@ def _refuse_rivals(name: str, claims: Sequence[EntryPoint]) -> None:
     rival = distribution_of(rivals[0])
     raise DialectError(
         f"The dialect {name!r} is the name of {ours}'s, which is not installed; {rival} claims it.",
-        suggestion=f"Install it with `pip install {ours}`, or have {rival} register a name of its own.",
+        suggestion=f"Install {ours}, or have {rival} register a name of its own.",
     )
 
 
@@ -343,7 +343,7 @@ def _how_to_install(name: str) -> str:
     ours = _distributions_of_ours()
     found = [dialect for dialect in ours if name.startswith(dialect)] or nearest(name, ours)
     if found:
-        return f"Install it with `pip install {ours[found[0]]}`."
+        return f"Install the distribution {ours[found[0]]}."
     return "Install the distribution of a plugin you trust, or write one with `dragoman new-dialect`."
 
 

@@ -60,7 +60,9 @@ constraints are part of `full` and left out of `compact`, unless asked otherwise
     "execute_query": """Runs one read-only statement. `params` are bound to `$1`, `$2`, ... or `?`, as `placeholder` of
 the database says. `from_dialect` names the SQL the statement is written in, if it is not the database's; what ran is
 then in `sql`. A `limit` or `timeout_ms` above the configured ceiling is lowered to it. `truncated` says which limit cut
-the rows. Integers beyond 2^53 and decimals are strings; binary is base64.""",
+the rows. Integers beyond 2^53 are strings, and so are decimals where the database computes them
+exactly. SQLite computes with binary floating point, so its `decimal(10,2)` columns answer JSON numbers (12.5). Binary
+is base64.""",
     "list_schemas": "Per schema: `name`, `owner`, `description`, `table_count` (views not counted).",
     "list_tables": """`compact`: names by schema, `views` apart. `full`: objects with `type`, `description`,
 `estimated_row_count`, `size_bytes`, `has_primary_key`, `column_count`, and `total_count`. `name_pattern` is a LIKE

@@ -72,7 +72,7 @@ def sign_in(session: requests.Session, method: Method | None) -> None:
     except RuntimeError as error:
         raise DialectError(
             f"The driver of Trino cannot sign in this way: {error}.",
-            suggestion="Install what it needs: `pip install 'dragoman-trino[kerberos]'` or `[gssapi]`.",
+            suggestion="Install dragoman-trino[kerberos] or dragoman-trino[gssapi].",
         ) from None
 
 

