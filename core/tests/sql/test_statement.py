@@ -133,3 +133,13 @@ def test_steps_of_different_names_do_not_add_up(text: str):
 
 def test_a_call_behind_a_dot_without_a_name_before_it_is_still_found():
     assert statement("SELECT 1 w LATERAL.notes('x') AS n").functions() == ("lateral.notes",)
+
+
+@pytest.mark.parametrize("clause", ["SETTINGS readonly = 0", "FORMAT CSV"])
+@pytest.mark.parametrize(
+    "query", ["SELECT a FROM b", "SELECT a FROM b UNION ALL SELECT 1", "SELECT * FROM (SELECT 1 AS a)"]
+)
+def test_a_clause_that_sets_something_is_no_part_of_a_query(query: str, clause: str):
+    found = statement(f"{query} {clause}", "clickhouse", Lexicon()).effect
+    assert found
+    assert found.what == f"{clause.split()[0]} of its own"

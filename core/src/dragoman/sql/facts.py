@@ -54,6 +54,8 @@ _STATEMENTS = tuple(
     ).split()
     if isinstance(kind := getattr(exp, name, None), type)
 )
+# Clauses of a query that change a setting, or the form of what the driver reads.
+_CLAUSES = ("settings", "format")
 _WORDS = {"Lock": "a row lock (FOR UPDATE, FOR SHARE)", "Into": "SELECT INTO"}
 
 
@@ -96,6 +98,8 @@ def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts) -> None:
             facts.effect = _effect(node)
         elif isinstance(node, exp.CTE) and not is_query(node.this):
             facts.effect = _effect(node.this)
+        elif isinstance(node, exp.Query):
+            facts.effect = _clause(node)
 
 
 def _note_table_call(node: exp.Table, text: str, facts: Facts, functions: frozenset[str]) -> None:
@@ -124,6 +128,11 @@ def is_query(tree: exp.Expr | None) -> bool:
 def _effect(node: exp.Expr) -> Effect:
     name = type(node).__name__
     return Effect(_WORDS.get(name, name.upper()), offset_of(node))
+
+
+def _clause(node: exp.Expr) -> Effect | None:
+    held = next((name for name in _CLAUSES if node.args.get(name)), None)
+    return None if held is None else Effect(f"{held.upper()} of its own", offset_of(node))
 
 
 # Calls
