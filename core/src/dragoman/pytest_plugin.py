@@ -121,7 +121,10 @@ def _quote(error: BaseException) -> str:
 
 @dataclass(slots=True)
 class Outcome:
-    """How one case ended. `state`: holds, gap, soon (a failure that does not count yet), fails, or skipped."""
+    """How one case ended.
+
+    `state`: holds, gap, soon (a failure that does not count yet), fails, skipped, or broken: what it stands on failed.
+    """
 
     tier: str
     capabilities: Sequence[str]
@@ -144,7 +147,7 @@ class Suite:
             self.declared = set(facts["declared"])
         self.lacking = set(facts["lacking"])
         state, reason = _state(report), getattr(report, "wasxfail", "")
-        if state != "holds" and outcome.state != "fails":
+        if state != "holds" and outcome.state not in {"fails", "broken"}:
             told = {"gap": reason, "soon": f"{reason}: {facts['message']}"}.get(state, facts["message"])
             outcome.state, outcome.message = state, told or str(report.longrepr)
 
@@ -159,7 +162,7 @@ class Suite:
 
 def _state(report: pytest.TestReport) -> str:
     if report.failed:
-        return "fails"
+        return "broken" if report.when == "setup" else "fails"
     if report.skipped:
         reason = getattr(report, "wasxfail", None)
         return "skipped" if reason is None else "soon" if reason.startswith("counts from") else "gap"
@@ -210,7 +213,12 @@ def lines(name: str, suite: Suite) -> Iterator[str]:
             words = {"holds": "hold", "gap": "declared as gaps", "soon": "fail and do not count yet", "fails": "fail"}
             yield f"  {tier:<14}" + ", ".join(f"{count} {words[state]}" for state, count in counts.items() if count)
     yield from _capabilities(suite)
-    for state, title in (("fails", "fails"), ("soon", "does not count yet"), ("gap", "declared as a gap")):
+    for state, title in (
+        ("broken", "could not begin"),
+        ("fails", "fails"),
+        ("soon", "does not count yet"),
+        ("gap", "declared as a gap"),
+    ):
         for message, cases in _by_message(suite.in_state(state)).items():
             yield f"  {title}: {_list_cases(cases)}"
             yield from (f"      {line}" for line in message.splitlines())
@@ -218,6 +226,8 @@ def lines(name: str, suite: Suite) -> Iterator[str]:
 
 
 def _verdict(suite: Suite) -> str:
+    if suite.in_state("broken"):
+        return "was not judged: what its cases stand on failed"
     if failing := len(suite.in_state("fails", "required")):
         return f"does not conform: {_cases(failing)} of the required tier"
     unfinished = [one for one in suite.in_state("gap", "required").values() if not one.message.startswith("never")]
@@ -266,6 +276,8 @@ def _list_cases(cases: Sequence[str]) -> str:
 
 def _next(suite: Suite) -> Iterator[str]:
     """What the author does now."""
+    if broken := suite.in_state("broken"):
+        yield f"mend the fixtures of the class: `pytest -x -k {next(iter(broken)).partition('[')[0]}` runs them."
     if failing := suite.in_state("fails"):
         first = next(iter(suite.in_state("fails", "required") or failing))
         yield (

@@ -61,6 +61,15 @@ def test_a_driver_that_does_not_give_its_thread_back_ends_the_run_with_a_name(ru
 def test_a_fixture_that_fails_is_one_failure(run):
     outcome = run(building="raise RuntimeError('no server')")
     assert outcome.parseoutcomes() == {"errors": 1, "skipped": 2}
+    outcome.stdout.fnmatch_lines(
+        [
+            "*: was not judged: what its cases stand on failed",
+            "*could not begin: *",
+            "*no server",
+            "*next: mend the fix*",
+        ]
+    )
+    outcome.stdout.no_fnmatch_line("*never(*")
 
 
 def test_a_thread_that_never_ends_does_not_keep_the_run_from_ending(run):

@@ -1,6 +1,7 @@
 """Gaps: declared with a reason, for cases that exist, and strict."""
 
 import pytest
+from dragoman import Capability
 from dragoman.testing import DialectConformance, never, not_implemented, not_yet
 from dragoman.testing.gaps import case_names
 
@@ -31,3 +32,11 @@ def test_every_case_is_a_sentence_of_its_own():
     names = [name for name in case_names(DialectConformance) if "[" not in name]
     assert len(names) == len(set(names)) > 60
     assert all(name.count("_") >= 2 for name in names)
+
+
+def test_what_the_engine_lacks_cannot_be_declared():
+    class TestSome(DialectConformance):
+        engine_lacks = frozenset({Capability.PRIMARY_KEYS})
+
+    with pytest.raises(ValueError, match=r"PRIMARY_KEYS: TestSome\.engine_lacks .* Take it out of one"):
+        TestSome.statements("sqlite")

@@ -26,6 +26,8 @@ PROMPT: Final = 5.0
 PATIENCE: Final = 60.0
 PLANTED: Final = "planted-secret-4711"
 SIDE: Final = 20
+WIDE: Final = "x" * 400
+"""What makes some thousand rows more than an engine runs ahead of whoever reads them."""
 
 
 def product(side: int) -> str:
@@ -63,7 +65,8 @@ class Suite:
     many_rows: ClassVar[str] = product(SIDE)
     last_row: ClassVar[int] = SIDE**3 - 1
     failing_late_query: ClassVar[str] = (
-        f"SELECT CAST(CASE WHEN q.n = {last_row} THEN 'x' ELSE '1' END AS INTEGER) AS number FROM ({many_rows}) q"
+        f"SELECT CAST(CASE WHEN q.n = {last_row} THEN 'x' ELSE '1' END AS INTEGER) AS number, '{WIDE}' AS wide"
+        f" FROM ({many_rows}) q"
     )
     rowless_query: ClassVar[str] = (
         f"SELECT t0.id FROM {CROSS_JOIN} WHERE ({' + '.join(f't{n}.id' for n in range(16))}) % 97 = 96"
@@ -112,6 +115,11 @@ class Suite:
     def statements(cls, dialect: str) -> tuple[str, ...]:
         """The statements that build the sample in an empty database of this dialect."""
         known = Plugins.discover().load(dialect).dialect
+        if both := sorted(each.name for each in cls.engine_lacks & known.capabilities):
+            raise ValueError(
+                f"{', '.join(both)}: {cls.__name__}.engine_lacks says that the engine has none, and the dialect"
+                " declares the capability. Take it out of one of the two."
+            )
         return tuple(sample.statements(known, {**sample.TYPES, **cls.types}, cls.engine_lacks))
 
     @classmethod
