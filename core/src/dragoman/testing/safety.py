@@ -23,7 +23,7 @@ from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite, advise_on, ask, failure, run
 from dragoman.testing.tiers import capability, recommended, required
 
-HOSTILE = ("'; DROP TABLE kit_rating; --", '" OR 1=1 --', "?", "$1", ":x", "%s", "\\'", "")
+HOSTILE = ("'; DROP TABLE kit_rating; --", '" OR 1=1 --', "?", "$1", ":x", "%s", "\\'", "  Naima", "")
 TYPED: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "integer": ("id + 0 = ?", (2,)),
     "large integer": ("id + 9007199254740991 = ?", (9007199254740993,)),
@@ -117,6 +117,22 @@ class SafetyCases(Suite):
             ) from error
         wanted = [[4]] if HOSTILE[value] == "" else []
         assert rows == wanted, f"The parameter {HOSTILE[value]!r} found {rows}: bind parameters, never paste them."
+
+    @recommended(Capability.PARAMETERS)
+    async def test_a_text_with_a_null_character_is_kept_whole_or_refused(
+        self, opened: OpenDatabase, dialect: Dialect
+    ) -> None:
+        _needs_parameters(dialect)
+        found = f"SELECT id FROM {sample.TRACK} WHERE title = {placeholder(dialect)}"
+        for statement, value, wanted in (
+            (found, "Naima\0", []),
+            (f"SELECT CAST({placeholder(dialect)} AS VARCHAR(10)) AS v", "a\0b", [["a\0b"]]),
+        ):
+            try:
+                _, rows = await run(opened, statement, value)
+            except DragomanError:
+                continue
+            assert rows == wanted, f"The parameter {value!r} gave {rows}: a null character does not end a text."
 
     @recommended(Capability.PARAMETERS)
     async def test_placeholders_in_texts_are_left_alone(self, gateway: Gateway, dialect: Dialect) -> None:

@@ -28,6 +28,7 @@ VALUES: Final[dict[str, tuple[str, Any]]] = {
     "long_decimal": ("CAST('12345678901234567890.12345678' AS DECIMAL(28, 8))", "12345678901234567890.12345678"),
     "float": ("CAST(0.1 AS DOUBLE PRECISION)", 0.1),
     "large_float": ("CAST(1e300 AS DOUBLE PRECISION)", 1e300),
+    "negative_zero": ("CAST('-0.0' AS DOUBLE PRECISION)", -0.0),
     "nan": ("CAST('NaN' AS DOUBLE PRECISION)", "NaN"),
     "infinity": ("CAST('Infinity' AS DOUBLE PRECISION)", "Infinity"),
     "negative_infinity": ("CAST('-Infinity' AS DOUBLE PRECISION)", "-Infinity"),
@@ -50,6 +51,7 @@ VALUES: Final[dict[str, tuple[str, Any]]] = {
     "placeholders_in_text": ("'? $1 :x %s {y} --'", "? $1 :x %s {y} --"),
     "unicode": ("'Zoë 日本 \U0001f600 e\u0301'", "Zoë 日本 \U0001f600 e\u0301"),
     "line_breaks": ("'a\n\tb'", "a\n\tb"),
+    "carriage_return": ("'a\r\nb'", "a\r\nb"),
     "binary": ("X'00ff10'", base64.b64encode(b"\x00\xff\x10").decode()),
     "date": ("DATE '2024-02-29'", "2024-02-29"),
     "midnight": ("TIMESTAMP '2024-02-29 00:00:00'", "2024-02-29 00:00:00"),
@@ -143,6 +145,11 @@ class ValueCases(Suite):
         )
 
     @required
+    async def test_rows_that_are_alike_all_come(self, gateway: Gateway) -> None:
+        result = await ask(gateway, "SELECT 1 AS a UNION ALL SELECT 1 UNION ALL SELECT 1")
+        assert result.rows == [[1], [1], [1]], f"Three rows of 1 came as {result.rows}: hand on every row."
+
+    @required
     async def test_two_columns_of_one_name_both_survive(self, gateway: Gateway) -> None:
         result = await ask(gateway, "SELECT 1 AS a, 2 AS a, 3 AS b")
         names = [column.name.lower() for column in result.columns]
@@ -152,10 +159,10 @@ class ValueCases(Suite):
 
     @required
     async def test_a_column_has_the_name_the_query_gives_it(self, gateway: Gateway, dialect: Dialect) -> None:
-        opening, closing = dialect.quote_marks[0], dialect.quote_marks[1]
-        result = await ask(gateway, f"SELECT id AS {opening}Kit Column{closing} FROM {sample.TRACK}")
+        given = 'Kit "Column"'
+        result = await ask(gateway, f"SELECT id AS {dialect.quote(given)} FROM {sample.TRACK}")
         name = result.columns[0].name
-        assert name == "Kit Column", f"A column named 'Kit Column' came as {name!r}: hand names on as they are."
+        assert name == given, f"A column named {given!r} came as {name!r}: hand names on as they are."
 
     @required
     async def test_an_empty_result_has_its_columns(self, gateway: Gateway) -> None:
@@ -181,7 +188,8 @@ class ValueCases(Suite):
         except DragomanError as error:
             raise AssertionError(f"{written} gave {error.code} ({error.message}). {remedy}") from error
         value = result.rows[0][0]
-        assert (value, type(value)) == (wanted, type(wanted)), (
+        # 0.0 == -0.0, and 1 == True
+        assert (value, repr(value)) == (wanted, repr(wanted)), (
             f"{written} came as {value!r} and must come as {wanted!r}. Have the driver hand out exact values (as text"
             f" where it rounds), and set Column.kind to what it hands out. {remedy}"
         )

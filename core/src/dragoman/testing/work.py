@@ -15,8 +15,7 @@ from dragoman.dialect import Capability
 from dragoman.errors import QueryTimeout
 from dragoman.gateway import Gateway
 from dragoman.model import Database, Limits, Request
-from dragoman.testing import sample
-from dragoman.testing.base import PROMPT, Suite, ask, failure
+from dragoman.testing.base import CROSS_JOIN, PROMPT, Suite, ask, failure
 from dragoman.testing.tiers import recommended, required
 
 MOMENT = 0.5
@@ -90,12 +89,28 @@ class WorkCases(Suite):
             ) from None
         raise AssertionError("The slow query ended within its timeout: override slow_query with a slower one.")
 
+    @required
+    async def test_a_deadline_while_rows_come_is_not_their_end(self, narrow: Gateway) -> None:
+        limits = Limits(timeout=MOMENT, max_rows=10**9, max_bytes=10**12)
+        request = Request(statement=f"SELECT t0.id FROM {CROSS_JOIN}", limits=limits)
+        try:
+            with anyio.fail_after(MOMENT + 2 * PROMPT):
+                await _drain(narrow.database().executor, request)
+        except QueryTimeout:
+            return
+        except TimeoutError:
+            raise AssertionError(
+                "Rows came on and on beyond limits.timeout: keep the deadline for every batch."
+            ) from None
+        raise AssertionError("The deadline struck while rows came, and they just ended: raise QueryTimeout.")
+
     @recommended(Capability.CANCEL)
     async def test_a_stream_left_early_is_ended_in_the_database(self, narrow: Gateway) -> None:
-        cross = ", ".join(f"{sample.TRACK} t{n}" for n in range(16))
         with anyio.fail_after(PROMPT * 4):
             for _ in range(2):
-                async with narrow.database().executor.open(Request(statement=f"SELECT t0.id FROM {cross}")) as stream:
+                async with narrow.database().executor.open(
+                    Request(statement=f"SELECT t0.id FROM {CROSS_JOIN}")
+                ) as stream:
                     async for _ in stream.batches:
                         break
         await self._assert_ended(narrow, "A stream left early")
