@@ -3,8 +3,6 @@
 import asyncio
 import sys
 
-import pytest
-from dragoman.cli.bars import bars
 from scripted import KEY, query, says, scripted
 
 COUNT = "SELECT count(*) AS orders FROM orders"
@@ -55,14 +53,3 @@ async def test_the_command_of_evaluation_tells_what_was_right_and_writes_junit(s
     assert code == 1
     assert "2 of 4 right (50.0%); openai:m: 4 calls, 400 tokens in, 80 out" in out
     assert (shop.folder / "report.xml").read_text().count("<testcase") == 4
-
-
-@pytest.mark.parametrize(
-    "rows", [[], [["a", 1]], [["a", 1], ["b", -1]], [[1, 1], [2, 2]], [["a", 0], ["b", 0]], [["a", 1, 2], ["b", 1, 2]]]
-)
-def test_no_bars_where_they_would_say_nothing(rows):
-    assert bars(rows) == []
-
-
-def test_bars_are_as_long_as_their_numbers():
-    assert bars([["a", 4], ["bcd", "2.00"], [None, None]]) == [f"a     {'█' * 40}", f"bcd   {'█' * 20}", "NULL  "]

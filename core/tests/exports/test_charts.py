@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dragoman import Column, ParameterError
-from dragoman.exports import CHARTS, export
+from dragoman.exports import CHARTS, export, fields_of
 from dragoman.exports.charts import MOST_BARS, MOST_ROWS, chart_of
 
 NAME, MONTH, TOTAL, COUNT = (
@@ -16,6 +16,7 @@ NAME, MONTH, TOTAL, COUNT = (
     Column("total", "numeric(12,2)"),
     Column("orders", "bigint"),
 )
+TEXT = Column("code", "text")
 HOSTILE = "</text><script>alert(1)</script>"
 
 
@@ -35,6 +36,46 @@ def mark(spec: dict[str, Any]) -> str:
 def test_the_columns_choose_the_chart(columns: list[Column], row: list[Any], expected: str, axis: str):
     spec = chart_of(columns, [row, row], None)
     assert (mark(spec), spec["encoding"]["x"]["type"]) == (expected, axis)
+
+
+def test_a_text_of_digits_is_a_name_unless_its_column_is_of_numbers():
+    codes = chart_of([TEXT, COUNT], [["007", 1], ["010", 2]], None)
+    assert (mark(codes), [row["x"] for row in codes["data"]["values"]]) == ("bar", ["007", "010"])
+    large = chart_of([COUNT, TOTAL], [["9007199254740993", "1.50"], [2, "NaN"]], None)
+    assert large["data"]["values"] == [{"x": 9007199254740992.0, "y": 1.5, "series": "total"}]
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        ("bigint", True),
+        ("numeric(12,2)", True),
+        ("double precision", True),
+        ("UInt64", True),
+        ("Nullable(Decimal(9, 2))", True),
+        ("hugeint", True),
+        ("interval", False),
+        ("int4range", False),
+        ("point", False),
+        ("varchar", False),
+        ("", False),
+    ],
+)
+def test_the_type_says_whether_digits_are_numbers(declared: str, expected: bool):
+    (field,) = fields_of([Column("c", declared)], [["12"]])
+    assert (field.type == "quantitative") is expected
+
+
+def test_columns_of_one_name_are_series_of_their_own():
+    spec = chart_of([NAME, TOTAL, TOTAL], [["France", "1.5", "2.5"]], None)
+    assert [(row["series"], row["y"]) for row in spec["data"]["values"]] == [("total", 1.5), ("total_2", 2.5)]
+    same = chart_of([COUNT, COUNT], [[1, 2]], None)
+    assert same["data"]["values"] == [{"x": 1.0, "y": 2.0, "series": "orders_2"}]
+
+
+def test_bars_stand_at_the_names_wherever_those_are():
+    assert chart_of([TOTAL, NAME], [["1.5", "France"]], "bar")["data"]["values"][0]["x"] == "France"
+    assert chart_of([COUNT, TOTAL], [[3, "1.5"]], "bar")["data"]["values"] == [{"x": "3", "y": 1.5, "series": "total"}]
 
 
 def test_one_column_of_numbers_is_a_histogram():

@@ -8,7 +8,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from dragoman.cli import output
-from dragoman.cli.bars import bars
 from dragoman.cli.common import (
     add_caller_argument,
     add_source_arguments,
@@ -18,6 +17,7 @@ from dragoman.cli.common import (
     start_logging,
     warn,
 )
+from dragoman.cli.plots import plot
 from dragoman.cli.query import as_json, print_result
 from dragoman.config import Configuration
 from dragoman.errors import ConfigurationError
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(parser)
     add_caller_argument(parser)
     parser.add_argument("--chat", action="store_true", help="go on with the questions that stdin gives, line by line")
-    parser.add_argument("--chart", action="store_true", help="draw bars too, as in a terminal")
+    parser.add_argument("--chart", action="store_true", help="draw the rows too, as in a terminal")
     parser.add_argument("--limit", metavar="N", type=int, help="at most this many rows")
     parser.add_argument("--sql", action="store_true", help="print the query and do not run it")
     parser.add_argument("--explain", action="store_true", help="show the plan too, and what the model used")
@@ -108,7 +108,7 @@ async def answer(gateway: Gateway, question: Question, arguments: argparse.Names
         found = await gateway.ask(question)
     print_answer(found, question, arguments.format)
     if found.result is not None and arguments.format == "table" and (arguments.chart or sys.stdout.isatty()):
-        for line in bars(found.result.rows):
+        for line in plot(found.result.columns, found.result.rows):
             output.put(line)
     use = record.model_use
     if arguments.explain:

@@ -46,7 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", metavar="S", type=float, help="seconds until the query is ended")
     parser.add_argument("--from-dialect", metavar="D", help="the SQL is of this dialect: translate it")
     parser.add_argument("--format", choices=["table", "json", "csv", "markdown"], default="table")
-    parser.add_argument("--plot", action="store_true", help="draw bars below the table: of names and a number each")
+    parser.add_argument(
+        "--plot",
+        action="store_true",
+        help="draw the rows below the table: bars, a line, points or a histogram, as suits one column or two",
+    )
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
 
 
@@ -63,14 +67,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _plot(result: Result) -> None:
-    from dragoman.cli.bars import FEWEST, MOST, bars
     from dragoman.cli.output import put
+    from dragoman.cli.plots import FEWEST, MOST_BARS, plot
 
-    lines = bars(result.rows)
+    lines = plot(result.columns, result.rows)
     for line in lines:
         put(line)
     if not lines:
-        warn(f"bars need {FEWEST} to {MOST} rows of a name and a number that is not negative.")
+        warn(
+            f"a drawing needs {FEWEST} rows or more of a number, after a name (of {MOST_BARS} names at most, none"
+            " negative), a time or another number."
+        )
 
 
 async def _query(configuration: Configuration, database: str, arguments: argparse.Namespace) -> Result:

@@ -1,5 +1,6 @@
 """Results as files: CSV, JSON lines, Parquet, Arrow, XLSX and pictures."""
 
+from dragoman.exports.fields import Field, fields_of, label, suiting
 from dragoman.exports.formats import CHARTS, FORMATS, PICTURES, export, format_of
 
-__all__ = ["CHARTS", "FORMATS", "PICTURES", "export", "format_of"]
+__all__ = ["CHARTS", "FORMATS", "PICTURES", "Field", "export", "fields_of", "format_of", "label", "suiting"]

@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
-import datetime
-import math
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import vl_convert
 
 from dragoman.errors import ParameterError
+from dragoman.exports.fields import Field, fields_of, label, suiting
 from dragoman.exports.formats import Source
 from dragoman.model import Column
 
@@ -24,7 +21,6 @@ MOST_BARS: Final = 60
 MOST_SERIES: Final = 8
 UPRIGHT: Final = 12
 """More bars than these lie, so that their names can be read."""
-_OF_TIME: Final = re.compile(r"date|timestamp", re.IGNORECASE)
 _CONFIG: Final = {
     "background": "white",
     "font": "sans-serif",
@@ -34,15 +30,6 @@ _CONFIG: Final = {
     "line": {"color": "#3b6fb6", "strokeWidth": 2},
     "point": {"color": "#3b6fb6", "filled": True, "size": 36, "opacity": 0.75},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A column as a picture shows it. `type`: Vega-Lite's word for how its values are laid out."""
-
-    name: str
-    type: str
-    values: list[Any]
 
 
 def write_svg(path: Path, columns: Sequence[Column], source: Source, chart: str | None = None) -> tuple[str, ...]:
@@ -70,63 +57,24 @@ def _rows(source: Source) -> list[Sequence[Any]]:
 
 def chart_of(columns: Sequence[Column], rows: Sequence[Sequence[Any]], chart: str | None) -> dict[str, Any]:
     """Return what Vega-Lite draws; without a `chart`, the one that suits the columns."""
-    fields = [_field(column, [row[place] for row in rows]) for place, column in enumerate(columns)]
+    fields = fields_of(columns, rows)
     numbers = [field for field in fields if field.type == "quantitative"]
     if not rows or not numbers:
         raise ParameterError("A picture needs rows with a column of numbers.", suggestion="Select a name and a number.")
-    chart = chart or _suiting(fields)
+    chart = chart or suiting(fields)
     drawn = _DRAW[chart](fields, numbers)
     return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "config": _CONFIG, **drawn}
 
 
-def _suiting(fields: Sequence[Field]) -> str:
-    if len(fields) == 1:
-        return "histogram"
-    return {"temporal": "line", "quantitative": "scatter"}.get(fields[0].type, "bar")
-
-
-def _field(column: Column, values: list[Any]) -> Field:
-    numbers = [_number(value) for value in values]
-    if _OF_TIME.match(column.type):
-        moments = [_moment(value) for value in values]
-        if all(moment is not None or value is None for moment, value in zip(moments, values, strict=True)):
-            return Field(column.name, "temporal", moments)
-    if any(number is not None for number in numbers) and all(
-        number is not None or value is None for number, value in zip(numbers, values, strict=True)
-    ):
-        return Field(column.name, "quantitative", numbers)
-    return Field(column.name, "nominal", ["NULL" if value is None else str(value) for value in values])
-
-
-def _number(value: Any) -> float | None:
-    """The number that a value is near enough for a picture; decimals and large integers come as text."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _moment(value: Any) -> float | None:
-    """Milliseconds since 1970; a moment without a zone is laid out as it is written."""
-    try:
-        moment = datetime.datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp() * 1000
-
-
 def _bar(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, Any]:
-    name = fields[0] if fields[0] is not numbers[0] or len(fields) == 1 else fields[1]
+    name = next((field for field in fields if field.type != "quantitative"), fields[0])
     if len(set(name.values)) > MOST_BARS:
         raise ParameterError(
             f"{len(set(name.values))} bars are too many to read; {MOST_BARS} are the most.",
             suggestion="Aggregate, or add LIMIT; or draw a line or a histogram.",
         )
     lies = len(name.values) > UPRIGHT or max(len(str(value)) for value in name.values) > UPRIGHT
-    spec = _series(_laid_out(name, "nominal"), fields, numbers, "bar")
+    spec = _series(_as_names(name), fields, numbers, "bar")
     encoding = spec["encoding"]
     encoding["x"] |= {"sort": None, "axis": {"labelAngle": 0, "grid": False}}
     encoding["y"] |= {"scale": {"zero": True}, "stack": None}
@@ -139,19 +87,9 @@ def _bar(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, Any]:
     return {**spec, "width": {"step": 48, "for": "position"}, "height": 300}
 
 
-def _laid_out(field: Field, type: str) -> Field:
-    """Return a field whose values are laid out in another way."""
-    told = field.values if field.type == type else [_write_value(field, value) for value in field.values]
-    return Field(field.name, type, told)
-
-
-def _write_value(field: Field, value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if field.type == "temporal":
-        moment = datetime.datetime.fromtimestamp(value / 1000, datetime.UTC)
-        return moment.strftime("%Y-%m-%d" if value % 86_400_000 == 0 else "%Y-%m-%d %H:%M")
-    return f"{value:g}" if field.type == "quantitative" else str(value)
+def _as_names(field: Field) -> Field:
+    """Return a field whose values are laid out by their labels."""
+    return Field(field.name, "nominal", [label(field.type, value) for value in field.values])
 
 
 def _line(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def _quote(text: str) -> str:
 
 def write_jsonl(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
     """Write a JSON object per row, keyed by column; of columns of one name the later ones get a number."""
-    names = _distinct([column.name for column in columns])
+    names = distinct([column.name for column in columns])
     with path.open("w", encoding="utf-8") as file:
         for rows in source():
             file.writelines(f"{_encode(dict(zip(names, row, strict=True)))}\n" for row in rows)
@@ -80,7 +80,8 @@ def write_jsonl(path: Path, columns: Sequence[Column], source: Source) -> tuple[
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def distinct(names: Sequence[str]) -> list[str]:
+    """Return names of which no two are one: the later ones get a number."""
     found: list[str] = []
     for name in names:
         number, own = 1, name
