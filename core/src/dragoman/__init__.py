@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from dragoman.gateway import Gateway
     from dragoman.hookspecs import DialectPlugin, PolicyPlugin, hookimpl
     from dragoman.model import (
+        Acting,
         Batch,
         Claims,
         Column,
@@ -128,7 +129,7 @@ _HOMES = {
     " Unsupported WriteDenied",
     "dragoman.gateway": "Gateway",
     "dragoman.hookspecs": "DialectPlugin PolicyPlugin hookimpl",
-    "dragoman.model": "Batch Claims Column ColumnProfile ConfinedColumn ConfinedRelation Confinement Constraint"
+    "dragoman.model": "Acting Batch Claims Column ColumnProfile ConfinedColumn ConfinedRelation Confinement Constraint"
     " Database DeclaredKey Encoded EnvironmentDatabase ExplainOptions Expression Finding ForeignKey Index Inspection"
     " Kind KnowledgeSettings Limits Names Plan Principal ProfileBudget Relation Request Result RowStream Schema Scope"
     " Secret Table TableColumn Truncation",
@@ -145,6 +146,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 __all__ = [
     "AUDIT_COLUMNS",
     "CONTRACT",
+    "Acting",
     "AmbiguousQuery",
     "AuditStore",
     "Batch",

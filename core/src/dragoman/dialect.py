@@ -221,6 +221,10 @@ class Dialect:
     evaluated on another row: an error would tell of it. What the text alone cannot do, the executor does by
     `Request.confinement`. Raises `Unsupported` for what would not hold. Without it roles can neither filter rows nor
     mask columns. `masks`: SQL for the masks `null`, `hash`, `partial` and `year`, over `{column}`, which has `{type}`.
+
+    `identities`: in which ways the engine can keep the rights of callers: `role`, `session`, `user`. The executor then
+    does what `Request.acting` says, for that request alone; the inspector and the validators what `Database.acting`
+    does.
     """
 
     name: str
@@ -247,6 +251,7 @@ class Dialect:
     reports: Mapping[str, Report] = field(default_factory=_no_reports, hash=False)
     confine: Callable[[Statement, Sequence[NamedPart]], Confined] | None = None
     masks: Mapping[str, str] = field(default_factory=lambda: _NO_MASKS, hash=False)
+    identities: frozenset[str] = frozenset()
 
     @property
     def loaded_rules(self) -> Rules:

@@ -152,12 +152,32 @@ class KnowledgeSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Acting:
+    """As whom an engine does something that keeps the rights of callers itself.
+
+    `user`: in place of the one who signs in. `role`: what the session becomes. `settings`: names and values, of the
+    session meanwhile; names are plain, values are the caller's and any text. Without any of them: as who signs in.
+    """
+
+    user: str | None = None
+    role: str | None = None
+    settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+IdentityKind = Literal["gateway", "role", "session", "user"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
     """A configured, named place an agent can query. Grows by defaulted fields only.
 
     A URL in the configuration arrives here as its parts; `url` keeps the whole text for drivers that want it.
     `database` is what follows the host: a database, a catalog, or a file path relative to `folder`. `options` are the
     plugin's own, already checked against the dataclass its dialect declares.
+
+    `identity`: whose rights the engine keeps: the gateway's; those of a role, by `database_roles` from roles of the
+    gateway to its own; those that values of the session tell, by `session`; or those of a user, whose name is `act_as`.
+    `acting`: as whom the catalog is read, where the engine keeps the rights of callers.
     """
 
     name: str
@@ -185,6 +205,11 @@ class Database:
     pool_size: int = 5
     catalog_ttl: float = 300.0
     knowledge: KnowledgeSettings = field(default_factory=KnowledgeSettings)
+    identity: IdentityKind = "gateway"
+    database_roles: Mapping[str, str] = field(default_factory=_nothing, hash=False)
+    session: Mapping[str, str] = field(default_factory=_nothing, hash=False)
+    act_as: str = "{user}"
+    acting: Acting | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -488,7 +513,7 @@ class Request:
 
     `statement` is the text that was judged; `parameters` are JSON values, bound, never pasted. `tags` reach the
     database in its own way (application_name, client tags, a comment the executor adds). `confinement`: what the
-    statement may read of relations; None: everything.
+    statement may read of relations; None: everything. `acting`: as whom, where the engine keeps the rights of callers.
     """
 
     statement: str
@@ -498,6 +523,7 @@ class Request:
     tags: Mapping[str, str] = field(default_factory=_nothing, hash=False)
     call_id: str = ""
     confinement: Confinement | None = None
+    acting: Acting | None = None
 
 
 KindName = Literal["text", "boolean", "integer", "float", "binary", "json", "native", "any", "array", "map", "row"]

@@ -4,15 +4,17 @@ Decides and knows no database: what it decides about is enforced by the catalog,
 """
 
 from dragoman.access.checking import Misfit, misfits
+from dragoman.access.delegation import Delegation, act_for, delegations, value_of
 from dragoman.access.grants import DatabaseAccess, Grants, Permission, ReadGrant
 from dragoman.access.quotas import Quota, Quotas
 from dragoman.access.restricting import Decider, Restrictions, intersect
-from dragoman.access.roles import Access, Roles, has
+from dragoman.access.roles import Access, Roles, has, narrow
 
 __all__ = [
     "Access",
     "DatabaseAccess",
     "Decider",
+    "Delegation",
     "Grants",
     "Misfit",
     "Permission",
@@ -21,7 +23,11 @@ __all__ = [
     "ReadGrant",
     "Restrictions",
     "Roles",
+    "act_for",
+    "delegations",
     "has",
     "intersect",
     "misfits",
+    "narrow",
+    "value_of",
 ]

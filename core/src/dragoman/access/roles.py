@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -30,16 +30,17 @@ class Access:
     databases: Mapping[str, DatabaseAccess]
     quota: Quota
 
-    def narrow(self, configuration: Configuration) -> Configuration:
-        """Return the configuration as it is for them: what they may not read is not configured."""
-        known = {name: each for name, each in configuration.databases.items() if name in self.databases}
-        default = configuration.default_database
-        return replace(
-            configuration,
-            databases=MappingProxyType(known),
-            default_database=default if default in known else None,
-            sources=MappingProxyType({}),
-        )
+
+def narrow(configuration: Configuration, names: Collection[str]) -> Configuration:
+    """Return the configuration as it is for callers: databases that are not theirs are not configured."""
+    known = {name: each for name, each in configuration.databases.items() if name in names}
+    default = configuration.default_database
+    return replace(
+        configuration,
+        databases=MappingProxyType(known),
+        default_database=default if default in known else None,
+        sources=MappingProxyType({}),
+    )
 
 
 class Roles:

@@ -16,12 +16,12 @@ from dragoman.cli.common import (
 )
 from dragoman.config import Configuration
 from dragoman.errors import DragomanError
-from dragoman.model import Principal
+from dragoman.model import Claims, Principal
 
 if TYPE_CHECKING:
     from dragoman.access import Permission
     from dragoman.catalog import GrantedCatalog
-    from dragoman.gateway import Gateway
+    from dragoman.gateway import Gateway, OpenDatabase
     from dragoman.model import Expression
 
 EXAMPLES = """\
@@ -30,6 +30,7 @@ examples:
   dragoman may ann:analysts shop
   dragoman may ann:analysts shop 'select * from customers'
   dragoman may ci --token ci
+  dragoman may ann:sellers shop --claim tenant=acme
 """
 
 
@@ -42,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--token", metavar="NAME", default="", help="who came with this static token")
     parser.add_argument(
         "--scope", metavar="SCOPE", action="append", default=[], help="with this scope; may be repeated"
+    )
+    parser.add_argument(
+        "--claim", metavar="NAME=VALUE", action="append", default=[], type=_claim, help="with this claim; repeatable"
     )
     parser.add_argument("--issuer", metavar="URL", default="", help="signed in by this issuer")
     add_json_argument(parser)
@@ -69,7 +73,16 @@ def _caller(arguments: argparse.Namespace) -> Principal:
 
     who: Principal = arguments.who
     scopes = frozenset(arguments.scope)
-    return replace(who, token=arguments.token, scopes=scopes, issuer=arguments.issuer)
+    claims = Claims(dict(arguments.claim))
+    return replace(who, token=arguments.token, scopes=scopes, issuer=arguments.issuer, claims=claims)
+
+
+def _claim(text: str) -> tuple[str, str]:
+    """A claim as it is written on the command line. Raises `argparse.ArgumentTypeError`."""
+    name, mark, value = text.partition("=")
+    if not (name and mark):
+        raise argparse.ArgumentTypeError("expected NAME=VALUE")
+    return name, value
 
 
 async def _ask(
@@ -88,12 +101,13 @@ async def _ask(
         if sql is not None and database is not None:
             return {**told, **await _judge(seen, caller, database, sql)}
         names = seen.names if database is None else (seen.resolve_name(database),)
-        return {**told, "databases": {name: await _describe_grants(seen, name) for name in names}}
+        return {**told, "databases": {name: await _describe_grants(seen, name, caller) for name in names}}
 
 
 async def _judge(seen: Gateway, caller: Principal, database: str, sql: str) -> dict[str, Any]:
     opened = seen.database(database)
     try:
+        opened.acting(caller)
         statement = await opened.judge.judge(sql, "execute_query", caller)
         if opened.confiner is not None:
             await opened.confiner.confine(statement)
@@ -102,12 +116,26 @@ async def _judge(seen: Gateway, caller: Principal, database: str, sql: str) -> d
     return {"allowed": True}
 
 
-async def _describe_grants(seen: Gateway, name: str) -> dict[str, Any]:
+def _describe_acting(opened: OpenDatabase, caller: Principal) -> dict[str, Any]:
+    """As whom the engine does what the caller asks, and with which settings; what the sign-in lacks instead of them."""
+    if opened.config.acting is None:
+        return {}
+    acting = opened.config.acting
+    told = {name: value for name, value in (("user", acting.user), ("role", acting.role)) if value is not None}
+    try:
+        complete = opened.acting(caller)
+    except DragomanError as error:
+        return {"acts_as": {**told, "lacks": error.message}}
+    return {"acts_as": {**told, **(dict(complete.settings) if complete else {})}}
+
+
+async def _describe_grants(seen: Gateway, name: str, caller: Principal) -> dict[str, Any]:
     """What may be read of a database: the columns of each relation, and the keys of the grants that say so."""
     from dragoman.catalog import GrantedCatalog
 
     opened = seen.database(name)
-    limits = {"max_rows": opened.config.max_rows, "timeout": opened.config.timeout}
+    limits: dict[str, Any] = {"max_rows": opened.config.max_rows, "timeout": opened.config.timeout}
+    limits |= _describe_acting(opened, caller)
     if not isinstance(opened.catalog, GrantedCatalog):
         return {"tables": "all", **limits}
     return {"tables": await _tables(opened.catalog), **limits}
@@ -144,6 +172,9 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
         yield "allowed" if told["allowed"] else f"refused: {told['code']}: {told['reason']}"
     for name, granted in told.get("databases", {}).items():
         yield f"{name}: at most {granted['max_rows']} rows and {granted['timeout']:g} seconds"
+        if "acts_as" in granted:
+            as_whom = ", ".join(f"{name} {value}" for name, value in granted["acts_as"].items())
+            yield f"  acts as {as_whom or 'who signs in'}"
         if granted["tables"] == "all":
             yield "  every table"
             continue

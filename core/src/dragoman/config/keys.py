@@ -66,6 +66,11 @@ AUTH: dict[str, Reader] = {
     "groups_claim": readers.text,
 }
 
+
+def _named_texts(value: Any) -> Mapping[str, str]:
+    return MappingProxyType({name: readers.text(each) for name, each in readers.table(value).items()})
+
+
 # Where a database is. A URL from a stronger source replaces them all.
 CONNECTION: dict[str, Reader] = {
     "url": readers.secret,
@@ -95,6 +100,10 @@ DATABASE: dict[str, Reader] = {
     "pool_size": readers.whole(1),
     "catalog_ttl": readers.seconds(zero=True),
     "knowledge": readers.table,
+    "identity": readers.choice("gateway", "role", "session", "user"),
+    "database_roles": _named_texts,
+    "session": _named_texts,
+    "act_as": readers.text,
 }
 
 # A default URL would make every database the same one.
@@ -162,10 +171,6 @@ def _tools(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) and "," not in value and "[" not in value else readers.texts(value)
 
 
-def _masks(value: Any) -> Mapping[str, str]:
-    return MappingProxyType({name: readers.text(each) for name, each in readers.table(value).items()})
-
-
 HOLDERS: dict[str, Reader] = {
     "groups": readers.text_set,
     "principals": readers.text_set,
@@ -180,7 +185,7 @@ GRANT: dict[str, Reader] = {
     "columns": _names,
     "deny_columns": readers.texts,
     "filter": readers.text,
-    "masks": _masks,
+    "masks": _named_texts,
 }
 ROLE_LIMITS: dict[str, Reader] = {
     "max_rows": readers.whole(1),

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dragoman.access import Misfit, Permission
+from dragoman.access import Misfit, Permission, value_of
 from dragoman.catalog import GrantedCatalog
 from dragoman.dialect import Confined, Dialect, NamedPart
 from dragoman.errors import (
@@ -219,21 +219,7 @@ def _unheld() -> Unsupported:
 
 
 def _value(name: str, principal: Principal, of_policy: ValueOf) -> Any:
-    match name:
-        case "user":
-            return principal.subject or principal.name
-        case "groups":
-            return sorted(principal.groups)
-        case _ if name.startswith("value."):
-            return of_policy(name, principal)
-        case _:
-            claim = name.removeprefix("claim.")
-            if claim not in principal.claims:
-                raise PermissionDenied(
-                    f"Your sign-in carries no claim {claim!r}, on which depends what you may read here.",
-                    suggestion="Ask the server's administrator.",
-                )
-            return principal.claims[claim]
+    return of_policy(name, principal) if name.startswith("value.") else value_of(name, principal)
 
 
 def _bind(confined: Confined, given: Sequence[Any], values: Mapping[str, Any]) -> tuple[Any, ...]:

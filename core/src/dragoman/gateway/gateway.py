@@ -7,13 +7,13 @@ import copy
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from dragoman.access import Access, Misfit, Quotas, Roles
+from dragoman.access import Access, Misfit, Quotas, Roles, act_for, delegations, narrow
 from dragoman.cleanup import CLEANUP, finish
 from dragoman.config import Configuration, load
 from dragoman.dialect import Capability, Dialect
@@ -39,7 +39,7 @@ from dragoman.gateway.reloading import changed_names, check_rest
 from dragoman.gateway.sampling import sample_sql
 from dragoman.gateway.sinks import Sinks
 from dragoman.gateway.watchdog import Watchdog
-from dragoman.model import LOCAL, Database, ExplainOptions, Limits, Plan, Principal, Result, RowStream
+from dragoman.model import LOCAL, Acting, Database, ExplainOptions, Limits, Plan, Principal, Result, RowStream
 from dragoman.plugins import Plugins
 from dragoman.plugins.policies import Restricting
 from dragoman.words import nearest
@@ -49,6 +49,8 @@ PLAIN = ExplainOptions()
 SETS_OF_ROLES = 64
 """Sets of roles and restrictions whose view of the databases is kept, the least recently used forgotten first."""
 Restricted = tuple[Restricting, ...]
+Seen = tuple[tuple[str, ...] | None, tuple[tuple[str, Restricted], ...], tuple[tuple[str, Acting | None], ...]]
+"""What makes callers see the same: roles, what policies leave, and as whom databases act for them."""
 PATIENCE = 10.0
 """Seconds that a database may take at the start to tell whether roles fit it."""
 _log = logging.getLogger(__name__)
@@ -96,7 +98,8 @@ class Gateway:
         self.version = 1
         self.roles = Roles(configuration)
         self.has_roles = bool(self.roles)
-        self.varies = self.has_roles or plugins.restrict
+        self._delegations = delegations(configuration)
+        self.varies = self.has_roles or plugins.restrict or bool(self._delegations)
         self.own: Mapping[str, OpenDatabase] = {}
         self._whole = self
         self._opened: dict[str, OpenDatabase] = {}
@@ -104,7 +107,8 @@ class Gateway:
         self._access: Access | None = None
         self._restricting: Mapping[str, Restricted] | None = None
         self._granted: dict[str, OpenDatabase] = {}
-        self._seen: OrderedDict[tuple[tuple[str, ...] | None, tuple[Any, ...]], Gateway] = OrderedDict()
+        self._acting: Mapping[str, Acting | None] = {}
+        self._seen: OrderedDict[Seen, Gateway] = OrderedDict()
         self._watchdog = Watchdog(plugins.culprit)
         self._offload = Offload()
         self._recorder = Recorder(
@@ -146,7 +150,7 @@ class Gateway:
         for database in self.configuration.databases.values():
             try:
                 self.plugins.prepare(database)
-                if database.knowledge.files:
+                if database.knowledge.files and database.identity == "gateway":
                     self.database(database.name).written.begin()
             except DialectError as error:
                 _log.warning("the database %s cannot be used: %s %s", database.name, error.message, error.suggestion)
@@ -156,6 +160,8 @@ class Gateway:
         await self._check_fit(self.roles, self.configuration, self._opened)
 
     async def _check_fit(self, roles: Roles, configuration: Configuration, opened: Mapping[str, OpenDatabase]) -> None:
+        if wrong := list(self._wrong_delegations(configuration)):
+            raise misfitting(wrong, configuration)
         granted = [name for name in configuration.databases if roles.everything(name)]
         found = await asyncio.gather(*(self._misfits(name, roles, opened.get(name)) for name in granted))
         if problems := [each for problems in found for each in problems]:
@@ -164,10 +170,20 @@ class Gateway:
     async def _misfits(self, name: str, roles: Roles, opened: OpenDatabase | None) -> list[Misfit]:
         try:
             opened = opened or self.database(name)
+            grants, found = roles.everything(name), list[Misfit]()
             async with asyncio.timeout(PATIENCE):
-                return await opened.fitting(roles.everything(name)).problems(await opened.catalog.snapshot())
+                for face in opened.faces():
+                    found += await face.fitting(grants).problems(await face.catalog.snapshot())
+            return found
         except (DragomanError, TimeoutError):
             return []
+
+    def _wrong_delegations(self, configuration: Configuration) -> Iterator[Misfit]:
+        """Yield what cannot be of databases whose engine keeps the rights of callers."""
+        for name, delegation in delegations(configuration).items():
+            with suppress(DialectError):  # a broken dialect stops its own databases
+                dialect = self.plugins.load(configuration.databases[name].dialect).dialect
+                yield from delegation.problems(dialect.name, dialect.identities, tuple(configuration.roles))
 
     def _quotas(self) -> Quotas | None:
         """Return what counts the use of callers, where any role bounds it; what was counted is kept."""
@@ -199,25 +215,29 @@ class Gateway:
         except BaseException:
             await asyncio.gather(*(each.aclose() for each in (*fresh.values(), *([sinks] if sinks else ()))))
             raise
-        replaced: list[OpenDatabase | Sinks] = [self._opened.pop(name) for name in changed if name in self._opened]
+        replaced = [self._opened.pop(name) for name in changed if name in self._opened]
         self._opened |= fresh
         self._take(configuration, roles)
-        if sinks is not None:
-            replaced.append(self._recorder.change(sinks))
+        former = [self._recorder.change(sinks)] if sinks is not None else []
         self._recorder.note("reload", f"version {self.version}: {', '.join(changed) or 'no database'} changed")
+        self._retire_later([*replaced, *former])
+        return changed
+
+    def _retire_later(self, replaced: list[OpenDatabase | Sinks]) -> None:
+        """Close what was replaced, once the calls of now have ended."""
         task = asyncio.create_task(self._retire(replaced))
         self._replaced[task] = replaced
         task.add_done_callback(lambda done: self._replaced.pop(done, None))
-        return changed
 
     def _take(self, configuration: Configuration, roles: Roles) -> None:
         """Be the gateway of a configuration that was checked."""
         self.configuration, self.roles, self.has_roles = configuration, roles, bool(roles)
-        self.varies = self.varies or self.has_roles
+        self._delegations = delegations(configuration)
+        self.varies = self.varies or self.has_roles or bool(self._delegations)
         self.names, self.default = tuple(configuration.databases), _default(configuration)
         self._calls.quotas = self._quotas()
         for name, opened in self._opened.items():
-            opened.fit = opened.fitting(roles.everything(name))
+            opened.take(roles.everything(name))
         self._seen.clear()
         self.version += 1
 
@@ -271,7 +291,9 @@ class Gateway:
             return self.own[name]
         if self._restricting is not None:
             access = None if self._access is None else self._access.databases[name]
-            self._granted[name] = self._whole.database(name).restrict(access, self._restricting.get(name, ()))
+            opened, acting = self._whole.database(name), self._acting.get(name)
+            opened = opened if acting is None else opened.act_as(acting)
+            self._granted[name] = opened.restrict(access, self._restricting.get(name, ()))
             return self._granted[name]
         opened = self.make(self.configuration.databases[name], self.roles)
         self._opened[name] = opened
@@ -296,16 +318,27 @@ class Gateway:
     def _restrict_to(self, principal: Principal) -> Gateway:
         access = self.roles.of(principal) if self.has_roles else None
         restricting = self._restrict(principal, access) if self.plugins.restrict else {}
-        if access is None and not restricting:
+        acting = act_for(self._delegations, principal, access.names if access else ())
+        if access is None and not restricting and not acting:
             return self
-        key = access.names if access else None, tuple(restricting.items())
+        key = access.names if access else None, tuple(restricting.items()), tuple(acting.items())
         seen = self._seen.get(key)
         if seen is None:
-            seen = self._seen[key] = self._narrow(access, restricting)
+            seen = self._seen[key] = self._narrow(access, restricting, acting)
             if len(self._seen) > SETS_OF_ROLES:
                 self._seen.popitem(last=False)
+                self._close_unused()
         self._seen.move_to_end(key)
         return seen
+
+    def _close_unused(self) -> None:
+        """Close the catalogs of those for whom no database has acted for long."""
+        used = {each for _, _, acting in self._seen for each in acting}
+        unused: list[OpenDatabase | Sinks] = []
+        for name, opened in self._opened.items():
+            unused += opened.forget({acting for known, acting in used if known == name and acting})
+        if unused:
+            self._retire_later(unused)
 
     def _restrict(self, principal: Principal, access: Access | None) -> dict[str, Restricted]:
         """What the policies leave a principal of those databases that they restrict."""
@@ -317,13 +350,17 @@ class Gateway:
         }
         return {name: each for name, each in found.items() if each}
 
-    def _narrow(self, access: Access | None, restricting: Mapping[str, Restricted]) -> Gateway:
+    def _narrow(
+        self, access: Access | None, restricting: Mapping[str, Restricted], acting: Mapping[str, Acting | None]
+    ) -> Gateway:
         seen = copy.copy(self)
-        if access is not None:
-            seen.configuration = configuration = access.narrow(self.configuration)
+        names = self.configuration.databases if access is None else access.databases
+        mine = [name for name in self.configuration.databases if name in names and acting.get(name, True)]
+        if access is not None or len(mine) < len(self.names):
+            seen.configuration = configuration = narrow(self.configuration, mine)
             seen.names = tuple(configuration.databases)
             seen.default = _default(configuration)
-        seen._access, seen._restricting = access, restricting
+        seen._access, seen._restricting, seen._acting = access, restricting, acting
         seen._granted = {}
         return seen
 
@@ -335,7 +372,17 @@ class Gateway:
     @property
     def is_restricted(self) -> bool:
         """Whether roles or policies keep something from the one who sees this gateway."""
-        return self._access is not None or bool(self._restricting)
+        return self._access is not None or bool(self._restricting) or bool(self._acting)
+
+    @property
+    def differs(self) -> bool:
+        """Whether callers may see different databases."""
+        return self.has_roles or bool(self._delegations)
+
+    @property
+    def acting(self) -> Mapping[str, Acting | None]:
+        """As whom databases whose engine keeps the rights of callers act for the one who sees this gateway."""
+        return self._acting
 
     def resolve_name(self, name: str | None) -> str:
         """Return the name of the database a call means. Raises `UnknownDatabase`, and `ParameterError` for none."""

@@ -47,6 +47,11 @@ class RolesFit:
         self._try_out = try_out
         self._fits = False
 
+    @property
+    def fits(self) -> bool:
+        """Whether they are known to."""
+        return self._fits
+
     async def problems(self, snapshot: Snapshot) -> list[Misfit]:
         """Return the names in the grants that the database does not have, else what of them it cannot compile."""
         found = await asyncio.to_thread(
@@ -76,7 +81,8 @@ def misfitting(problems: Sequence[Misfit], configuration: Configuration) -> Conf
     """Return the error of roles that do not fit, with the file each stands in."""
 
     def describe(problem: Misfit) -> str:
-        file = configuration.sources.get(".".join(problem.key.split(".")[:3]))
+        whole, section = problem.key, ".".join(problem.key.split(".")[:3])
+        file = configuration.sources.get(whole) or configuration.sources.get(section)
         return f"{f'{file}: ' if file else ''}{problem.key}: {problem.message}."
 
     if len(problems) == 1:

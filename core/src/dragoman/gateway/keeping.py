@@ -120,14 +120,15 @@ class Keeper:
         roles = sorted(gateway.roles.of(principal).names) if gateway.has_roles else ()
         # The values by themselves: a confinement does not show them.
         values = dict(request.confinement.values) if request.confinement else {}
-        parts = (query.opened.config.name, query.statement.text, request.parameters, roles, request.confinement, values)
-        return hashlib.sha256(repr((gateway.version, *parts)).encode()).hexdigest()
+        acting = (request.acting, request.acting and request.acting.settings)  # which a repr does not show
+        parts = (query.opened.config.name, query.statement.text, request.parameters, roles, acting)
+        return hashlib.sha256(repr((gateway.version, *parts, request.confinement, values)).encode()).hexdigest()
 
     def _sources(self, query: Query, name: str, principal: Principal) -> tuple[Source, ...]:
         """Return what a result is made of: of kept results, whatever those are made of that the text may mean."""
         database, sql = query.opened.config.name, query.statement.text
         if database != RESULTS or not self.databases.offered:
-            return ((database, sql, query.request.confinement),)
+            return ((database, sql, query.request.confinement, query.request.acting),)
         meant = [kept for kept in self._store.of(principal) if kept.name.lower() in sql.lower()]
         if any(kept.name == name for kept in meant):
             raise ParameterError(f"The query reads {name}, which it would replace.", suggestion="Keep it as another.")
@@ -145,11 +146,12 @@ class Keeper:
     async def _check(self, kept: Kept, principal: Principal) -> None:
         """Raise what refuses any of the statements a result is made of, `ResultNotFound` where rows may be others."""
         seen = self._gateway.for_principal(principal)
-        for database, sql, confinement in kept.sources:
+        for database, sql, confinement, acting in kept.sources:
             opened = seen.database(database)
             statement = await opened.judge.judge(sql, "get_result", principal)
             confined = await opened.confiner.confine(statement) if opened.confiner else None
-            if (confined and confined.confinement(principal)) != confinement:
+            part = confined and confined.confinement(principal), opened.acting(principal)
+            if part != (confinement, acting):
                 raise ResultNotFound(f"What you may read has changed since {kept.name} was kept.")
 
     async def drop(self, name: str, principal: Principal) -> None:

@@ -6,12 +6,12 @@ import asyncio
 import copy
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dragoman.access import DatabaseAccess, Decider, Grants, Misfit, ReadGrant, Restrictions
+from dragoman.access import DatabaseAccess, Decider, Delegation, Grants, Misfit, ReadGrant, Restrictions
 from dragoman.catalog import (
     Catalog,
     GrantedCatalog,
@@ -27,6 +27,7 @@ from dragoman.dialect import Dialect, Executor, Inspector, Report, Validator
 from dragoman.errors import ParameterError
 from dragoman.gateway.breaker import Breaker
 from dragoman.gateway.confining import Confiner, try_parts
+from dragoman.gateway.delegating import DelegatedInspector, guard
 from dragoman.gateway.doctor import Watch, find_openings, worst_first
 from dragoman.gateway.failures import Source
 from dragoman.gateway.foreign import ForeignTables
@@ -41,7 +42,7 @@ from dragoman.gateway.tasks import Work
 from dragoman.gateway.written import Written
 from dragoman.knowledge import KeptInspector, Knowledge, KnowledgeFile
 from dragoman.meaning import DescribedInspector, read_meaning
-from dragoman.model import LOCAL, Database, Finding, Limits, Principal, Relation, Request, Table
+from dragoman.model import LOCAL, Acting, Database, Finding, Limits, Principal, Relation, Request, Table
 from dragoman.plugins import Plugins
 from dragoman.plugins.owned import Parts
 from dragoman.plugins.policies import Restricting
@@ -55,6 +56,13 @@ CheckCatalog = Callable[[Snapshot], Awaitable[None]]
 TRANSLATING = 4
 """How much longer a text takes to be translated than to be read."""
 _log = logging.getLogger(__name__)
+
+
+class Closing(Protocol):
+    """What is closed with a database."""
+
+    async def aclose(self) -> None:
+        """Close it."""
 
 
 class OpenDatabase:
@@ -85,6 +93,7 @@ class OpenDatabase:
     role_rows: int | None
     max_cost: float | None
     confiner: Confiner | None
+    delegation: Delegation | None
     validators: Sequence[Validator]
     fit: RolesFit
 
@@ -105,21 +114,40 @@ class OpenDatabase:
         self.confiner = None
         self.dialect = plugins.load(database.dialect).dialect
         self.config = place_database(plugins.prepare(database), self.dialect)
+        self.delegation = Delegation.of(self.config)
+        if self.delegation is not None:
+            self.config = replace(
+                self.config, knowledge=replace(self.config.knowledge, values="off", infer_joins=False)
+            )
+        self._faces: dict[Acting, OpenDatabase] = {}
         meaning = read_meaning(self.config)
         self.config = replace(self.config, description=self.config.description or meaning.about)
-        self.written = Written(meaning, self._run_example)
+        examples = () if self.delegation else meaning.examples  # no one run of them holds for everybody
+        self.written = Written(replace(meaning, examples=examples), self._run_example)
         self.limiter = Limiter(f"{database.name} runs statements", self.config.pool_size, waiting)
         self.work = Work()
         parts = plugins.open(self.config)
-        self.executor = parts.executor
+        self.executor = guard(parts.executor, self.delegation)
+        self._own_executor = parts.own_executor
         self._owned = parts.owned
+        self._described = meaning
         self.source = Source(plugins, self.config)
         self._breaker = Breaker(database.name)
+        self._grants = grants
+        self._serve(parts, None if self.delegation else state)
+        self.fit = self.fitting(grants)
+        self.watch = Watch(database.name, self.doctor)
+        self.health = Health(self.inspector.version, self.watch.begin, self._breaker)
+
+    def _serve(self, parts: Parts, state: Path | None) -> None:
+        """Make what reads the catalog and judges statements."""
         self.inspector: Inspector = self._guard(parts.inspector)
+        if self.delegation is not None:
+            self.inspector = DelegatedInspector(self.inspector)
         if state is not None and parts.inspector is parts.own_inspector:  # what policies hide changes with them
             self.inspector = KeptInspector(self.inspector, state, self.config)
-        if meaning.tables:
-            self.inspector = DescribedInspector(self.inspector, meaning, database.name)
+        if self._described.tables:
+            self.inspector = DescribedInspector(self.inspector, self._described, self.config.name)
         self.places = Places(self.config, self.dialect, hides=parts.hides)
         self.catalog = self._own_catalog = Catalog(self.inspector, self.dialect, self.config, places=self.places)
         self.knowledge = Knowledge(
@@ -133,10 +161,36 @@ class OpenDatabase:
         )
         self._vetoed = parts.vetoes_values
         self.validators = [ReadOnly(self.dialect, self.config), *self._foreign(parts), *parts.validators]
-        self.judge = Judge(self.dialect, self.config, self.catalog, self.validators, self.source, offload)
-        self.fit = self.fitting(grants)
-        self.watch = Watch(database.name, self.doctor)
-        self.health = Health(self.inspector.version, self.watch.begin, self._breaker)
+        self.judge = Judge(self.dialect, self.config, self.catalog, self.validators, self.source, self._offload)
+
+    def act_as(self, acting: Acting) -> OpenDatabase:
+        """Return the database as the engine shows it to who acts so: what runs statements is shared."""
+        face = self._faces.get(acting)
+        if face is None:
+            face = copy.copy(self)
+            face.config = replace(self.config, acting=acting)
+            parts = self._plugins.open(face.config, self._own_executor)
+            face._owned = [each for each in parts.owned if isinstance(each, Inspector)]
+            face._serve(parts, None)
+            face.fit = face.fitting(self._grants)
+            self._faces[acting] = face
+        return face
+
+    def forget(self, acting: Container[Acting]) -> list[OpenDatabase]:
+        """Return what is made for those who act otherwise, to be closed once nobody uses it."""
+        return [self._faces.pop(each) for each in tuple(self._faces) if each not in acting]
+
+    def faces(self) -> tuple[OpenDatabase, ...]:
+        """Return the database as those see it whom the configuration names: roles must fit what each sees."""
+        if self.delegation is None or self.config.identity == "user":
+            return (self,)
+        return tuple(self.act_as(acting) for acting in self.delegation.known)
+
+    def acting(self, principal: Principal) -> Acting | None:
+        """Return as whom a statement of a caller runs; None: as the gateway. Raises `PermissionDenied`."""
+        if self.delegation is None or self.config.acting is None:
+            return None
+        return self.delegation.complete(self.config.acting, principal)
 
     def _guard(self, inspector: Inspector) -> GuardedInspector:
         return GuardedInspector(inspector, self.config, self.work, self.source, self._breaker)
@@ -181,7 +235,22 @@ class OpenDatabase:
 
     def fitting(self, grants: Sequence[ReadGrant]) -> RolesFit:
         """Return whether grants fit this database."""
+        if self.delegation is not None:
+            grants = self.delegation.fitting(grants, self.config.acting)
         return RolesFit(grants, self.dialect, self.config, self._try_parts)
+
+    def take(self, grants: Sequence[ReadGrant]) -> None:
+        """Be held to other grants from now on."""
+        self._grants = grants
+        for each in (self, *self._faces.values()):
+            each.fit = each.fitting(grants)
+
+    async def _check_roles(self, snapshot: Snapshot) -> None:
+        """Raise `PermissionDenied` when roles do not fit; where users see different things, what the gateway sees."""
+        if self.config.identity == "user":
+            snapshot = snapshot if self.whole.fit.fits else await self.whole.catalog.snapshot()
+            return await self.whole.fit.check(snapshot)
+        await self.fit.check(snapshot)
 
     async def _try_parts(self, role: str, grants: tuple[ReadGrant, ...]) -> Sequence[Misfit]:
         """Return what of a role's filters and masks the database cannot compile."""
@@ -193,6 +262,8 @@ class OpenDatabase:
 
     async def _compile(self, request: Request) -> None:
         """Have the database check a statement of the gateway's own."""
+        if self.delegation is not None:
+            request = replace(request, acting=self.config.acting or Acting())
         with self.source.ours("Executor.prepare"):
             await self.work.do(self.config.timeout, self.executor.prepare, request)
 
@@ -230,7 +301,7 @@ class OpenDatabase:
             seen.config,
             deciders=deciders,
             behind=resolver.behind,
-            check=check or (self.fit.check if access else _take),
+            check=check or (self._check_roles if access else _take),
         )
         seen.judge = Judge(
             self.dialect,
@@ -271,7 +342,7 @@ class OpenDatabase:
     @property
     def reports(self) -> Mapping[str, Report]:
         """What the database's server tells of itself: nothing to those who see a part, or where a policy vetoes."""
-        if isinstance(self.catalog, GrantedCatalog) or self._vetoed:
+        if isinstance(self.catalog, GrantedCatalog) or self._vetoed or self.delegation:
             return {}
         named = self.config.knowledge.reports
         return {name: each for name, each in self.dialect.reports.items() if not each.opt_in or name in named}
@@ -283,7 +354,7 @@ class OpenDatabase:
 
     async def read_files(self) -> Written | None:
         """Return what files tell of the database; None for those who see a part: it may speak of the rest."""
-        if isinstance(self.catalog, GrantedCatalog) and not await self.catalog.is_whole():
+        if self.delegation or (isinstance(self.catalog, GrantedCatalog) and not await self.catalog.is_whole()):
             return None
         return self.written
 
@@ -338,18 +409,20 @@ class OpenDatabase:
 
     async def aclose(self) -> None:
         """End what runs and release everything; a part that fails or hangs does not keep the others open."""
+        if self.config.acting is not None:  # what runs statements is of all who act as somebody
+            return await self._close(self.knowledge, *self._catalogs, self.inspector, *self._owned)
         self.health.close()
-        catalogs = dict.fromkeys((self.catalog, self._own_catalog))
-        for part in (
-            self.watch,
-            self.written,
-            self.knowledge,
-            self.work,
-            *catalogs,
-            self.inspector,
-            self.executor,
-            *self._owned,
-        ):
+        for face in self._faces.values():
+            await face.aclose()
+        await self._close(self.watch, self.written, self.knowledge, self.work)
+        await self._close(*self._catalogs, self.inspector, self.executor, *self._owned)
+
+    @property
+    def _catalogs(self) -> tuple[Catalog, ...]:
+        return tuple(dict.fromkeys((self.catalog, self._own_catalog)))
+
+    async def _close(self, *parts: Closing) -> None:
+        for part in parts:
             try:
                 async with asyncio.timeout(CLEANUP):
                     await part.aclose()

@@ -25,7 +25,7 @@ T = TypeVar("T")
 TOOL = "execute_query"
 """By means of what statements are asked for that name no tool."""
 NO_TAGS = Request(statement="").tags
-_NO_PLAN = "The query reads tables of which you see a part: it would run, and its plan is not told."
+_NO_PLAN = "The query reads tables of which you may see a part: it would run, and its plan is not told."
 Put = Callable[[Encoded], Awaitable[None]]
 
 
@@ -70,7 +70,12 @@ class Query:
             opened.health.saw(error)
             raise _about(error, translated) from None
         request = Request(
-            statement=statement.text, parameters=tuple(params), limits=limits, principal=principal, tags=NO_TAGS
+            statement=statement.text,
+            parameters=tuple(params),
+            limits=limits,
+            principal=principal,
+            tags=NO_TAGS,
+            acting=opened.acting(principal) if opened.delegation else None,
         )
         confined = None
         if opened.confiner is not None:
@@ -119,7 +124,7 @@ class Query:
         if options.analyze and opened.max_cost is not None:
             await self._check_cost(opened.max_cost)
         options = replace(options, reads=opened.places.narrowed)
-        if self.confined is not None:
+        if self.confined is not None or opened.delegation is not None:
             return await self._no_plan(options)
         plan = await self._run("explain", opened.executor.explain, self.request, options)
         opened.source.check(plan, Plan, "Executor.explain")

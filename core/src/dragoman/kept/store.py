@@ -24,7 +24,7 @@ from typing import Any, Final, Literal
 from dragoman.cleanup import finish
 from dragoman.errors import Busy, DragomanError, ParameterError, QueryTimeout, ResultNotFound
 from dragoman.kept.pages import PAGE_BYTES, Pages
-from dragoman.model import Column, Confinement, Encoded, Principal, RowStream, Truncation
+from dragoman.model import Acting, Column, Confinement, Encoded, Principal, RowStream, Truncation
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 LEAST_FREE: Final = 256 * 1024 * 1024
@@ -41,8 +41,8 @@ _LOCK = "lock"
 
 Status = Literal["running", "complete", "failed"]
 Open = Callable[[], AbstractAsyncContextManager[RowStream]]
-Source = tuple[str, str, Confinement | None]
-"""A database, a statement as it was judged, and the part of its tables that the caller had."""
+Source = tuple[str, str, Confinement | None, Acting | None]
+"""A database, a statement as it was judged, the part of its tables that the caller had, and as whom it ran."""
 Owner = tuple[str, str, str]
 """The identity of the principal who keeps a result."""
 

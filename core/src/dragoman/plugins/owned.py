@@ -12,7 +12,7 @@ from dragoman.dialect import Executor, Inspector, Validator, WrappedExecutor, Wr
 class Parts:
     """`executor` and `inspector`: to be used, as the policies wrap them. `owned`: what is closed after them anyway.
 
-    `own_inspector`: the dialect's, for checks that no policy may take away.
+    `own_inspector` and `own_executor`: the dialect's, for checks that no policy may take away.
 
     `validators`: the dialect's, then the policies'; both were given the dialect's own executor and inspector.
 
@@ -22,6 +22,7 @@ class Parts:
 
     executor: Executor
     inspector: Inspector
+    own_executor: Executor
     own_inspector: Inspector
     validators: Sequence[Validator]
     owned: Sequence[Executor | Inspector]

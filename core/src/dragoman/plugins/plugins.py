@@ -214,17 +214,20 @@ class Plugins:
             )
         return store
 
-    def open(self, database: Database) -> Parts:
+    def open(self, database: Database, own: Executor | None = None) -> Parts:
         """Return what serves `database`: the owner's executor, inspector and validators, and what policies add.
+
+        `own`: the executor that its owner made of it before, to be used by this one too.
 
         Every hook is given what the owner returned: no policy stands between a dialect and its own checks. Raises
         `DialectError` for a plugin that misbehaves.
         """
-        executor: Executor = self._ask("executor", Executor, database=database)
+        made: Executor = own or self._ask("executor", Executor, database=database)
+        executor = made
         inspector: Inspector = self._ask("inspector", Inspector, database=database, executor=executor)
         validators = self._validators(database, executor, inspector)
         if not self._enforced:
-            return Parts(executor, inspector, inspector, validators, ())
+            return Parts(executor, inspector, made, inspector, validators, ())
         owned = OwnedInspector(inspector), OwnedExecutor(executor)
         inspector, executor = owned
         vetoed, dialect = False, self.load(database.dialect).dialect
@@ -233,7 +236,7 @@ class Plugins:
             inspector = policy.inspector(inspector, database, dialect)
             executor = policy.executor(executor, database, dialect)
             vetoed |= not speaks_for_values(inspector, before)
-        return Parts(executor, inspector, owned[0], validators, owned, vetoed)
+        return Parts(executor, inspector, made, owned[0], validators, owned, vetoed)
 
     def _validators(self, database: Database, executor: Executor, inspector: Inspector) -> list[Validator]:
         hook = "validators"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dragoman.access import Access, Roles
+from dragoman.access import Access, Roles, act_for, delegations, narrow
 from dragoman.errors import ConfigurationError
 from dragoman.tools import admin, ask, knowledge, results, saved
 from dragoman.tools.spec import MAX_NAMED, Spec, Tool
@@ -105,10 +105,11 @@ def show_to(
 ) -> Shown:
     """Return what a server shows to a principal: the tools it may use and the databases something of is granted."""
     roles = Roles(configuration)
-    if not roles:
-        return show(configuration, profile, result_format)
-    access = roles.of(principal)
-    return show(access.narrow(configuration), profile, result_format, access)
+    access = roles.of(principal) if roles else None
+    acting = act_for(delegations(configuration), principal, access.names if access else ())
+    names = configuration.databases if access is None else access.databases
+    mine = narrow(configuration, [name for name in names if acting.get(name, True)])
+    return show(mine if access or acting else configuration, profile, result_format, access)
 
 
 def allows(access: Access | None, configuration: Configuration, tool: str) -> bool:

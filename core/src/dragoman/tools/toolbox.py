@@ -101,7 +101,7 @@ class Toolbox:
         self._shown = show(self._gateway.configuration, self._profile, self._format)
         self._specs = {spec.name: spec for spec in self._shown.specs}
         self._taken = {spec.name: spec.taken for spec in self._shown.specs}
-        self._seen: dict[tuple[str, ...], Shown] = {}
+        self._seen: dict[tuple[tuple[str, ...] | None, frozenset[str]], Shown] = {}
         check_roles(self._gateway.configuration)
 
     async def reload(self, configuration: Configuration) -> tuple[str, ...]:
@@ -135,14 +135,15 @@ class Toolbox:
     @property
     def instructions(self) -> str:
         """What any model is told of the server before any call: names no database where callers see different ones."""
-        return instructions(self._shown.specs, ()) if self._gateway.has_roles else self._shown.instructions
+        return instructions(self._shown.specs, ()) if self._gateway.differs else self._shown.instructions
 
     def show_to(self, principal: Principal) -> Shown:
         """Return what a principal is shown: the tools it may use, and the databases something of is granted."""
         seen = self._gateway.for_principal(principal)
-        if seen.access is None:
+        if seen.access is None and not seen.acting:
             return self._shown
-        names = seen.access.names
+        roles = seen.access.names if seen.access else None
+        names = roles, frozenset(name for name, acting in seen.acting.items() if acting)
         if names not in self._seen:
             if len(self._seen) >= SETS_OF_ROLES:
                 self._seen.clear()
@@ -151,7 +152,7 @@ class Toolbox:
 
     async def hidden_tools(self, principal: Principal) -> frozenset[str]:
         """Return the tools that a principal may use and not know of: saved queries that read what it may not."""
-        if not (self._gateway.has_roles or self._gateway.plugins.restrict):
+        if not self._gateway.for_principal(principal).is_restricted:
             return frozenset()
         saved = [spec.name for spec in self.show_to(principal).specs if spec.handler == "run_tool"]
         return await saving.hidden_tools(self._gateway, saved, principal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractContextManager, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -54,8 +54,8 @@ PIECE = 256 * 1024
 
 Rows: TypeAlias = Sequence[Any]
 Batches: TypeAlias = AsyncGenerator[Rows | Encoded]
-Key: TypeAlias = tuple[str, int, int]
-"""What makes requests take the same prepared statement: the text and the limits of rows and bytes."""
+Key: TypeAlias = tuple[str, int, int, str | None]
+"""What makes requests take the same prepared statement: the text, the limits of rows and bytes, and the role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class PostgresExecutor(Executor):
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
         """Run a statement; leaving cancels what still runs and rolls the transaction back."""
-        async with self._connections.lend(request.limits.timeout, request.tags) as session:
+        async with self._lend(request) as session:
             kept = self._key(request) in session.prepared
             try:
                 stream, batches = await self._execute(session, request)
@@ -100,7 +100,7 @@ class PostgresExecutor(Executor):
 
     async def describe(self, request: Request) -> Sequence[Column]:
         """Return a query's columns: the server plans it and does not run it."""
-        async with self._connections.lend(request.limits.timeout, request.tags) as session:
+        async with self._lend(request) as session:
             return (await self._get_prepared(session, request)).columns
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
@@ -117,7 +117,7 @@ class PostgresExecutor(Executor):
         Inside the read-only transaction, as everything is. Values come as the driver decodes them. Raises
         `ResultTooLarge` for what is far larger than an answer may be.
         """
-        async with self._connections.lend(request.limits.timeout, request.tags) as session:
+        async with self._lend(request) as session:
             wrapped = Wrapped(statement, max(statement.find(request.statement), 0), None)
             parsed, _ = await self._parse(session, wrapped, request)
             with translate_errors(self._name):
@@ -139,6 +139,9 @@ class PostgresExecutor(Executor):
         await self._connections.aclose()
 
     # From a request to its rows
+
+    def _lend(self, request: Request) -> AbstractAsyncContextManager[Session]:
+        return self._connections.lend(request.limits.timeout, request.tags, request.acting)
 
     async def _execute(self, session: Session, request: Request) -> tuple[RowStream, Batches]:
         try:
@@ -297,7 +300,8 @@ class PostgresExecutor(Executor):
 
     def _key(self, request: Request) -> tuple[Key, bool]:
         """What a prepared statement is kept under: what makes it, and whether it counts its bytes."""
-        key = request.statement, request.limits.max_rows, request.limits.max_bytes
+        role = request.acting.role if request.acting else None
+        key = request.statement, request.limits.max_rows, request.limits.max_bytes, role
         return key, key in self._wide
 
     @property

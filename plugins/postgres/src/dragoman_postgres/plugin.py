@@ -67,6 +67,7 @@ class PostgresPlugin(DialectPlugin):
         confine=confine,
         masks=MASKS,
         reports=REPORTS,
+        identities=frozenset({"role", "session"}),
     )
 
     @hookimpl

@@ -12,12 +12,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import asyncpg
-from dragoman import Database
+from dragoman import Acting, Database
 from dragoman.pool import Lost, Manager, Pool
 
 from dragoman_postgres.connecting import Connector
 from dragoman_postgres.driver import CATALOG, OURS, Connection
-from dragoman_postgres.failures import LOST, raise_translated, translate_errors
+from dragoman_postgres.failures import LOST, raise_translated, translate_errors, unreachable
+from dragoman_postgres.spelling import quote, quote_text
 
 GONE = (*LOST, asyncpg.InternalClientError)
 """What a kept connection raises that the server has ended: the second, when its last words came and not yet its end."""
@@ -27,19 +28,22 @@ GRACE: Final = 2.0
 MOST_IDLE: Final = 300.0
 """Seconds after which an unused connection is not trusted any more: what lies between may have forgotten it."""
 CATALOG_TIMEOUT = 30.0
+_NOT_FOR_CALLER = "it does not let the gateway act for this caller"
+_GRANT = "The administrator can grant the roles of database_roles to the one that signs in; see `dragoman doctor`."
 
 
 @dataclass(slots=True)
 class Session:
     """A connection, with what has been prepared on it, the most recently used last. `spent`: not to be lent again.
 
-    `tags`: of the request it is lent for.
+    `tags` and `acting`: of the request it is lent for.
     """
 
     connection: Connection
     prepared: OrderedDict[Any, Any] = field(default_factory=OrderedDict[Any, Any])
     spent: bool = False
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    acting: Acting | None = None
     _names: Iterator[int] = field(default_factory=itertools.count)
 
     def new_name(self) -> str:
@@ -52,6 +56,7 @@ class Connections(Manager[Session]):
 
     def __init__(self, database: Database, size: int | None = None) -> None:
         self._name = database.name
+        self._acting = database.acting
         self.connector = Connector(database)
         what = f"connections to the database {self._name!r}"
         self._pool = Pool(self, size or database.pool_size, what, grace=GRACE, most_idle=MOST_IDLE)
@@ -67,22 +72,23 @@ class Connections(Manager[Session]):
 
         Values come as the driver decodes them. Errors of connecting and of the reads come out as `DragomanError`s.
         """
-        async with self.lend(CATALOG_TIMEOUT) as session:
+        async with self.lend(CATALOG_TIMEOUT, acting=self._acting) as session:
             session.connection.allow(CATALOG, trusted=True)
             with translate_errors(self._name):
                 yield session.connection
 
     def lend(
-        self, seconds: float, tags: Mapping[str, str] = UNTAGGED
+        self, seconds: float, tags: Mapping[str, str] = UNTAGGED, acting: Acting | None = None
     ) -> contextlib.AbstractAsyncContextManager[Session]:
         """Lend a connection inside a read-only transaction whose statements end after `seconds`.
 
-        `tags` are shown in the server's `application_name` meanwhile. On the way out the transaction is rolled back,
-        and the connection is clean or gone. Raises `Busy` when none comes free in time, and `ConnectionFailed`.
+        `tags` are shown in the server's `application_name` meanwhile; `acting`: as whom the transaction runs. On the
+        way out the transaction is rolled back, and the connection is clean or gone. Raises `Busy` when none comes free
+        in time, and `ConnectionFailed`.
         """
 
         async def begin(session: Session) -> None:
-            session.tags = tags
+            session.tags, session.acting = tags, acting
             try:
                 await self._begin(session, seconds)
             except GONE as error:
@@ -142,8 +148,16 @@ class Connections(Manager[Session]):
             prelude += self.connector.prelude
         if session.tags:
             prelude += f"; SET LOCAL application_name = '{_format_tags(session.tags)}'"
+        if session.acting is not None:  # last: nothing of the above depends on the caller
+            prelude += _become(session.acting)
         session.connection.allow(OURS)
-        await session.connection.execute(prelude)
+        try:
+            await session.connection.execute(prelude)
+        except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError):
+            if session.acting is None:
+                raise
+            # What the server says names its roles, and may show values.
+            raise unreachable(self._name, _NOT_FOR_CALLER, _GRANT) from None
 
     async def restart(self, session: Session, seconds: float) -> None:
         """Begin the transaction of a lent session anew, with nothing prepared and no type remembered."""
@@ -164,6 +178,12 @@ class Connections(Manager[Session]):
     async def aclose(self) -> None:
         """Close every connection. What the server does not end within `GRACE` seconds is left to it."""
         await self._pool.aclose()
+
+
+def _become(acting: Acting) -> str:
+    """The SQL that makes a transaction somebody's; its end undoes it, whatever ran meanwhile."""
+    settings = "".join(f"; SET LOCAL {name} = {quote_text(value)}" for name, value in acting.settings)
+    return settings + (f"; SET LOCAL ROLE {quote(acting.role)}" if acting.role is not None else "")
 
 
 def _format_tags(tags: Mapping[str, str]) -> str:

@@ -24,3 +24,8 @@ def short_type(formatted: str) -> str:
 def quote(name: str) -> str:
     """Return a name as SQL, always in quotes."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """Return a text as SQL that means the same under every setting of the session; it holds no NUL."""
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

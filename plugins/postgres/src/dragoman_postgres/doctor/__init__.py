@@ -8,6 +8,7 @@ import asyncpg
 from dragoman import Database, Finding
 
 from dragoman_postgres.doctor.calls import functions_that_act, functions_with_others_rights, lists_that_differ
+from dragoman_postgres.doctor.delegation import delegation
 from dragoman_postgres.doctor.grants import ownership, rights_on_containers, rights_on_relations, rights_to_come
 from dragoman_postgres.doctor.remote import foreign_servers, foreign_tables
 from dragoman_postgres.doctor.roles import Examined, attributes, memberships, read_roles
@@ -33,6 +34,7 @@ OF_LESSER_ROLES: tuple[Check, ...] = (
     foreign_servers,
     foreign_tables,
     row_security,
+    delegation,
     missing_bounds,
     connection_limit,
 )

@@ -1,0 +1,347 @@
+"""The server keeps the rights of callers: role and settings, on pooled connections, nothing of one for another."""
+
+import asyncio
+import json
+import random
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import asyncpg
+import pytest
+from dragoman import ConfigurationError, ConnectionFailed, Gateway, PermissionDenied, Principal, Secret, UnknownDatabase
+from dragoman.config import Configuration, Results, load
+from dragoman.config.roles import Grant, Role
+from dragoman.model import Acting, Claims
+from dragoman.tools import Toolbox
+
+SCHEMA = """
+DROP SCHEMA IF EXISTS sales, hr CASCADE;
+CREATE SCHEMA sales;
+CREATE SCHEMA hr;
+CREATE TABLE sales.orders (id int PRIMARY KEY, tenant text, total int);
+INSERT INTO sales.orders SELECT n, CASE n % 3 WHEN 0 THEN 'a' ELSE 'b' END, n FROM generate_series(1, 300) n;
+CREATE TABLE hr.salaries (id int PRIMARY KEY, amount int);
+INSERT INTO hr.salaries VALUES (1, 1000);
+ALTER TABLE sales.orders ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON sales.orders USING (tenant = current_setting('app.tenant', true));
+CREATE POLICY boss ON sales.orders TO "o""dd; boss" USING (true);
+CREATE VIEW sales.leaky AS SELECT * FROM sales.orders;
+GRANT USAGE ON SCHEMA sales TO seller, "o""dd; boss";
+GRANT USAGE ON SCHEMA hr TO "o""dd; boss";
+GRANT SELECT ON ALL TABLES IN SCHEMA sales TO seller;
+GRANT SELECT ON ALL TABLES IN SCHEMA sales, hr TO "o""dd; boss";
+ANALYZE sales.orders;
+"""
+LOGIN = "delegating"
+COUNT = "SELECT count(*), min(tenant), max(tenant), current_user FROM sales.orders"
+
+
+def caller(tenant, group="sellers", **claims):
+    given = Claims({**claims, **({"tenant": tenant} if tenant is not None else {})})
+    return Principal(f"of {tenant}", subject=f"of {tenant}", groups=frozenset({group}), claims=given)
+
+
+ANN, BOB, BOSS = caller("a"), caller("b"), caller("x", "bosses")
+
+
+@pytest.fixture
+async def place(server, database_name):
+    """The database as configured; who signs in may become two roles and reads nothing itself."""
+    connection = await asyncpg.connect(server.address(database_name))
+    names = ("seller", 'o"dd; boss', "stranger", LOGIN)
+    existing = {row[0] for row in await connection.fetch("SELECT rolname FROM pg_roles")}
+    for name in names:
+        if name not in existing:
+            quoted = name.replace('"', '""')
+            how = "LOGIN NOINHERIT PASSWORD 'p'" if name == LOGIN else "NOLOGIN"
+            await connection.execute(f'CREATE ROLE "{quoted}" {how}')
+    await connection.execute(f'GRANT seller, "o""dd; boss" TO {LOGIN}')
+    await connection.execute(SCHEMA)
+    await connection.close()
+    return server.configure(
+        database_name,
+        user=LOGIN,
+        password=Secret("p"),
+        pool_size=2,
+        identity="role",
+        database_roles={"boss": 'o"dd; boss', "seller": "seller"},
+        session={"app.tenant": "{claims.tenant}", "app.caller": "{user} of {groups}"},
+    )
+
+
+def roles_of(database, **other):
+    def role(name, group, *tables):
+        grants = (Grant(database=database.name, tables=tables, key=f"roles.{name}.grants.0"),)
+        return Role(name=name, groups=frozenset({group}), grants=grants)
+
+    return {"seller": role("seller", "sellers", "sales.*"), "boss": role("boss", "bosses", "sales.*", "hr.*"), **other}
+
+
+@asynccontextmanager
+async def opened(database, reuse=0.0, **roles):
+    configuration = Configuration(
+        databases={database.name: database}, roles=roles_of(database, **roles), results=Results(reuse=reuse)
+    )
+    async with Gateway.open(configuration) as gateway:
+        yield gateway
+
+
+async def rows(gateway, principal, sql=COUNT, **how):
+    return json.loads((await gateway.query(None, sql, principal=principal, **how)).rows_json)
+
+
+async def ask(gateway, principal, tool, **arguments):
+    return json.loads((await Toolbox(gateway, profile="full").call(tool, arguments, principal=principal)).text)
+
+
+async def test_each_caller_has_the_rows_of_its_own_role_and_settings(place):
+    async with opened(place) as gateway:
+        for _ in range(3):
+            assert await rows(gateway, ANN) == [[100, "a", "a", "seller"]]
+            assert await rows(gateway, BOB) == [[200, "b", "b", "seller"]]
+            assert await rows(gateway, BOSS) == [[300, "a", "b", 'o"dd; boss']]
+
+
+async def test_values_of_callers_are_texts_whatever_they_hold(place):
+    odd = [
+        "'",
+        "a' OR true --",
+        "\\",
+        "\\'",
+        "a\\",
+        "'; RESET ROLE; --",
+        "$$",
+        "é\u202e\U0001f600",
+        "{user}",
+        "E'a'",
+        "",
+    ]
+    async with opened(replace(place, allow_functions=frozenset({"current_setting"}))) as gateway:
+        for tenant in odd:
+            told = await rows(
+                gateway, caller(tenant), "SELECT current_setting('app.tenant'), count(*) FROM sales.orders"
+            )
+            assert told == [[tenant, 0]]
+        said = await rows(gateway, ANN, "SELECT current_setting('app.caller')")
+        assert said == [['of a of ["sellers"]']]
+
+
+@pytest.mark.parametrize("bad", ["\0", "a\0b", "\ud800"])
+async def test_a_value_that_no_server_takes_is_refused(place, bad):
+    async with opened(place) as gateway:
+        with pytest.raises(PermissionDenied):
+            await rows(gateway, caller(bad))
+        assert await rows(gateway, ANN) == [[100, "a", "a", "seller"]]
+
+
+async def test_who_lacks_a_claim_is_refused_and_who_has_no_role_sees_no_database(place):
+    async with opened(place) as gateway:
+        with pytest.raises(PermissionDenied, match="'tenant'"):
+            await rows(gateway, caller(None))
+        with pytest.raises(UnknownDatabase):
+            await rows(gateway, caller("a", "others"))
+        assert gateway.for_principal(Principal("anybody")).names == ()
+
+
+async def test_the_catalog_is_that_of_the_role(place):
+    async with opened(place) as gateway:
+        assert await ask(gateway, ANN, "list_tables") == {
+            "tables": {"sales": ["orders"]},
+            "views": {"sales": ["leaky"]},
+        }
+        assert "salaries" in str(await ask(gateway, BOSS, "list_tables"))
+        told = str(await ask(gateway, ANN, "describe_table", table_name="sales.orders", detail="full"))
+        assert "300" not in told, "how many rows there are is not the caller's to know"
+        assert (await ask(gateway, ANN, "describe_table", table_name="hr.salaries"))["error"][
+            "code"
+        ] == "SCHEMA_NOT_FOUND"
+        assert "salaries" not in str(await ask(gateway, ANN, "search_catalog", query="salaries", kinds=["table"]))
+        assert "300" not in str(
+            await ask(gateway, ANN, "explain_query", sql="SELECT * FROM sales.orders", analyze=True)
+        )
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "RESET ROLE",
+        "SET ROLE none",
+        "SET SESSION AUTHORIZATION DEFAULT",
+        "RESET ALL",
+        "DISCARD ALL",
+        "ROLLBACK",
+        "SET LOCAL app.tenant = 'b'",
+        "SELECT set_config('app.tenant', 'b', true)",
+        "SELECT pg_catalog.set_config('role', 'none', false)",
+        "WITH x AS MATERIALIZED (SELECT set_config('app.tenant', 'b', true)) SELECT count(*) FROM x, sales.orders",
+        "SELECT query_to_xml('select set_config(''role'', ''none'', false)', true, true, '')",
+        "SELECT 1; RESET ROLE",
+        "SELECT dblink('', 'select 1')",
+        "DO $$ BEGIN RESET ROLE; END $$",
+        "SHOW app.tenant",
+    ],
+)
+async def test_no_statement_changes_who_asks(place, sql):
+    async with opened(place) as gateway:
+        assert "error" in await ask(gateway, ANN, "execute_query", sql=sql) or sql.startswith("SHOW")
+        assert await rows(gateway, ANN) == [[100, "a", "a", "seller"]]
+        assert await rows(gateway, BOB) == [[200, "b", "b", "seller"]]
+
+
+async def test_a_session_that_was_changed_for_good_is_clean_for_the_next(place):
+    """Even what a function does that an administrator allows by mistake ends with the transaction."""
+    loose = replace(place, allow_functions=frozenset({"set_config"}), pool_size=1)
+    async with opened(loose) as gateway:
+        for setting in ("app.tenant", "role"):
+            value = "b" if setting == "app.tenant" else "none"
+            told = await ask(gateway, ANN, "execute_query", sql=f"SELECT set_config('{setting}', '{value}', false)")
+            assert told["rows"] == [[value]]
+            assert await rows(gateway, ANN) == [[100, "a", "a", "seller"]]
+
+
+async def test_callers_who_are_cancelled_and_crowd_the_pool_never_mix(place):
+    """Two connections, three kinds of callers, hundreds of calls, a third of them cancelled at any moment."""
+    chance = random.Random(20260715)
+    expected = {ANN: [100, "a", "a", "seller"], BOB: [200, "b", "b", "seller"], BOSS: [300, "a", "b", 'o"dd; boss']}
+
+    async def call(gateway, principal):
+        slow = "SELECT count(*), min(tenant), max(tenant), current_user FROM sales.orders, generate_series(1, 2000)"
+        sql = slow if chance.random() < 0.2 else COUNT
+        task = asyncio.ensure_future(rows(gateway, principal, sql))
+        if chance.random() < 0.35:
+            await asyncio.wait({task}, timeout=chance.random() / 50)
+            task.cancel()
+        try:
+            ((count, *rest),) = await task
+        except asyncio.CancelledError:
+            return 0
+        assert [count // 2000 if sql is slow else count, *rest] == expected[principal]
+        return 1
+
+    async with opened(place) as gateway:
+        answered = 0
+        for _ in range(20):
+            crowd = [call(gateway, chance.choice([ANN, BOB, BOSS])) for _ in range(12)]
+            answered += sum(await asyncio.gather(*crowd))
+        assert answered > 100
+
+
+async def test_a_kept_result_is_of_the_values_it_was_made_with(place):
+    """The same person with another tenant, or another role, has neither the kept result nor a reused answer."""
+    moved = Principal("of a", subject="of a", groups=ANN.groups, claims=Claims({"tenant": "b"}))
+    promoted = Principal("of a", subject="of a", groups=frozenset({"bosses"}), claims=ANN.claims)
+    async with opened(place, reuse=600.0) as gateway:
+        kept = await ask(gateway, ANN, "execute_query", sql=COUNT, keep="mine")
+        assert "error" not in kept
+        assert (await ask(gateway, ANN, "get_result", result="mine"))["rows"] == [[100, "a", "a", "seller"]]
+        assert await rows(gateway, ANN) == [[100, "a", "a", "seller"]]
+        for other, own in ((moved, [200, "b", "b", "seller"]), (promoted, [300, "a", "b", 'o"dd; boss'])):
+            assert (await ask(gateway, other, "get_result", result="mine"))["error"]["code"] == "RESULT_NOT_FOUND"
+            assert await rows(gateway, other) == [own]
+        assert (await ask(gateway, ANN, "get_result", result="mine"))["rows"] == [[100, "a", "a", "seller"]]
+
+
+async def test_what_runs_for_nobody_is_refused(place):
+    """The gateway's own executor does nothing that is not done as somebody."""
+    from dragoman.model import Request
+
+    async with opened(place) as gateway:
+        with pytest.raises(PermissionDenied):
+            gateway.database().executor.open(Request(statement=COUNT))
+        async with gateway.database().executor.open(Request(statement="SELECT 1", acting=Acting())) as stream:
+            assert [each.name for each in stream.columns] == ["?column?"]
+
+
+async def test_a_role_that_cannot_be_taken_refuses_its_callers_without_naming_it(place):
+    for name in ("stranger", "no such role"):
+        wrong = replace(place, database_roles={"seller": name, "boss": 'o"dd; boss'})
+        async with opened(wrong) as gateway:
+            with pytest.raises(ConnectionFailed) as raised:
+                await rows(gateway, ANN)
+            assert name not in str(raised.value.as_dict())
+            assert (await rows(gateway, BOSS))[0][0] == 300
+
+
+async def test_the_doctor_tells_what_does_not_hold(place):
+    doubtful = replace(place, database_roles={**place.database_roles, "seller": "stranger"})
+    async with opened(doubtful) as gateway:
+        found = {each.subject: each for each in await gateway.database().doctor()}
+    assert "stranger" in found["delegation_role"].message
+    assert "sales.leaky" in found["row_security_views"].message
+    assert "delegation_login" not in found
+
+
+async def test_may_tells_as_whom_the_server_acts(place):
+    from dragoman.cli.may import _ask, _lines
+
+    configuration = Configuration(databases={place.name: place}, roles=roles_of(place))
+    lines = [*_lines(await _ask(configuration, ANN, place.name, None))]
+    assert '  acts as role seller, app.tenant a, app.caller of a of ["sellers"]' in lines
+    nobody = await _ask(configuration, caller(None), place.name, COUNT)
+    assert (nobody["allowed"], nobody["code"]) == (False, "PERMISSION_DENIED")
+    lacking = await _ask(configuration, caller(None), place.name, None)
+    assert "'tenant'" in lacking["databases"][place.name]["acts_as"]["lacks"]
+
+
+async def test_settings_alone_tell_who_asks(place, server, database_name):
+    """Whoever signs in reads the table, and the policy decides by the caller's settings."""
+    connection = await asyncpg.connect(server.address(database_name))
+    await connection.execute(
+        f"GRANT USAGE ON SCHEMA sales, hr TO {LOGIN}; GRANT SELECT ON sales.orders, hr.salaries TO {LOGIN}"
+    )
+    await connection.close()
+    alone = replace(place, identity="session", database_roles={}, pool_size=1)
+    async with Gateway.open([alone]) as gateway:
+        for _ in range(2):
+            assert await rows(gateway, ANN) == [[100, "a", "a", LOGIN]]
+            assert await rows(gateway, BOB) == [[200, "b", "b", LOGIN]]
+        with pytest.raises(PermissionDenied):
+            await rows(gateway, Principal("nobody"))
+        found = {each.subject: each for each in await gateway.database().doctor()}
+        assert "hr.salaries" in found["delegation_open"].message
+
+
+async def test_policies_filters_and_the_servers_rights_hold_together(place):
+    """A filter of the gateway's narrows what the server leaves."""
+    grants = (Grant(database=place.name, tables=("sales.orders",), filter="total > 150", key="roles.seller.grants.0"),)
+    seller = Role(name="seller", groups=frozenset({"sellers"}), grants=grants)
+    async with opened(place, seller=seller) as gateway:
+        assert await rows(gateway, ANN) == [[50, "a", "a", "seller"]]
+        assert (await rows(gateway, BOSS))[0][0] == 300
+
+
+async def test_a_reload_takes_other_roles(place):
+    async with opened(place) as gateway:
+        assert (await rows(gateway, ANN))[0][0] == 100
+        changed = replace(place, database_roles={"seller": 'o"dd; boss'})
+        roles = roles_of(place)
+        await gateway.reload(replace(gateway.configuration, databases={place.name: changed}, roles=roles))
+        assert (await rows(gateway, ANN))[0] == [300, "a", "b", 'o"dd; boss']
+        with pytest.raises(UnknownDatabase):
+            await rows(gateway, BOSS)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ('identity = "role"', "databases.shop.identity: database_roles names no role"),
+        ('identity = "role"\ndatabase_roles = { sellr = "seller" }', "Did you mean seller?"),
+        ('identity = "role"\ndatabase_roles = { seller = "NONE" }', "cannot be called 'NONE'"),
+        ('identity = "user"', "postgres cannot keep the rights of callers by identity = 'user'"),
+        ('identity = "session"', "databases.shop.identity: nothing in session tells"),
+        ('identity = "session"\nsession = { role = "{user}" }', "databases.shop.session.role: not a setting"),
+        ('identity = "session"\nsession = { "a.b; RESET ROLE" = "x" }', "not a setting"),
+        ('identity = "session"\nsession = { "a.b" = "{claim.tenant}" }', "in braces"),
+        ('identity = "rule"', "identity"),
+    ],
+)
+async def test_what_cannot_be_stops_the_start(tmp_path, keys, told):
+    (tmp_path / "dragoman.toml").write_text(
+        f'[databases.shop]\nurl = "postgresql://nobody@127.0.0.1:1/shop"\n{keys}\n'
+        '[roles.seller]\ngroups = ["sellers"]\n[[roles.seller.grants]]\ndatabase = "shop"\ntables = ["sales.*"]\n'
+    )
+    with pytest.raises(ConfigurationError) as raised:
+        async with Gateway.open(load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)):
+            pass
+    assert told in str(raised.value.as_dict())
+    assert "dragoman.toml" in raised.value.message
