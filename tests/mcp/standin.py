@@ -37,6 +37,7 @@ class Answer:
     structured: dict[str, Any] | None
     meta: dict[str, Any] = field(default_factory=dict)
     is_error: bool = False
+    links: tuple[Any, ...] = ()
 
     @property
     def body(self) -> bytes | None:

@@ -1,6 +1,18 @@
 """Results as files: CSV, JSON lines, Parquet, Arrow, XLSX and pictures."""
 
 from dragoman.exports.fields import Field, fields_of, label, suiting
-from dragoman.exports.formats import CHARTS, FORMATS, PICTURES, export, format_of
+from dragoman.exports.formats import CHARTS, FORMATS, MEDIA_TYPES, PICTURES, TEXTS, export, format_of
 
-__all__ = ["CHARTS", "FORMATS", "PICTURES", "Field", "export", "fields_of", "format_of", "label", "suiting"]
+__all__ = [
+    "CHARTS",
+    "FORMATS",
+    "MEDIA_TYPES",
+    "PICTURES",
+    "TEXTS",
+    "Field",
+    "export",
+    "fields_of",
+    "format_of",
+    "label",
+    "suiting",
+]

@@ -34,6 +34,17 @@ FORMATS: Final[Mapping[str, str]] = {
     "png": "dragoman.exports.charts",
 }
 """The module that writes each format, in a function `write_FORMAT`."""
+MEDIA_TYPES: Final[Mapping[str, str]] = {
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/jsonl",
+    "parquet": "application/vnd.apache.parquet",
+    "arrow": "application/vnd.apache.arrow.file",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+}
+TEXTS: Final = ("csv", "jsonl", "svg")
+"""Formats whose files are text, in UTF-8."""
 PICTURES: Final = ("svg", "png")
 CHARTS: Final = ("bar", "line", "scatter", "histogram")
 """What a picture may show; without one it shows what suits the columns."""

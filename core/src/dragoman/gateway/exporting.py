@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from urllib.parse import parse_qs, urlencode
 from zlib import crc32
 
-from dragoman.errors import Busy, DragomanError, QueryTimeout, ResultNotFound
-from dragoman.exports import export
+from dragoman.errors import Busy, DragomanError, QueryTimeout, ResultNotFound, ResultTooLarge
+from dragoman.exports import FORMATS, export
 from dragoman.kept import Kept, Owner
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 PATH: Final = "/exports"
 SECONDS: Final = 600
 """How long an address holds."""
+MOST_READ: Final = 4 * 1024 * 1024
+"""Bytes of a file that one message may carry."""
 CELLS: Final = 16_384
 """Cells that are written between two looks at the room there is."""
 origin: ContextVar[str] = ContextVar("origin", default="")
@@ -124,6 +126,22 @@ class Exports:
                 return exported, file
         except (DragomanError, OSError):
             raise _missing() from None
+
+    async def read(self, name: str, form: str, principal: Principal) -> bytes:
+        """Return a file that a result of the caller's was written to, if the caller may still read the result.
+
+        Raises `ResultNotFound`, what refuses its query now, and `ResultTooLarge` beyond `MOST_READ` bytes.
+        """
+        path = (await self._gateway.kept.find(name, principal)).exports.get(form)
+        if path is None or form not in FORMATS:
+            raise _missing()
+        if (size := path.stat().st_size) > MOST_READ:
+            raise ResultTooLarge(
+                f"The file has {size} bytes; {MOST_READ} are the most that are read at once.",
+                suggestion="Fetch it where export_result says, or page the result with get_result.",
+            )
+        with await asyncio.to_thread(_open, path) as file:
+            return await asyncio.to_thread(file.read, MOST_READ)
 
     def _verify(self, query: Mapping[str, str], caller: Principal | None) -> Exported:
         name, expires = query.get("file", ""), query.get("expires", "")

@@ -10,6 +10,7 @@ from dragoman.mcp.handshake import SERVER_KEY
 
 if TYPE_CHECKING:
     from dragoman.tools import Answer
+    from dragoman.tools.answer import Link
 
 encode = msgspec.json.Encoder().encode
 """Any JSON value, minified. A text becomes the literal that quotes it."""
@@ -23,15 +24,24 @@ def message(request: RequestId, answer: Answer, stamp: dict[str, Any] | None) ->
     meta = answer.meta if stamp is None else {**answer.meta, SERVER_KEY: stamp}
     if meta:
         parts += (b'"_meta":', encode(meta), b",")
-    if answer.text:
+    if answer.text and not answer.links:
         parts += (b'"content":[{"type":"text","text":', encode(answer.text), b"}]")
     else:
-        parts.append(b'"content":[]')
+        parts += (b'"content":', encode([*_texts(answer), *map(_link, answer.links)]))
     if answer.body is not None and not answer.is_error:
         parts += (b',"structuredContent":', one_line(answer.body))
     parts.append(b',"isError":true' if answer.is_error else b',"isError":false')
     parts.append(b"}}" if stamp is None else b',"resultType":"complete"}}')
     return b"".join(parts)
+
+
+def _texts(answer: Answer) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": answer.text}] if answer.text else []
+
+
+def _link(link: Link) -> dict[str, Any]:
+    named = {"type": "resource_link", "uri": link.uri, "name": link.name}
+    return {**named, "mimeType": link.mime, "size": link.size}
 
 
 def one_line(document: bytes) -> bytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from dragoman.tools.context import Progress
 
 LOGGER = logging.getLogger("dragoman.mcp")
+WITHOUT_LINKS: Final = ("2024-11-05", "2025-03-26")
+"""Versions of the protocol in which an answer has no links."""
 
 
 class Calls:
@@ -47,7 +50,9 @@ class Calls:
         """Answer a call of a tool that is there. Raises nothing but cancellation: what goes wrong is an answer too."""
         if not self._stopped:
             with self._enter(), coming_from(origin):
-                return await self._call(name, arguments, progress, principal)
+                answer = await self._call(name, arguments, progress, principal)
+                known = origin is None or origin.version not in WITHOUT_LINKS
+                return answer if known or not answer.links else replace(answer, links=())
         return failure(name, QueryCancelled("The server is stopping.", suggestion="Connect again and retry."))
 
     async def _call(self, name: str, arguments: Mapping[str, Any], progress: Progress, principal: Principal) -> Answer:

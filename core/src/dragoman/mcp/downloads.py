@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from dragoman.errors import ResultNotFound
+from dragoman.exports import MEDIA_TYPES
 from dragoman.gateway.exporting import PATH, origin
 from dragoman.mcp.identity import PRINCIPAL
 
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
     from dragoman.gateway import Gateway
 
 PIECE: Final = 256 * 1024
-_TYPES: Final = {
-    "csv": "text/csv; charset=utf-8",
-    "jsonl": "application/jsonl",
-    "parquet": "application/vnd.apache.parquet",
-    "arrow": "application/vnd.apache.arrow.file",
-    "svg": "image/svg+xml",
-    "png": "image/png",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
 _HEADERS: Final = {
     "Cache-Control": "private, no-store",
     "Content-Security-Policy": "sandbox; default-src 'none'",
@@ -53,7 +45,7 @@ def downloads(gateway: Gateway) -> Route:
             "Content-Disposition": f'attachment; filename="{exported.kept.name}.{exported.form}"',
             "Content-Length": str(os.fstat(file.fileno()).st_size),
         }
-        return StreamingResponse(_pieces(file), headers=headers, media_type=_TYPES[exported.form])
+        return StreamingResponse(_pieces(file), headers=headers, media_type=MEDIA_TYPES[exported.form])
 
     return Route(PATH, download)
 

@@ -145,8 +145,11 @@ def accepts(version: str, params: dict[str, Any]) -> bool:
 
 
 def _result(answer: Answer) -> types.CallToolResult:
+    links = [
+        types.ResourceLink(uri=each.uri, name=each.name, mime_type=each.mime, size=each.size) for each in answer.links
+    ]
     return types.CallToolResult(
-        content=[types.TextContent(text=answer.text)] if answer.text else [],
+        content=[*([types.TextContent(text=answer.text)] if answer.text else []), *links],
         structured_content=None if answer.is_error else answer.structured,
         is_error=answer.is_error,
         _meta=answer.meta or None,

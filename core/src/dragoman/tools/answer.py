@@ -16,17 +16,29 @@ MAX_WORDS = 2000
 """Characters of one text in an error."""
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A file that a client may fetch: by `resources/read`, or where its address says. `size` in bytes."""
+
+    uri: str
+    name: str
+    mime: str
+    size: int
+
+
 @dataclass(frozen=True)
 class Answer:
     """The answer of a tool call. `text` is minified JSON; empty when only the structured half is wanted.
 
-    `meta` is not shown to models. An error carries everything in its text and has no structured half.
+    `links` stand beside it. `meta` is not shown to models. An error carries everything in its text and has no
+    structured half.
     """
 
     text: str
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
     is_error: bool = False
     body: bytes | None = None
+    links: tuple[Link, ...] = ()
 
     @cached_property
     def structured(self) -> dict[str, Any] | None:
@@ -41,6 +53,7 @@ class Body:
 
     facts: dict[str, Any]
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
+    links: tuple[Link, ...] = ()
 
 
 def failure(tool: str, error: DragomanError) -> Answer:

@@ -7,12 +7,14 @@ import secrets
 from typing import Any
 
 from dragoman.errors import ParameterError
-from dragoman.gateway.exporting import SECONDS
+from dragoman.exports import MEDIA_TYPES
+from dragoman.gateway.exporting import MOST_READ, SECONDS
 from dragoman.kept import Kept
 from dragoman.model import Database, Result
-from dragoman.tools.answer import Body
+from dragoman.tools.answer import Body, Link
 from dragoman.tools.context import ToolCall
 from dragoman.tools.querying import rows_body, truncation_facts
+from dragoman.tools.surfaces import uris
 
 
 async def keep_query(call: ToolCall) -> Body:
@@ -83,11 +85,21 @@ async def export_result(call: ToolCall) -> Body:
     facts: dict[str, Any] = {"format": exported.form, "rows": kept.pages.rows, "bytes": exported.path.stat().st_size}
     if call.gateway.configuration.server.transport == "stdio":
         facts = {"file": str(exported.path), **facts}
+        address = exported.path.as_uri()
     else:
-        facts = {"url": exports.address(exported), "expires": SECONDS, **facts}
+        address = exports.address(exported)
+        facts = {"url": address, "expires": SECONDS, **facts}
     if kept.truncated is not None:
         facts["truncated"] = truncation_facts(kept.truncated)
-    return Body(facts | ({"notices": list(exported.notices)} if exported.notices else {}))
+    if exported.notices:
+        facts["notices"] = list(exported.notices)
+    return Body(facts, links=(_link(kept, exported.form, address, facts["bytes"]),))
+
+
+def _link(kept: Kept, form: str, address: str, size: int) -> Link:
+    """A link that a client follows by `resources/read`; to the file's own address where it is too large for that."""
+    uri = uris.expand(uris.EXPORT, name=kept.name, format=form) if size <= MOST_READ else address
+    return Link(uri, f"{kept.name}.{form}", MEDIA_TYPES[form], size)
 
 
 async def _keep_for_export(call: ToolCall) -> Kept:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dragoman.errors import ParameterError
+from dragoman.errors import ParameterError, ResultTooLarge
+from dragoman.exports import MEDIA_TYPES
 from dragoman.tools.answer import Body
 from dragoman.tools.context import Budget, ToolCall
 from dragoman.tools.surfaces import UnknownResource
 
 MAX_BYTES = 100_000
-"""Of a list of resources."""
+"""Of a list of resources, and characters of a file."""
 
 
 async def read_resource(call: ToolCall) -> Body:
@@ -23,7 +24,11 @@ async def read_resource(call: ToolCall) -> Body:
             raise ParameterError(
                 f"There is no resource {uri[:100]!r}.", suggestion="Call read_resource without uri to list them."
             ) from None
-        return Body({"text": content.text if isinstance(content.text, str) else content.text.decode(errors="replace")})
+        if isinstance(content.text, bytes):
+            raise ParameterError("This resource is no text.", suggestion="Export it as csv or jsonl.")
+        if len(content.text) > MAX_BYTES and content.mime in MEDIA_TYPES.values():
+            raise ResultTooLarge("The resource is too large to read here.", suggestion="Page it with get_result.")
+        return Body({"text": content.text})
     budget = Budget(MAX_BYTES)
     templates = [{"uri": each.uri, "description": each.description} for each in surfaces.templates(call.principal)]
     budget.take(templates)

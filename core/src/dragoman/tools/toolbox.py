@@ -189,6 +189,7 @@ class Toolbox:
                     "" if self._format == "structured" else encoded.decode(),
                     body.meta,
                     body=None if self._format == "text" else encoded,
+                    links=body.links,
                 )
         except DragomanError as error:
             return failure(name, error)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dragoman.errors import DragomanError
+from dragoman.exports import FORMATS
 from dragoman.gateway import Gateway
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Principal
@@ -48,7 +49,7 @@ def _kind_of(argument: str, uri: str | None) -> str:
     """What an argument names: `name` is a query's or a result's, by the address it stands in."""
     if argument != "name":
         return argument
-    return {uris.QUERY.uri: "query", uris.RESULT.uri: "result"}.get(uri or "", "")
+    return {uris.QUERY.uri: "query", uris.RESULT.uri: "result", uris.EXPORT.uri: "result"}.get(uri or "", "")
 
 
 async def _candidates(
@@ -65,6 +66,8 @@ async def _candidates(
             return reports_of(gateway, gateway.resolve_name(given.get("database")))
         case "query":
             return await saving.visible(gateway, principal)
+        case "format":
+            return FORMATS
         case "result":
             return [kept.name for kept in gateway.kept.of(principal)]
         case _:

@@ -11,6 +11,7 @@ from dragoman.catalog.as_text import as_sql, indexes_sql
 from dragoman.catalog.compact import one_line
 from dragoman.dialect import Report
 from dragoman.errors import DragomanError, NotFound, ParameterError, ResultNotFound, ResultTooLarge, UnknownDatabase
+from dragoman.exports import MEDIA_TYPES, TEXTS
 from dragoman.gateway import Gateway
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Principal, Table
@@ -25,8 +26,8 @@ from dragoman.tools.surfaces.items import Resource, Template, UnknownResource
 PROBE = 1.0
 """Seconds a database has to say what it holds when all are listed."""
 
-Reader = Callable[[Gateway, Principal, Mapping[str, str]], Awaitable[str]]
-"""(the gateway as the caller sees it, who calls, what stands in the address) -> text."""
+Reader = Callable[[Gateway, Principal, Mapping[str, str]], Awaitable[str | bytes]]
+"""(the gateway as the caller sees it, who calls, what stands in the address) -> text, or bytes that are none."""
 
 
 async def databases(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
@@ -105,6 +106,16 @@ async def result(gateway: Gateway, principal: Principal, values: Mapping[str, st
     return encode(body.facts).decode()
 
 
+async def export(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str | bytes:
+    """A file that a result was written to."""
+    form = values["format"]
+    try:
+        content = await gateway.kept.exports.read(values["name"], form, principal)
+    except ResultNotFound:
+        raise UnknownResource from None
+    return content.decode() if form in TEXTS else content
+
+
 async def query(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
     """A saved query as its file has it."""
     found = (await saving.visible(gateway, principal)).get(values["name"])
@@ -147,11 +158,19 @@ READERS: dict[str, Reader] = {
     uris.SCHEMA.name: schema,
     uris.TABLE.name: table,
     uris.RESULT.name: result,
+    uris.EXPORT.name: export,
     uris.QUERY.name: query,
     uris.REPORT.name: report,
 }
 
 
-async def read(gateway: Gateway, principal: Principal, kind: Template | Resource, values: Mapping[str, str]) -> str:
-    """Return the text of a resource. Raises `UnknownResource`, and `DragomanError` for what cannot be read now."""
+async def read(
+    gateway: Gateway, principal: Principal, kind: Template | Resource, values: Mapping[str, str]
+) -> str | bytes:
+    """Return what a resource holds. Raises `UnknownResource`, and `DragomanError` for what cannot be read now."""
     return await READERS[kind.name](gateway, principal, values)
+
+
+def mime_of(kind: Template | Resource, values: Mapping[str, str]) -> str:
+    """Return the media type of a resource; that of a file is told by its format."""
+    return MEDIA_TYPES.get(values.get("format", ""), kind.mime)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from dragoman.exports import FORMATS
 from dragoman.gateway import Gateway
 from dragoman.model import Principal
 from dragoman.tools import saving
@@ -12,13 +13,14 @@ from dragoman.tools.surfaces import uris
 from dragoman.tools.surfaces.changes import Changes
 from dragoman.tools.surfaces.items import Content, Prompt, Resource, Template, UnknownPrompt, UnknownResource
 from dragoman.tools.surfaces.prompts import Prompts
-from dragoman.tools.surfaces.reading import read, reports_of
+from dragoman.tools.surfaces.reading import mime_of, read, reports_of
 
 STANDS_FOR: Mapping[str, str] = {
     uris.DATABASES.name: "list_databases",
     uris.SCHEMA.name: "describe_table",
     uris.TABLE.name: "describe_table",
     uris.RESULT.name: "get_result",
+    uris.EXPORT.name: "export_result",
     uris.QUERY.name: "list_queries",
     uris.REPORT.name: "server_info",
 }
@@ -55,6 +57,12 @@ class Surfaces:
             ),
             *(_one(uris.QUERY, query.description, name=name) for name, query in queries.items()),
             *(_one(uris.RESULT, "A kept result.", name=kept.name) for kept in gateway.kept.of(principal)),
+            *(
+                _one(uris.EXPORT, "A file of a kept result.", name=kept.name, format=form)
+                for kept in gateway.kept.of(principal)
+                for form in kept.exports
+                if form in FORMATS
+            ),
             *self._reports(gateway),
         ]
 
@@ -77,9 +85,9 @@ class Surfaces:
         kind, values = found
         async with self._gateway.call("read_resource", principal, values.get("database")) as record:
             record.arguments = record.arguments or {"uri": uri}
-            text = await read(gateway, principal, kind, values)
-            record.bytes = len(text.encode())
-        return Content(uri, kind.mime, text)
+            held = await read(gateway, principal, kind, values)
+            record.bytes = len(held.encode() if isinstance(held, str) else held)
+        return Content(uri, mime_of(kind, values), held)
 
     def may_read(self, uri: str, principal: Principal) -> bool:
         """Whether a caller may read what an address could lead to; asks no database."""
@@ -109,7 +117,7 @@ class Surfaces:
 def _one(template: Template, description: str, **values: str) -> Resource:
     uri = uris.expand(template, **values)
     name = ".".join((template.name, *values.values()))
-    return Resource(uri=uri, name=name, description=description, mime=template.mime, tags=template.tags)
+    return Resource(uri=uri, name=name, description=description, mime=mime_of(template, values), tags=template.tags)
 
 
 def _kind(resource: Resource) -> str:
@@ -122,4 +130,4 @@ def _is_there(gateway: Gateway, kind: str) -> bool:
         return server.queries_dir is not None
     if kind == uris.REPORT.name:
         return any(reports_of(gateway, name) for name in gateway.names)
-    return server.results or kind != uris.RESULT.name
+    return server.results or kind not in (uris.RESULT.name, uris.EXPORT.name)

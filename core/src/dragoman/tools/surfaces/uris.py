@@ -37,6 +37,13 @@ RESULT = Template(
     description="The first rows of a kept result.",
     tags=("result",),
 )
+EXPORT = Template(
+    uri="dragoman://results/{name}/{format}",
+    name="export",
+    description="A file that export_result wrote.",
+    mime="application/octet-stream",
+    tags=("result",),
+)
 QUERY = Template(
     uri="queries://{name}",
     name="query",
@@ -50,7 +57,7 @@ REPORT = Template(
     description="What a database's server tells of itself.",
     tags=("database", "server"),
 )
-TEMPLATES = (SCHEMA, TABLE, RESULT, QUERY, REPORT)
+TEMPLATES = (SCHEMA, TABLE, RESULT, EXPORT, QUERY, REPORT)
 
 
 def expand(template: Template, **values: str) -> str:
