@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from dragoman import Database, Gateway, KnowledgeSettings
+from dragoman import Database, Gateway, KnowledgeSettings, Secret
 from dragoman.model import LOCAL
 from dragoman.tools import Toolbox
 from dragoman.tools.surfaces import UnknownResource
@@ -53,6 +53,11 @@ async def test_a_fingerprint_is_another_one_after_a_change_and_the_same_after_ro
             "ALTER TABLE marked RENAME COLUMN b TO c",
             "CREATE TYPE mood_of_marked AS ENUM ('ok')",
             "ALTER TYPE mood_of_marked ADD VALUE 'bad'",
+            "ALTER TABLE marked ALTER COLUMN c SET DEFAULT 1",
+            "ALTER TABLE marked ALTER COLUMN c SET DEFAULT 2",
+            "CREATE VIEW marked_view AS SELECT id FROM marked",
+            "CREATE OR REPLACE VIEW marked_view AS SELECT id FROM marked WHERE id > 0",
+            "CREATE TABLE part_of_marked () INHERITS (marked)",
         ):
             await server.run(change, database_name)
             seen.append(await inspector.fingerprint())
@@ -60,4 +65,19 @@ async def test_a_fingerprint_is_another_one_after_a_change_and_the_same_after_ro
         assert len(set(seen)) == len(seen)
         await server.run("INSERT INTO marked VALUES (1, 'x', 2); ANALYZE marked", database_name)
         assert await inspector.fingerprint() == seen[-1]
-    await server.run("DROP TABLE marked; DROP TYPE mood_of_marked", database_name)
+    await server.run(
+        "DROP VIEW marked_view; DROP TABLE marked, part_of_marked; DROP TYPE mood_of_marked", database_name
+    )
+
+
+async def test_a_role_that_is_granted_changes_the_fingerprint_of_its_member(server, database_name):
+    await server.run("CREATE ROLE marked_group; CREATE ROLE marked_member LOGIN PASSWORD 'x'", database_name)
+    try:
+        member = replace(server.configure(database_name), user="marked_member", password=Secret("x"))
+        async with Gateway.open([member]) as gateway:
+            inspector = gateway.database().inspector
+            before = await inspector.fingerprint()
+            await server.run("GRANT marked_group TO marked_member", database_name)
+            assert await inspector.fingerprint() != before
+    finally:
+        await server.run("DROP ROLE marked_group, marked_member", database_name)

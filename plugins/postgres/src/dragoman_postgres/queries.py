@@ -45,6 +45,8 @@ _MARKED = (
     ("pg_enum", "oid", "true"),
     ("pg_inherits", "inhrelid", "true"),
     ("pg_namespace", "oid", "true"),
+    ("pg_rewrite", "ev_class", "true"),
+    ("pg_auth_members", "member", "member = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)"),
 )
 """Catalogs, what orders their rows, and which rows count. Those of the system itself (OIDs below 16384) do not."""
 
