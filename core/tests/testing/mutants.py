@@ -28,6 +28,7 @@ from dragoman import (
     Plan,
     QueryError,
     RowStream,
+    Scope,
     TableNotFound,
     encode,
     hookimpl,
@@ -606,6 +607,27 @@ class ForgetsTheBudget(Profiled):
 class TellsTheTime(Told):
     async def fingerprint(self):
         return str(time.monotonic_ns())
+
+
+@mutant("the_fingerprint_changes_with_the_schema", says="after CREATE TABLE")
+class NeverChanges(Told):
+    async def fingerprint(self):
+        return await self.inner.version()
+
+
+@mutant("the_fingerprint_changes_with_the_schema", says="after CREATE TABLE")
+class RemembersItsFingerprint(Told):
+    told = None
+
+    async def fingerprint(self):
+        self.told = self.told or await self.inner.fingerprint()
+        return self.told
+
+
+@mutant("the_fingerprint_changes_with_the_schema", says="after ALTER TABLE")
+class CountsTables(Told):
+    async def fingerprint(self):
+        return str(len((await self.tables(Scope())).tables))
 
 
 def __getattr__(name: str) -> DialectPlugin:

@@ -1,5 +1,6 @@
 """The kit over every mutant and over the plugin without a fault; test_mutants.py runs it in a process of its own."""
 
+import contextlib
 import sqlite3
 from typing import ClassVar
 
@@ -20,6 +21,11 @@ class Harness(DialectConformance):
     def database(cls, folder):
         cls.fill("sqlite", sqlite3.connect(folder / "sample.db"))
         return Database(name="sample", dialect=cls.mutant, database="sample.db", folder=folder)
+
+    async def alter(self, database, statement):
+        with contextlib.closing(sqlite3.connect(database.folder / database.database)) as connection:
+            connection.execute(statement)
+        return database
 
 
 for name in ("sqlite", *mutants.PLUGINS):

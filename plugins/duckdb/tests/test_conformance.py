@@ -1,6 +1,9 @@
 """The conformance kit over DuckDB."""
 
+import dataclasses
+import shutil
 from typing import ClassVar
+from uuid import uuid4
 
 import duckdb
 import pytest
@@ -19,3 +22,9 @@ class TestDuckDB(DialectConformance):
     def database(cls, folder):
         cls.fill("duckdb", duckdb.connect(folder / "sample.duckdb"))
         return Database(name="sample", dialect="duckdb", database="sample.duckdb", folder=folder)
+
+    async def alter(self, database, statement):
+        copy = shutil.copy(database.folder / database.database, database.folder / f"{uuid4()}.duckdb")
+        with duckdb.connect(copy) as connection:
+            connection.execute(statement)
+        return dataclasses.replace(database, database=copy.name)

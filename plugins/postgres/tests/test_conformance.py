@@ -1,5 +1,6 @@
 """The conformance kit over PostgreSQL."""
 
+from contextlib import asynccontextmanager
 from typing import ClassVar
 
 import asyncpg
@@ -24,14 +25,22 @@ class TestPostgres(DialectConformance):
         await server.drop(name)
 
     async def is_idle(self, gateway):
-        config = gateway.database().config
-        connection = await asyncpg.connect(
-            host=config.host, port=config.port, user=config.user, database=config.database
-        )
-        try:
+        async with _connected(gateway.database().config) as connection:
             return await _becomes_idle(connection)
-        finally:
-            await connection.close()
+
+    async def alter(self, database, statement):
+        async with _connected(database) as connection:
+            await connection.execute(statement)
+        return database
+
+
+@asynccontextmanager
+async def _connected(config):
+    connection = await asyncpg.connect(host=config.host, port=config.port, user=config.user, database=config.database)
+    try:
+        yield connection
+    finally:
+        await connection.close()
 
 
 async def _becomes_idle(connection):

@@ -1,5 +1,6 @@
 """The conformance kit over SQLite."""
 
+import contextlib
 import sqlite3
 from typing import ClassVar
 
@@ -42,3 +43,8 @@ class TestSQLite(DialectConformance):
     def database(cls, folder):
         cls.fill("sqlite", sqlite3.connect(folder / "sample.db"))
         return Database(name="sample", dialect="sqlite", database="sample.db", folder=folder)
+
+    async def alter(self, database, statement):
+        with contextlib.closing(sqlite3.connect(database.folder / database.database)) as connection:
+            connection.execute(statement)
+        return database

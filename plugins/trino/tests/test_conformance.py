@@ -37,6 +37,10 @@ class TestTrino(DialectConformance):
             return True
         return False
 
+    async def alter(self, database, statement):
+        await self.server.run(statement, schema=f"{database.database}.{database.schema}")
+        return database
+
     @pytest.fixture(autouse=True)
     def known_server(self, trino_server):
         self.server = trino_server

@@ -101,6 +101,16 @@ class Suite:
             return dataclasses.replace(gone, database=f"{PLANTED}/missing")
         return dataclasses.replace(gone, host="127.0.0.1", port=1)
 
+    async def alter(self, database: Database, statement: str) -> Database:
+        """Run one statement that changes the schema, past dragoman, and return where: `database`, or a copy of it.
+
+        Asked only of a dialect whose inspector tells a fingerprint. A copy is for engines whose file nobody changes
+        while we have it open.
+        """
+        raise AssertionError(
+            "inspector.fingerprint() tells something: override `alter`, so that it is seen to change with the schema."
+        )
+
     async def is_idle(self, gateway: Gateway) -> bool:
         """Whether the database has ended all work within a few seconds.
 

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.dialect import Capability, Dialect
 from dragoman.gateway import Gateway
-from dragoman.model import Inspection, Names, ProfileBudget, Relation, Request, RowStream, Scope, Table
+from dragoman.model import Database, Inspection, Names, ProfileBudget, Relation, Request, RowStream, Scope, Table
 from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite, expect_answer
 from dragoman.testing.tiers import capability, recommended, required
@@ -32,6 +32,15 @@ def _relation(name: str, group: Names) -> Relation:
 
 def _facts(told: Names | Table) -> tuple[str, bool, str]:
     return told.type, told.system, str(told.partition_of)
+
+
+async def _fingerprint(opened: OpenDatabase, where: Database) -> str | None:
+    """The fingerprint where a change was made: by the same inspector, unless that is another database."""
+    if where == opened.config:
+        told: str | None = await opened.inspector.fingerprint()
+        return told
+    async with Gateway.open([where]) as gateway:
+        return await gateway.database().inspector.fingerprint()
 
 
 class CatalogCases(Suite):
@@ -353,6 +362,21 @@ class CatalogCases(Suite):
     async def test_the_fingerprint_stays_while_nothing_changes(self, opened: OpenDatabase) -> None:
         first, second = [await opened.inspector.fingerprint() for _ in range(2)]
         assert first == second, "inspector.fingerprint() changes by itself: everything would be read again each time."
+
+    @recommended
+    async def test_the_fingerprint_changes_with_the_schema(self, opened: OpenDatabase) -> None:
+        before, where = await opened.inspector.fingerprint(), opened.config
+        if before is None:
+            return
+        types = {**sample.TYPES, **self.types}
+        for change in sample.changes(types["integer"], types["text"]):
+            where = await self.alter(where, change)
+            after = await _fingerprint(opened, where)
+            assert after != before, (
+                f"inspector.fingerprint() is the same after {change}: the catalog that was kept over a restart would be"
+                " told although it is wrong. Let it cover relations and columns, and ask the database each time."
+            )
+            before = after
 
     @capability(Capability.STATISTICS)
     async def test_no_more_values_are_told_than_asked_for(self, opened: OpenDatabase) -> None:

@@ -17,6 +17,7 @@ RATING: Final = "kit_rating"
 LISTING: Final = "kit_listing"
 APPEAL: Final = "kit_appeal"
 """A table of every kind of constraint, whose composite foreign key has its columns in an order of its own."""
+LATER: Final = "kit_later"
 ODD: Final = "kit odd"
 """A name that needs quotes, with a column that does too."""
 QUOTED: Final = frozenset({ODD, "select"})
@@ -68,6 +69,13 @@ def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Cap
         for track, stars in ((1, 5), (2, 4))
     )
     yield f"INSERT INTO {dialect.quote(ODD)} ({dialect.quote('select')}) VALUES (7)"
+
+
+def changes(integer: str, text: str) -> Iterator[str]:
+    """Yield statements that change the schema one after the other, and leave it as it was."""
+    yield f"CREATE TABLE {LATER} (id {integer})"
+    yield f"ALTER TABLE {LATER} ADD COLUMN note {text}"
+    yield f"DROP TABLE {LATER}"
 
 
 def _appeal_constraints(lacks: Collection[Capability]) -> str:

@@ -55,6 +55,11 @@ class TestMariaDB(DialectConformance):
     async def is_idle(self, gateway):
         return await becomes_idle(self.server)
 
+    async def alter(self, database, statement):
+        async with self.server.connected(database.database) as run:
+            await run(statement)
+        return database
+
 
 def commented(statement: str) -> str:
     found = COMMENTED.fullmatch(statement)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -128,6 +129,27 @@ class TrinoInspector(Inspector):
                 connectors = {known.name: known.connector for known in await self._catalogs()} if parts else {}
                 await together(*(self._profile(table, parts, connectors, budget, found) for table in stored))
         return found
+
+    async def fingerprint(self) -> str | None:
+        """Return what the server adds up over names, types and columns; None where a catalog does not tell them.
+
+        Comments, the queries of views and what tables are partitioned by may change without it.
+        """
+        asked = [
+            (known, queries.checksums(known.name, portion))
+            for known in await self._catalogs()
+            for portion in queries.portions(self._scope(known.name))
+        ]
+        answers = await together(*(self._ask_catalog(*each) for each in asked))
+        told = [rows for rows in answers if not isinstance(rows, DragomanError)]
+        if len(told) < len(asked):
+            return None
+        facts = sorted((sql, sorted(map(str, rows))) for (_, sql), rows in zip(asked, told, strict=True))
+        return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+    def _scope(self, catalog: str) -> Scope:
+        """What the configuration lets see of a catalog."""
+        return Scope(schemas=frozenset(schema for own, schema in _places_of(self._database) if own == catalog))
 
     async def _profile(
         self,
@@ -283,8 +305,15 @@ class TrinoInspector(Inspector):
 
 def _catalogs_of(database: Database) -> frozenset[str]:
     """The catalogs that the configuration lets see; empty: all."""
-    named = {schema.rpartition(".")[0].strip('"').lower() or database.database for schema in database.schemas}
+    named = {catalog for catalog, _ in _places_of(database)}
     return frozenset() if None in named else frozenset(name for name in named if name)
+
+
+def _places_of(database: Database) -> Iterator[tuple[str | None, str]]:
+    """Catalog and name of each schema that the configuration lets see."""
+    for schema in database.schemas:
+        catalog, _, name = schema.rpartition(".")
+        yield catalog.strip('"').lower() or database.database, name.strip('"').lower()
 
 
 def _is_stored(table: Table) -> bool:

@@ -70,6 +70,22 @@ def columns(catalog: str, scope: Scope) -> tuple[str, str]:
     )
 
 
+def checksums(catalog: str, scope: Scope) -> str:
+    """Two rows: of the relations and of the columns, each with how many there are and a sum over what is told."""
+    own = f"{quote(catalog)}.information_schema"
+    where = _where(scope, "table_schema", "table_name")
+    return (
+        f"SELECT count(*), to_hex(checksum(ROW({', '.join(_RELATION_FACTS)}))) FROM {own}.tables{where} UNION ALL"
+        f" SELECT count(*), to_hex(checksum(ROW({', '.join(_COLUMN_FACTS)}))) FROM {own}.columns{where}"
+    )
+
+
+_RELATION_FACTS = ("table_schema", "table_name", "table_type")
+_COLUMN_FACTS = (
+    *("table_schema", "table_name", "ordinal_position", "column_name", "data_type", "is_nullable", "column_default"),
+)
+
+
 def comments(catalog: str, scope: Scope) -> str:
     """schema, name, comment of the relations that have one."""
     return (
