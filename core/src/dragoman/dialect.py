@@ -369,7 +369,7 @@ class Inspector(abc.ABC):
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """Return the few `tables` that a caller looks at, with what would be too costly to tell of all of them.
 
-        As they are unless overridden; what cannot be told is left out. Never adds, drops or renames one.
+        As they are unless overridden; what cannot be determined is left out. Never adds, drops or renames one.
         """
         return tables
 
@@ -378,13 +378,13 @@ class Inspector(abc.ABC):
     ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
         """Return what is known of the values of these relations' columns, in bulk, as the role may read them.
 
-        Nothing unless overridden (`Capability.STATISTICS`). What cannot be told within the budget is left out. Whether
+        Nothing unless overridden (`Capability.STATISTICS`). What cannot be read within the budget is left out. Whether
         a value may be shown is not asked here: the core decides that for every dialect.
         """
         return {}
 
     async def fingerprint(self) -> str | None:
-        """Return a text that is another one once relations, columns or keys have changed; None: it cannot be told.
+        """Return a text that changes when relations, columns or keys do; None when there is no such text.
 
         Cheap: it is asked instead of reading everything again.
         """
@@ -547,8 +547,8 @@ class Resolution:
 
     Where that is not certain there are too many columns, never too few; `*` is every column of a relation the catalog
     does not know. A view is a relation with columns of its own; `views` tells for each the columns that its definition
-    touches, those below further views included, or None where that cannot be told. `unlisted`: the relations of which
-    the catalog tells no columns, because they are the engine's own or not there.
+    touches, those below further views included, or None where that is unknown. `unlisted`: the relations of which
+    the catalog has no columns, because they are the engine's own or not there.
     """
 
     relations: tuple[Relation, ...]

@@ -105,6 +105,6 @@ class PolicyPlugin:
         """Return further checks of statements sent to `database`, beside the core's and the dialect's.
 
         `executor` and `inspector` are the dialect's own, which no policy has wrapped: what a check asks of them is what
-        the database tells. Their methods raise as the contract says; nobody bounds how long they take.
+        the database tells. Their methods raise as the contract says; their time is not bounded.
         """
         return ()

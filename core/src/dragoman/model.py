@@ -133,7 +133,7 @@ class DeclaredKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeSettings:
-    """What may be told of a database beside its structure.
+    """What may be shown of a database beside its structure.
 
     `values`: from the statistics that the engine keeps, also by reading a sample, or not at all. `show_values` and
     `hide_values`: patterns of columns (`status`, `orders.st*`, `sales.orders.status`) whose values are told, or not,
@@ -676,7 +676,7 @@ class ExplainOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The answer of EXPLAIN. `plan` is text, or JSON values for the json format; None: it is not told.
+    """The answer of EXPLAIN. `plan` is text, or JSON values for the json format; None: it is not shown.
 
     `reads`: the relations that it reads beside those of the statement, behind views for instance; `schemas`: where
     whatever else it names is, such as functions and types. Told where the engine tells it and the options ask for it.

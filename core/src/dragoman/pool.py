@@ -40,11 +40,11 @@ class Manager(abc.ABC, Generic[R]):
 
     @abc.abstractmethod
     async def open(self, seconds: float) -> R:
-        """Open one, within so many seconds. Whoever stops waiting, it is opened all the same, and then closed."""
+        """Open one, within so many seconds. If the caller stops waiting, it is still opened, and then closed."""
 
     @abc.abstractmethod
     def is_usable(self, resource: R) -> bool:
-        """Whether one that was kept may be lent again, as far as can be told without I/O."""
+        """Whether one that was kept may be lent again, as far as can be known without I/O."""
 
     @abc.abstractmethod
     async def clean(self, resource: R) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Slots(asyncio.Semaphore):
-    """So many slots. Whoever takes one gives it back, at once or when some work is done that outlives its caller.
+    """So many slots. Each holder gives its slot back, at once or when work that outlives the caller is done.
 
     `busy`: makes the error of a caller who waited in vain, from the number of slots that such work occupies.
     `locked()` says whether none is free; `acquire()` and `release()` are for callers that see to all of it themselves.
@@ -53,7 +53,7 @@ class Slots(asyncio.Semaphore):
 
 
 class Slot:
-    """A slot that is held. `work`: what has to be done before it is free again, whoever has left by then."""
+    """A slot that is held. `work`: what has to be done before it is free again, even after the caller has left."""
 
     def __init__(self) -> None:
         self.work: set[asyncio.Future[Any]] = set()

@@ -262,7 +262,7 @@ class ReadOnly(Validator):
 
     def _find(self, relation: Relation) -> NamedRelation:
         if relation.schema is None and self._dialect.search_path and not self._is_opened(relation):
-            # The catalog does not know it, so where the server would find it cannot be told.
+            # The catalog does not know it, so where the server would find it cannot be determined.
             raise TableNotFound(
                 f"There is no relation {relation} in the schemas that are open to queries.",
                 suggestion="Use list_tables to see what is there.",

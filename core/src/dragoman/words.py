@@ -29,12 +29,12 @@ _LINES: Final = {code: spelled for code, spelled in _SPELLED.items() if chr(code
 
 
 def visible(text: str) -> str:
-    """Return text with what a terminal obeys or nobody sees spelled out."""
+    """Return text with control and invisible characters spelled out."""
     return text if text.isascii() and text.isprintable() else text.translate(_SPELLED)
 
 
 def visible_lines(text: str) -> str:
-    """Return text of several lines with what a terminal obeys or nobody sees spelled out; tabs stay."""
+    """Return text of several lines with control and invisible characters spelled out; tabs stay."""
     return text.translate(_LINES)
 
 
@@ -50,7 +50,7 @@ def nearest(word: str, known: Iterable[str], count: int = 1, cutoff: float = 0.6
     The time grows with the known words, never with the misspelled one. `cutoff`: from 0, anything goes, to 1, only the
     word itself: the share of letters two words have in common in the same order.
     """
-    from rapidfuzz import fuzz, process  # only for who has misspelled
+    from rapidfuzz import fuzz, process  # only for those who have misspelled
 
     found = process.extract(word[:LONGEST], tuple(known), scorer=fuzz.ratio, score_cutoff=cutoff * 100, limit=count)
     return [each for each, _, _ in found]

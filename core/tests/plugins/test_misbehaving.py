@@ -142,7 +142,13 @@ FAULTS = {
         "OddValidator.state",
         "failed with KeyError in OddValidator.state",
     ),
-    "tells details of nothing": ("detailing", "return []", detailed, "Inspector.details", "told of other relations"),
+    "tells details of nothing": (
+        "detailing",
+        "return []",
+        detailed,
+        "Inspector.details",
+        "answered with other relations",
+    ),
     "leaks one of inspecting": ("inspecting", "1 / 0", inspected, "Inspector.tables", "failed with ZeroDivisionError"),
     "tells the wrong type": (
         "inspecting",
@@ -309,7 +315,7 @@ async def test_a_plugin_that_blocks_the_event_loop_is_named_in_the_log(gateway_o
     async with gateway_of(opening="time.sleep(1.0)") as gateway:
         await queried(gateway)
         assert await answers(gateway)
-    # On a slow machine the first import of a parser may be told of too.
+    # On a slow machine the first import of a parser may be reported too.
     told = [message for message in caplog.messages if "in OddExecutor.open;" in message]
     assert len(told) == 1
     assert "'pretend' of dragoman-odd 2.5 has kept it for more than 0.1 seconds" in told[0]

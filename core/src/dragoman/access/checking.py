@@ -55,7 +55,7 @@ class _Checker:
                     yield self._no_column(f"{grant.key}.{name}", pattern, granted)
 
     def _check_parts(self, grant: ReadGrant) -> Iterator[Misfit]:
-        """Yield what of filters and masks this dialect cannot hold, or nobody could read."""
+        """Yield the filters and masks that this dialect cannot enforce, or that do not parse."""
         if grant.confines and self._dialect.confine is None:
             message = f"{self._dialect.name} cannot filter rows or mask columns for a role"
             yield Misfit(grant.key, message, "Grant a view that does, or other tables and columns.")

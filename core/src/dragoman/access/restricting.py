@@ -43,7 +43,7 @@ class Restrictions:
         self._dialect = dialect
 
     def reaches(self, schema: str | None, catalog: str | None) -> bool:
-        """Whether something of a schema may be there: it is told relation by relation."""
+        """Whether a schema may hold something visible; each relation is decided by itself."""
         return True
 
     def on(self, table: Table) -> Permission | None:

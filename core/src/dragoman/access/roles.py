@@ -93,7 +93,7 @@ def has(principal: Principal, role: Role) -> bool:
 def identities(principal: Principal) -> frozenset[str]:
     """How `principals` of a role may write a principal: its subject, or issuer and subject as `issuer#subject`.
 
-    Who was not signed in by an issuer is who the server's configuration says: then its name counts.
+    A caller without an issuer is known by the name in the server's configuration.
     """
     if principal.issuer:
         return frozenset({principal.subject, f"{principal.issuer}#{principal.subject}"})

@@ -1,4 +1,4 @@
-"""What audit files say in sum: who asked how much of what, and how it ended."""
+"""A summary of audit files: who asked how much of what, and how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who calls: what a bearer token is worth. Knows nothing of HTTP servers; imports what it needs when it is needed."""
+"""Who calls: checks bearer tokens. Knows nothing of HTTP servers; imports what it needs when it is needed."""
 
 from __future__ import annotations
 

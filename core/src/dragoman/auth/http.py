@@ -18,7 +18,7 @@ TIMEOUT = 5.0
 
 MAX_BYTES = 512 * 1024
 RETRY_AFTER = 5
-"""Seconds after which a caller is told to try again while the issuer is down."""
+"""Seconds after which a caller may try again while the issuer is down."""
 
 _CONNECTIONS = 16
 

@@ -8,7 +8,7 @@ class InvalidToken(Exception):
 
 
 class IssuerUnreachable(Exception):
-    """Nobody can tell now what the token is worth. `retry_after`: seconds."""
+    """The token cannot be checked now. `retry_after`: seconds."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__("The issuer of tokens does not answer.")

@@ -1,4 +1,4 @@
-"""What stands behind views: whether the text and the plan of one may be told to those who see only a part."""
+"""What stands behind views: whether the text and the plan of one may be shown to those who see only a part."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Behind:
         return not self._places.hides and not self._leads_out(table)
 
     def reaches_outside(self, relations: Iterable[Relation]) -> bool:
-        """Whether one of the relations is a view over what is outside, or over what cannot be told."""
+        """Whether one of the relations is a view over what is outside, or over what cannot be determined."""
         todo = [self._snapshot.by_relation[each] for each in relations if each in self._snapshot.by_relation]
         seen: set[Relation] = set()
         while todo:
@@ -48,7 +48,7 @@ class Behind:
         return False
 
     def _read_by(self, view: Table) -> list[Table] | None:
-        """What a view reads itself; None when something of it is outside, or that cannot be told."""
+        """What a view reads itself; None when something of it is outside, or that cannot be determined."""
         from dragoman.sql.views import defining_query  # sqlglot is slow to import
 
         if view.definition is None or self._leads_out(view):

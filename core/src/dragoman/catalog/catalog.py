@@ -38,7 +38,7 @@ _PATIENCE = 10
 
 @dataclass(frozen=True, slots=True)
 class _Detailed:
-    """What a look at one relation told, when, and as what the catalog knew it then."""
+    """What a look at one relation found, when, and how the catalog knew it then."""
 
     table: Table
     told: Table
@@ -112,7 +112,7 @@ class Catalog:
         return (await self.listing()).known
 
     async def listing(self) -> Listing:
-        """Return the names of everything visible; where they are told apart, the rest is then read behind."""
+        """Return the names of everything visible. Where names come alone, the rest is then read behind."""
         if self._snapshot is None or not self._is_young(self._born):
             await self._flights.run("names", self._take_names)
             if self._early is not None:
@@ -131,11 +131,11 @@ class Catalog:
             return (await self.snapshot()).listing, key
 
     async def _take_names(self) -> None:
-        """Ask for the names, unless they were told a while ago and everything else is still on its way."""
+        """Ask for the names, unless they came a while ago and everything else is still being read."""
         if self._early is not None and self._is_young(self._early[1]):
             return
         self._early = None
-        # What is wrong with a declared key is told with the first list, and only its columns tell.
+        # A wrong declared key is reported with the first list, and only its columns show that it is wrong.
         groups = None if self._database.keys else await self._inspector.names(self._scope())
         if groups is None:
             return
@@ -180,7 +180,7 @@ class Catalog:
         return found | after, missed
 
     async def add_details(self, tables: Sequence[Table]) -> list[Table]:
-        """Return relations with what is told only of those looked at; as they are where it cannot be told."""
+        """Return relations with facts that are read one relation at a time; unchanged where they cannot be."""
         now = self._clock()
         wanted = [table for table in tables if not self._is_detailed(table, now)]
         try:
@@ -192,7 +192,7 @@ class Catalog:
         return [self._details[table.relation].told for table in tables]
 
     async def _open(self, tables: Sequence[Table]) -> list[Table]:
-        """What may be told of visible relations, their definitions included."""
+        """What may be shown of visible relations, their definitions included."""
         if not tables or not self.places.narrowed:
             return list(tables)
         snapshot = await self.snapshot()

@@ -1,4 +1,4 @@
-"""Keys from the configuration, merged into what the engine told."""
+"""Keys from the configuration, merged into what the engine reported."""
 
 from __future__ import annotations
 

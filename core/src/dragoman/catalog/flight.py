@@ -13,7 +13,7 @@ class SingleFlight:
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
 
     async def run(self, key: Hashable, work: Callable[[], Awaitable[None]]) -> None:
-        """Do `work`, or join whoever does the work of this key just now. Raises what the work raises."""
+        """Do `work`, or wait for the same work if it is under way for this key. Raises what the work raises."""
         await asyncio.shield(self.start(key, work))
 
     def start(self, key: Hashable, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:

@@ -17,7 +17,7 @@ VIEWS = frozenset({"view", "materialized view", "virtual table"})
 """What may show rows of others. What a virtual table shows is its module's to say: an index of another's words, too."""
 Permissions = Mapping[Relation, Permission]
 Behind = Callable[[Table], Awaitable[Collection[Relation] | None]]
-"""Tells what a view reads, through further views too; None: that cannot be told."""
+"""Tells what a view reads, through further views too; None: that cannot be determined."""
 
 
 class GrantedPlaces(Places):
@@ -100,7 +100,7 @@ class GrantedCatalog(Catalog):
         return found
 
     async def add_details(self, tables: Sequence[Table]) -> list[Table]:
-        """Return relations with what is told only of those looked at, as far as it is granted."""
+        """Return relations with the facts that are read for single relations only, as far as granted."""
         permissions = await self.permissions()
         seen = self._seen
         assert seen is not None  # permissions sets it
@@ -154,7 +154,7 @@ class GrantedCatalog(Catalog):
         return found
 
     async def _sources(self, table: Table) -> Collection[Relation] | None:
-        """The relations whose rows are told by another; None: that cannot be told."""
+        """The relations whose rows another one shows; None: that cannot be determined."""
         if table.type in VIEWS:
             return await self._behind(table)
         return () if table.partition_of is None else (table.partition_of,)

@@ -1,4 +1,4 @@
-"""What is known of a relation beside its structure, and how it is told in a description."""
+"""What is known of a relation beside its structure, and how a description shows it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.model import ColumnProfile, ForeignKey
 
 MAX_VALUES = 12
 MAX_BYTES = 32
-"""Of one list of values in a line: what is told of values may not make descriptions much dearer."""
+"""Of one list of values in a line: values may not make descriptions much longer."""
 MANY_NULLS = 0.25
 """From this share on a line warns of missing values."""
 FEW_ROWS = 20

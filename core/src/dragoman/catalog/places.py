@@ -43,10 +43,10 @@ def place_database(database: Database, dialect: Dialect) -> Database:
 
 
 class Places:
-    """What of one database exists for its callers. What is outside is told nowhere: not by name, type, key or text.
+    """What of one database exists for its callers. What is outside appears nowhere: not by name, type, key or text.
 
     `narrowed`: something may be outside, because the configuration names `schemas` or because a policy `hides`
-    relations. Otherwise everything is told as it is.
+    relations. Otherwise everything is reported as it is.
     """
 
     def __init__(self, database: Database, dialect: Dialect, *, hides: bool = False) -> None:
@@ -203,12 +203,12 @@ class Places:
 
 
 def withhold(plan: Plan) -> Plan:
-    """Return what of a plan may be told that reaches what is outside: numbers, without a name."""
+    """Return what of a plan may be shown that reaches what is outside: numbers, without a name."""
     return replace(
         plan,
         plan=None,
         warnings=(),
-        notices=("The query reaches more than is shown here: of its plan only the costs are told.",),
+        notices=("The query reaches more than is shown here: only the costs of its plan are shown.",),
     )
 
 
@@ -220,7 +220,7 @@ def names_in(text: str, lexicon: Lexicon) -> frozenset[str]:
 
 
 def _mask_json(value: Any, mask: Callable[[str], str]) -> Any:
-    """Mask every text in a JSON value; a `detail` names more than can be told apart, and is left out."""
+    """Mask every text in a JSON value; a `detail` mixes names with other words, and is left out."""
     if isinstance(value, dict):
         known: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
         return {key: _mask_json(each, mask) for key, each in known.items() if key != "detail"}

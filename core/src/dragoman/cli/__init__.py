@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has gone; Python would complain again while flushing at exit.
+        # The reader of our output has gone; Python would complain again while flushing at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
@@ -109,7 +109,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _silence() -> None:
-    """Send logs nowhere until a command says where to: errors are told in words."""
+    """Send logs nowhere until a command says where to: errors are printed in words."""
     import logging
 
     logging.getLogger("dragoman").addHandler(logging.NullHandler())

@@ -143,14 +143,14 @@ def _kinds(kind: type[DragomanError]) -> Iterator[type[DragomanError]]:
 
 
 def start_logging(configuration: Configuration) -> None:
-    """Log to stderr when the configuration asks for it; people are told errors in words, without tracebacks."""
+    """Log to stderr when the configuration asks for it; people read errors in words, without tracebacks."""
     from dragoman.cli.logs import log_to_stderr
 
     if "server.log_level" in configuration.sources:
         log_to_stderr(configuration.server.log_format, configuration.server.log_level)
 
 
-# What agents are told names tools and their arguments; a person has commands and options.
+# Hints for agents name tools and arguments; a person has commands and options.
 _WORDS = {
     "Use list_tables, describe_table or list_schemas.": (
         "`dragoman describe DATABASE` lists the tables, `dragoman describe DATABASE TABLE` the columns of one."

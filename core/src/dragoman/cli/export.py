@@ -120,7 +120,7 @@ async def _receive(stream: RowStream, pages: Pages) -> None:
 
 
 def _write(path: Path, form: str, columns: Any, pages: Pages, chart: str | None) -> tuple[str, ...]:
-    """Write the file beside its place first: who sees it sees it whole."""
+    """Write the file beside its place first, so that it is always seen whole."""
     from dragoman.exports import export
 
     part = path.with_name(f".{path.name}.part")

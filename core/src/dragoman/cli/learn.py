@@ -1,4 +1,4 @@
-"""`dragoman learn`: learn ahead what the columns of databases hold; or have a model describe what nobody has."""
+"""`dragoman learn`: learn ahead what columns hold, or have a model describe what has no description."""
 
 from __future__ import annotations
 

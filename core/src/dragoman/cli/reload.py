@@ -35,5 +35,5 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigurationError(
             f"There is no process {arguments.pid} that you may signal.", suggestion="Check the number with ps."
         ) from None
-    put("The configuration is right, and the server was told to take it; its log says what changed.")
+    put("The configuration is right, and the server was asked to take it; its log says what changed.")
     return 0

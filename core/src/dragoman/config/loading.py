@@ -496,7 +496,7 @@ class _Merge:
         return None
 
     def _problem(self, path: KeyPath, message: str, remedy: str) -> None:
-        # A key inside a list, or one that is missing, is told by the nearest table around it.
+        # A key inside a list, or a missing one, has the line of the nearest table around it.
         known = next(end for end in range(len(path), 0, -1) if path[:end] in self.origins)
         origin = self.origins[path[:known]]
         self.problems.append(Problem(origin.file, ".".join((origin.key, *path[known:])), message, remedy))

@@ -28,7 +28,7 @@ def line_of(file: Path, key: Sequence[str]) -> int | None:
 
 
 def _toml_lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield the keys of a TOML file. What stands inside a list or an inline table is told by the key before it."""
+    """Yield the keys of a TOML file. A key inside a list or an inline table has the line of the key before it."""
     section: tuple[str, ...] = ()
     counts: dict[tuple[str, ...], int] = {}
     fenced = False

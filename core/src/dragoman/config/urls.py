@@ -36,7 +36,7 @@ class Url:
 
     @property
     def name(self) -> str:
-        """What its database is called when nobody named it: the file's stem, the database or the catalog."""
+        """The name of its database when none was given: the file's stem, the database or the catalog."""
         path = self.parts.get("database") or ""
         # Behind a host stands a database, perhaps with a schema after it; without one it is the path of a file.
         own = path.split("/")[0] if self.parts.get("host") else PurePosixPath(path).stem

@@ -16,7 +16,7 @@ plugins take long to import and a server that starts answers at once."""
 
 def foreign_layers(environ: Mapping[str, str], folder: Path) -> Iterator[Layer]:
     """Yield the databases that variables of other tools name, as plugins find them. Raises `ConfigurationError`."""
-    from importlib.metadata import entry_points  # only for who has configured nothing
+    from importlib.metadata import entry_points  # only for those who have configured nothing
 
     for entry_point in sorted(entry_points(group=ENVIRONMENTS)):
         try:

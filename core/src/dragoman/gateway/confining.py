@@ -47,9 +47,9 @@ class ConfinedStatement:
     value_of: ValueOf
 
     def request(self, request: Request) -> Request:
-        """Return a request that reads those parts as its principal has them.
+        """Return a request that reads only the parts that its principal may see.
 
-        Raises `PermissionDenied` for who lacks a claim, `DialectError` for a policy, and `ParameterError`.
+        Raises `PermissionDenied` for those who lack a claim, `DialectError` for a policy, and `ParameterError`.
         """
         confinement = self.confinement(request.principal)
         return replace(

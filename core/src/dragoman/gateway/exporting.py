@@ -77,7 +77,7 @@ class Exports:
         if kept.error is not None:  # what came before is no answer
             raise kept.error
         path = kept.pages.path.with_name(f"{kept.name}-{kept.pages.path.stem[:8]}.{form}")
-        # Beside its place first: who fetches it meanwhile gets the older one whole.
+        # Beside its place first: a reader meanwhile gets the older one whole.
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         kept.exports[part.name] = part
         check = partial(_check_progress, kept, self._has_room, until)
@@ -99,7 +99,7 @@ class Exports:
         return Exported(kept=kept, form=form, path=path, principal=principal, notices=notices)
 
     def address(self, exported: Exported) -> str:
-        """Return where the file can be fetched from now on, for `SECONDS`, by whoever has the address."""
+        """Return the address from which anyone who has it can fetch the file, for `SECONDS`."""
         now = self._clock()
         self._exported = {name: each for name, each in self._exported.items() if each.expires > now}
         name = f"{home_of(exported.principal):08x}{secrets.token_hex(16)}"

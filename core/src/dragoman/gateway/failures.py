@@ -42,7 +42,7 @@ class Source:
         return self._plugins.origin(self._database.dialect)
 
     def translate(self, error: Exception, method: str) -> DragomanError:
-        """Return what may be told of an error in a plugin's code: our own as it is, any other as its fault."""
+        """Return what may be shown of an error in a plugin's code: our own as it is, any other as its fault."""
         if isinstance(error, DragomanError):
             return error
         found = self._plugins.culprit(frame for frame in reversed(_frames(error)))

@@ -20,14 +20,14 @@ class ForeignTables(Validator):
         self._asked = False
 
     async def state(self) -> object:
-        """Return the version of the catalog, once it was asked; what cannot be told never stays the same."""
+        """Return the version of the catalog, once it was asked; what cannot be determined never stays the same."""
         try:
             return (await self._catalog.snapshot()).version if self._asked else None
         except DragomanError:
             return object()
 
     async def check(self, statement: Statement, call: Call) -> None:
-        """Raise `UnsafeSql` for a query that reads a foreign table, or a view of which that cannot be told."""
+        """Raise `UnsafeSql` for a query that reads a foreign table, or a view of which that cannot be determined."""
         if not call.parsed.relations:
             return
         self._asked = True

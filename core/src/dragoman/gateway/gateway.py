@@ -272,7 +272,7 @@ class Gateway:
         self._recorder.note("change", detail)
 
     def stop(self) -> None:
-        """Say from now on that the gateway is stopping, so that nobody sends more calls; they are still answered."""
+        """Report that the gateway is stopping, so that balancers send no more calls; calls are still answered."""
         self.stopping = True
 
     def metrics(self) -> str:
@@ -571,7 +571,7 @@ def _check_explain(dialect: Dialect, options: ExplainOptions) -> None:
 
 
 def _as_yaml(plan: Plan) -> Plan:
-    import yaml  # only for who wants it
+    import yaml  # only for those who want it
 
     text = None if plan.plan is None else yaml.safe_dump(plan.plan, sort_keys=False, allow_unicode=True)
     return replace(plan, plan=text, format="yaml")

@@ -1,4 +1,4 @@
-"""An inspector kept to the gateway's word: only our errors, within the database's timeout, ended when nobody waits."""
+"""An inspector held to the gateway's rules: only our errors, within the database's timeout, ended when nobody waits."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class GuardedInspector(WrappedInspector):
         """As `Inspector.details`."""
         told: Sequence[Table] = await self._call("details", Sequence, partial(self.inner.details, tables), of=Table)
         if [table.relation for table in told] != [table.relation for table in tables]:
-            raise self._source.fault("Inspector.details", "told of other relations than it was asked for")
+            raise self._source.fault("Inspector.details", "answered with other relations than it was asked for")
         return told
 
     async def profiles(
@@ -65,7 +65,7 @@ class GuardedInspector(WrappedInspector):
             "profiles", Mapping, partial(self.inner.profiles, tables, budget)
         )
         if told.keys() - {table.relation for table in tables}:
-            raise self._source.fault("Inspector.profiles", "told of other relations than it was asked for")
+            raise self._source.fault("Inspector.profiles", "answered with other relations than it was asked for")
         return told
 
     async def fingerprint(self) -> str | None:

@@ -23,7 +23,7 @@ class Status:
 class Health:
     """What is known of one database; `version` asks it, and `up` is called whenever it has come up.
 
-    `breaker` is told of every failure to reach it.
+    `breaker` hears of every failure to reach it.
 
     `ready`: it has answered, and nothing has been seen since that says otherwise.
     """

@@ -81,7 +81,7 @@ class Judge:
         self._dependences: set[frozenset[str]] = set()
         self._changing = [each for each in validators if type(each).state is not Validator.state]
         self._resolver = Resolver(dialect, database, catalog, self._offload)
-        # What validators are told is what the database has, not only what is granted.
+        # Validators see what the database has, not only what is granted.
         self._whole = whole or self._resolver
         self._granting = granting
         self._narrowed = catalog.places.narrowed
@@ -95,7 +95,7 @@ class Judge:
             key = sql, tool if "tool" in watched else None, principal if "principal" in watched else None
             verdict = self._passed.get(key)
             if verdict is not None and await self._holds(verdict):
-                if key in self._passed:  # nobody has forgotten it meanwhile
+                if key in self._passed:  # it is still remembered
                     self._passed.move_to_end(key)
                 return verdict.statement
         try:

@@ -60,12 +60,12 @@ class Admission:
             yield
         finally:
             if lends:
-                await self.calls.slots.acquire()  # whoever waits: who was let in once is not refused later
+                await self.calls.slots.acquire()  # however many wait: a call that was let in once is not refused later
                 self.held = True
 
     @asynccontextmanager
     async def statement(self, database: Limiter, seconds: float) -> AsyncGenerator[None]:
-        """Hold a slot of a database too. Who waits for it lends the call's slot to others meanwhile. Raises `Busy`.
+        """Hold a slot of a database too. While it waits, the call's slot is lent to others. Raises `Busy`.
 
         Of the parts of a call that wait side by side, the first lends the call's slot and takes it back.
         """
@@ -76,7 +76,7 @@ class Admission:
         await database.acquire(seconds)
         try:
             if lends:
-                await self.calls.slots.acquire()  # whoever waits: who was let in once is not refused later
+                await self.calls.slots.acquire()  # however many wait: a call that was let in once is not refused later
                 self.held = True
             yield
         finally:

@@ -142,7 +142,7 @@ def _pickle(work: Any) -> bytes | None:
 
 
 def serve() -> None:
-    """Answer calls on stdin until it ends. Work that takes too long ends the process, whoever else is gone by then."""
+    """Answer calls on stdin until it ends. Work that takes too long ends the process, even without a parent."""
     _limit_memory()
     seconds, calls, answers = float(sys.argv[1]), sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what code of others prints is no answer

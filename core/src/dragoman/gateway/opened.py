@@ -386,7 +386,7 @@ class OpenDatabase:
         Raises `ParameterError` for an unknown name or too few parameters, `InvalidSql`, and `Unsupported` rather than
         translate wrongly.
         """
-        # sqlglot is slow to import: in a thread, and only for who wants it.
+        # sqlglot is slow to import: in a thread, and only for those who want it.
         translate = await asyncio.to_thread(_translator)
         dialect = self.dialect
         done = await self._offload.call(

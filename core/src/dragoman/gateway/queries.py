@@ -212,7 +212,7 @@ class Query:
         return done
 
     async def _explain(self, error: Exception, method: str) -> DragomanError:
-        """Return what is told of an error of the executor's: with what helps, and nothing of a driver's own."""
+        """Return an executor's error as callers see it: with a remedy, and without a driver's own words."""
         opened = self.opened
         told = opened.source.translate(error, f"Executor.{method}")
         opened.health.saw(told)

@@ -74,7 +74,7 @@ class Resolver:
         return await self._offload.call(size, function, *arguments, **named)
 
     async def foreign(self, parsed: ParsedStatement) -> tuple[Relation, ...]:
-        """What of the relations reaches a foreign table; a view counts when that cannot be told of it."""
+        """What of the relations reaches a foreign table; a view counts when that cannot be determined of it."""
         if not any(table.type == FOREIGN for table in (await self._catalog.snapshot()).tables):
             return ()
         tables = await self._tables(parsed.names)
@@ -95,7 +95,7 @@ class Resolver:
         return any([await self._reaches(each, around) for each in inner if each])
 
     async def behind(self, view: Table, around: frozenset[Relation] = frozenset()) -> frozenset[Relation] | None:
-        """Return the relations that a view reads, through further views too; None: that cannot be told."""
+        """Return the relations that a view reads, through further views too; None: that cannot be determined."""
         from dragoman.sql.views import defining_query
 
         try:
@@ -155,7 +155,7 @@ class Resolver:
         return there or here
 
     async def _behind(self, view: Table, around: frozenset[Relation] = frozenset()) -> Columns | None:
-        """The columns a view's definition touches, those of the views it uses included; None: that cannot be told."""
+        """The columns a view's definition touches, those of the views it uses included; None where unknown."""
         try:
             query, parsed = await self._read_view(view)
             tables = {each: await self._look_up_from(view.relation, each) for each in parsed.names}

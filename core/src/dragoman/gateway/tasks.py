@@ -1,4 +1,4 @@
-"""Work on a database runs in a task of its own, so that whoever asked can go away without leaving it behind."""
+"""Work on a database runs in a task of its own, so that it ends when its caller goes away."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Work:
             while (item := await items.get()) is not None:
                 room.release()
                 yield item
-            items.put_nowait(None)  # it stays ended, whoever asks again
+            items.put_nowait(None)  # it stays ended, however often it is asked
             job.result()
 
         job = _Job(self._jobs, timeout, partial(work, put))
@@ -132,7 +132,7 @@ class _Job(Generic[T]):
         """Return or raise what the task did; or raise why it was ended."""
         if self._why is not None:
             raise self._why
-        if self.task.cancelled():  # by nobody who waits for it: a driver that gave up, or the end of the loop
+        if self.task.cancelled():  # not by a caller: a driver gave up, or the loop ends
             raise QueryCancelled("The query was ended before its time.")
         return self.task.result()
 

@@ -13,7 +13,7 @@ from typing import Final
 INTERVAL: Final = 0.5
 """Seconds between two looks while calls are under way; while there are none, nobody looks."""
 LIMIT: Final = 1.0
-"""Seconds the loop may stand still before that is told."""
+"""Seconds the loop may stand still before the log says so."""
 Culprit = Callable[[Iterable[FrameType]], tuple[str, str] | None]
 _log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 class Watchdog:
     """Watches while calls are `under_way`, from a thread that begins with the first. `culprit` reads a stack.
 
-    Whoever begins a call counts it in `under_way`, and calls `wake` when the watchdog is `asleep`.
+    The caller of a call counts it in `under_way`, and calls `wake` when the watchdog is `asleep`.
     """
 
     def __init__(self, culprit: Culprit) -> None:

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class Written:
-    """Notes and examples of one database. An example is told once its query has run; one that fails is dropped."""
+    """Notes and examples of one database. An example is shown once its query has run; one that fails is dropped."""
 
     def __init__(self, meaning: Meaning, attempt: Try) -> None:
         self.notes: Sequence[Note] = meaning.notes

@@ -224,7 +224,7 @@ class Store:
                 return
 
     def _is_full(self, kept: Kept) -> bool:
-        """Whether no other page fits. What was told as kept never goes before its time, so others' do not make room."""
+        """Whether no other page fits. A promised result is never removed early to make room."""
         self.expire()
         return not self.has_room(kept.owner)
 

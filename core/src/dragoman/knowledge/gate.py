@@ -74,7 +74,7 @@ class Gate:
     def filter(
         self, table: Table, profiles: Iterable[ColumnProfile], referenced: bool = False
     ) -> dict[str, ColumnProfile]:
-        """Return what may be told of a relation's columns, by name. `referenced`: others have keys that point to it."""
+        """Return what may be shown of a relation's columns, by name. `referenced`: other keys point to it."""
         columns = {column.name: column for column in table.columns}
         return {
             profile.name: self._judge(table, columns[profile.name], profile, referenced)
@@ -83,7 +83,7 @@ class Gate:
         }
 
     def hides(self, table: Table, column: TableColumn) -> bool:
-        """Whether a column's values are never told, however many and whichever they are."""
+        """Whether a column's values are never shown, however many and whichever they are."""
         if self.vetoed or self.settings.values == "off" or _fits(table, column, self.settings.hide_values):
             return True
         return is_personal(column) and not _fits(table, column, self.settings.show_values)
@@ -118,7 +118,7 @@ def is_personal(column: TableColumn, *, bare_name: bool = False) -> bool:
 
 
 def is_telling(value: str) -> bool:
-    """Whether a value by itself may lead to somebody."""
+    """Whether a value by itself may identify a person."""
     return len(value) > MAX_LENGTH or len(_DIGITS.findall(value)) > MOST_DIGITS or bool(_TELLING.search(value))
 
 

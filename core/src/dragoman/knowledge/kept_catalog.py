@@ -1,4 +1,4 @@
-"""A catalog kept over restarts: told again as long as the database says that nothing has changed since."""
+"""A catalog kept over restarts: used again as long as the database says that nothing has changed since."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _File(msgspec.Struct):
 
 
 class KeptInspector(WrappedInspector):
-    """Tells what `inner` told before the start, where its fingerprint is still the same; else asks, and keeps that."""
+    """Answers as `inner` did before the start, while the fingerprint is the same; else asks and keeps the answer."""
 
     def __init__(self, inner: Inspector, folder: Path, database: Database) -> None:
         super().__init__(inner)
@@ -44,7 +44,7 @@ class KeptInspector(WrappedInspector):
         return None if await self._warm(scope) else await self.inner.names(scope)
 
     async def tables(self, scope: Scope) -> Inspection:
-        """As `Inspector.tables`. What was kept is told once: whoever looks again looks at the database."""
+        """As `Inspector.tables`. What was kept is used once: the next look asks the database."""
         if kept := await self._warm(scope):
             self._kept, self._first = None, scope
             return Inspection(kept.tables)

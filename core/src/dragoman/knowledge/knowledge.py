@@ -91,7 +91,7 @@ class Knowledge:
                     await self.learn(missing, self.budget(patience))
             except (TimeoutError, DragomanError) as error:
                 self._quiet_until = self._clock() + PAUSE
-                _log.info("what is known of values was not told: %s", error)
+                _log.info("known values were left out of an answer: %s", error)
         self._verify([table for table in tables if self._is_old(table)])
         joins = await self._joins(tables, patience)
         parts = (await self._catalog.snapshot()).parts if tables else {}
@@ -121,7 +121,7 @@ class Knowledge:
         return self._values.find(query) | self._listed[1].find(query)
 
     def hides_values(self, table: Table, column: TableColumn) -> bool:
-        """Whether single values of a column may not be told."""
+        """Whether single values of a column may not be shown."""
         return self._gate.hides(table, column)
 
     async def learn(self, tables: Sequence[Table], budget: ProfileBudget) -> None:
@@ -152,7 +152,7 @@ class Knowledge:
         return self._tells and not table.system and (kept is None or kept.table.columns != table.columns)
 
     def _is_old(self, table: Table) -> bool:
-        """Whether what is known of a relation should be learned again; meanwhile it is told."""
+        """Whether what is known of a relation should be learned again; until then it is still used."""
         kept = self._kept.get(table.relation)
         return kept is not None and self._clock() - kept.born >= self._settings.refresh_interval
 
@@ -231,13 +231,13 @@ class Knowledge:
                 keys = [key for table in tables for key in candidates.get(table.relation, ())]
                 await self._compare(keys)
         except (TimeoutError, DragomanError) as error:
-            _log.info("joins that nobody declared were not told: %s", error)
+            _log.info("inferred joins were left out of an answer: %s", error)
             return {}
         return _by_relation(found for key in keys if (found := self._add_evidence(key)))
 
     async def _candidates(self, snapshot: Snapshot) -> dict[Relation, list[ForeignKey]]:
         if self._suggested[0] != snapshot.version:
-            # Once, however many ask: whoever stops waiting must not have it begun anew by the next.
+            # Once, however many ask: when one stops waiting, the next must not begin it anew.
             await self._flights.run(snapshot.version, lambda: self._suggest(snapshot))
         return self._suggested[1]
 

@@ -26,7 +26,7 @@ class Held(NamedTuple):
 class ValueIndex:
     """The words of values, and what holds them.
 
-    What it finds may have changed since: `fitting` judges that. So nobody has to tell it of what is gone.
+    What it finds may have changed since: `fitting` judges that. So values that are gone need no removal.
     """
 
     def __init__(self, tables: Iterable[Table] = ()) -> None:

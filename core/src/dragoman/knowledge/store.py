@@ -35,7 +35,7 @@ class _File(msgspec.Struct):
 
 
 class KnowledgeFile:
-    """The file of one database in a folder. What cannot be read or written is left out, and told in the log."""
+    """The file of one database in a folder. What cannot be read or written is left out, and logged."""
 
     def __init__(self, folder: Path, database: Database) -> None:
         self._key = key_of(database)
@@ -61,7 +61,7 @@ class KnowledgeFile:
 
 
 def replace_file(path: Path, content: bytes, database: str) -> None:
-    """Write a file that only the gateway's user may read, whole or not at all; a failure is told in the log."""
+    """Write a file that only the gateway's user may read, whole or not at all; a failure is logged."""
     try:
         write_private(path, content)
     except OSError as error:
@@ -88,7 +88,7 @@ def _relation(name: tuple[str | None, str | None, str]) -> Relation:
 
 
 def key_of(database: Database) -> str:
-    """Return a hash over where the database is, who reads it and what may be told: others may not use what is kept."""
+    """Return a hash over where the database is, who reads it and what may be shown: others may not use what is kept."""
     facts = (
         *(VERSION, database.name, database.dialect, str(database.folder), database.host, database.port),
         *(database.database, database.schema, database.user, database.schemas, database.knowledge, database.keys),

@@ -24,7 +24,7 @@ _MEMBER = re.compile(rb'"id"\s*+:\s*+(' + _STRING + rb"|-?(?:0|[1-9]\d*+))\s*+[,
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a line is no message. `id`: the request's, as JSON; `null` when it cannot be told."""
+    """Why a line is no message. `id`: the request's, as JSON; `null` when it cannot be determined."""
 
     id: bytes
     code: int

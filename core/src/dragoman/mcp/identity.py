@@ -71,7 +71,7 @@ class SignIn:
         except InvalidToken as error:
             raise self._refuse(scope, str(error), "invalid_token") from None
         except IssuerUnreachable as error:
-            # 401 would send the client to sign in, again and again, where nobody answers.
+            # 401 would send the client to sign in again and again at an issuer that does not answer.
             after = {"Retry-After": str(error.retry_after)}
             raise Refused(503, "issuer_unreachable", "The token cannot be checked now. Try again.", after) from None
 
@@ -97,7 +97,7 @@ class SignIn:
     def prepare(self, configuration: Configuration) -> Callable[[], None]:
         """Return what makes the static tokens of a new configuration count, and no others.
 
-        Raises `ConfigurationError` where nobody had to sign in and now should, or the other way round.
+        Raises `ConfigurationError` where the change would turn signing in on or off.
         """
         if self._open == configuration.server.has_sign_in:
             raise ConfigurationError(
@@ -132,7 +132,7 @@ class _Proxies:
         self._networks = [ipaddress.ip_network(each) for each in networks]
 
     def principal(self, scope: Scope, headers: Headers) -> Principal | None:
-        """Return whom a trusted proxy names; None when the peer is none, or names nobody."""
+        """Return the caller a trusted proxy names; None when the peer is no such proxy, or names nobody."""
         if not self._networks or not self._trusts(scope):
             return None
         user = headers.get(FORWARDED_USER, "").strip()

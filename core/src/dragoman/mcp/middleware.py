@@ -146,7 +146,7 @@ class AccessMiddleware:
         return methods
 
     async def _admit(self, scope: Scope) -> None:
-        """Put who calls into the scope; on open paths nobody has to be known, but a wrong token is noted."""
+        """Put who calls into the scope; open paths need no caller, but a wrong token is noted."""
         try:
             scope[PRINCIPAL] = await self._authenticate(scope)
         except Refused as refused:

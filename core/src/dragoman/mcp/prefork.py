@@ -191,7 +191,7 @@ class _First:
         return None
 
     def _due(self) -> list[int]:
-        """Return the workers to start now: at first one alone, so that what stops all of them is told once."""
+        """Return the workers to start now: first one alone, so that a fault that stops all is reported once."""
         if self._stops:
             return []
         now = time.monotonic()
@@ -281,7 +281,7 @@ class _First:
         """Do what follows from what a worker says."""
         said = receive(child.channel, 64) if child.channel is not None else b""
         if not said:
-            child.hang_up()  # It ends; that is told by a signal.
+            child.hang_up()  # It ends; a signal reports that.
         for word in (said[at : at + 1] for at in range(len(said))):
             if word == _UP:
                 self._note_up(index, child)

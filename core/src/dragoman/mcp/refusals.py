@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 LOGGER = logging.getLogger("dragoman.mcp")
 
 LINES_PER_SECOND = 20
-"""Refusals logged one by one; how many more there were is told with the next."""
+"""Refusals logged one by one; the next line counts how many more there were."""
 
 _NO_HEADERS: Mapping[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""Taking a new configuration while a server runs; a wrong one changes nothing and is told in the log."""
+"""Taking a new configuration while a server runs; a wrong one changes nothing and is logged."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class Siblings:
             await self._pass_on(home, scope, body, receive, send)
 
     async def _fetch(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with a file that was exported at its owner's home; nobody has to say who asks."""
+        """Answer with a file that was exported at its owner's home; the address alone is enough."""
         home = home_in(scope["query_string"].decode("latin-1"))
         if home is None or home % self._number == self._worker.index:
             await app(scope, receive, send)

@@ -1,6 +1,6 @@
 """Telling clients what has changed: on the streams of 2026-07-28, and as notifications over stdio before it.
 
-Over HTTP nothing is kept between the requests of a client of 2025, so there it is told nothing, and not promised.
+Over HTTP nothing is kept between the requests of a client of 2025, so there it is told nothing, and none is promised.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Bus:
         self._surfaces = surfaces
 
     async def publish(self, event: ServerEvent) -> None:
-        raise NotImplementedError("changes are told to `Changes`")
+        raise NotImplementedError("changes go to `Changes`")
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         stack = ExitStack()
@@ -151,4 +151,4 @@ class _Connection:
         try:
             await sends[change.kind]()
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            LOGGER.debug("the client that would be told of a change is gone")
+            LOGGER.debug("the client that listened for a change is gone")

@@ -114,7 +114,7 @@ class Wire:
     # Writing
 
     async def write_line(self, line: bytes) -> None:
-        """Write a line whole, behind those before it; it is written although the caller is cancelled meanwhile.
+        """Write a whole line, after those before it, even if the caller is cancelled meanwhile.
 
         Raises `anyio.BrokenResourceError` when nobody reads any more.
         """

@@ -1,6 +1,6 @@
 """Markdown files of a database: what it is, its glossary, metrics, conventions, tables and example questions.
 
-Headings of the second level name the parts; of the third level, a table or a question. `<!-- ... -->` is not told.
+Headings of the second level name the parts; of the third level, a table or a question. `<!-- ... -->` is left out.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ HOOKS = {
 
 
 def load_dialect(entry_point: EntryPoint) -> DialectPlugin:
-    """Import a dialect plugin and check everything that can be told without a database."""
+    """Import a dialect plugin and check everything that can be known without a database."""
     plugin = _instance(_import(entry_point), DialectPlugin, entry_point)  # type: ignore[type-abstract]
     dialect = getattr(plugin, "dialect", None)
     if not isinstance(dialect, Dialect):

@@ -1,4 +1,4 @@
-"""What authors of plugins get wrong, told in the words of the contract: what was given, and what is wanted."""
+"""Mistakes of plugins' authors, reported in the contract's words: what was given, and what is wanted."""
 
 from __future__ import annotations
 

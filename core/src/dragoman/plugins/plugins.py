@@ -286,7 +286,7 @@ def _by_name(group: str) -> dict[str, list[EntryPoint]]:
 
 
 def _load_plugin(entry_point: EntryPoint) -> DialectPlugin:
-    """The plugin behind an entry point; whatever looking at it raises is the plugin's, and stops nobody else."""
+    """The plugin behind an entry point; any error while looking at it is the plugin's, and stops no other plugin."""
     try:
         return load_dialect(entry_point)
     except DialectError:
@@ -297,7 +297,7 @@ def _load_plugin(entry_point: EntryPoint) -> DialectPlugin:
 
 
 def _refuse_rivals(name: str, claims: Sequence[EntryPoint]) -> None:
-    """Raise `DialectError` where only strangers claim an official name: whoever asks for it expects our plugin."""
+    """Raise `DialectError` where only strangers claim an official name: a user of that name expects our plugin."""
     ours = _distributions_of_ours().get(_ALIASES.get(name, name))
     rivals = [entry_point for entry_point in claims if _normal(distribution_of(entry_point)) != ours]
     if ours is None or len(rivals) < len(claims):

@@ -1,4 +1,4 @@
-"""A policy as the hooks see it, held to its word: what it must not do is an error that names it, and nobody else."""
+"""A policy as the hooks see it, held to the contract: a breach is an error that names the policy alone."""
 
 from __future__ import annotations
 

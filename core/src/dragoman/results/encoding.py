@@ -67,7 +67,7 @@ def encode(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> Encoded:
 
 @dataclass(slots=True)
 class _Encoder:
-    """Converts columns, remembering what callers must be told."""
+    """Converts columns and collects the notices callers need."""
 
     notices: dict[str, None] = field(default_factory=dict[str, None])
     name: str = ""

@@ -173,7 +173,7 @@ def _default(parameter: Parameter, written: str | None, line: int) -> Any:
 
 
 def _number_of(kind: str, value: Any) -> Any:
-    """A default is written as text; one that a number keeps exactly is told as a number."""
+    """A default is written as text; one that a number keeps exactly is reported as a number."""
     if kind == "number" and repr(float(value)) == value:
         return float(value)
     return int(value) if kind == "number" and re.fullmatch(r"-?\d{1,15}", value) else value

@@ -62,9 +62,9 @@ def find_touched_columns(
 
 
 def unclear() -> InvalidSql:
-    """Return the refusal of a statement whose columns cannot be told."""
+    """Return the refusal of a statement whose columns cannot be determined."""
     return InvalidSql(
-        "The columns the statement reads cannot be told.", suggestion="Write the query in a simpler form."
+        "The columns the statement reads cannot be determined.", suggestion="Write the query in a simpler form."
     )
 
 

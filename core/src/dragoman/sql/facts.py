@@ -208,6 +208,6 @@ def _relation(node: exp.Expr, defined: _Names) -> Relation | None:
 
 
 def _fold(name: exp.Expr) -> _Name:
-    """What two spellings of one WITH name share. Wrongly told apart, a name counts as a relation, which is safe."""
+    """What two spellings of one WITH name share. A name taken for another counts as a relation, which is safe."""
     quoted = bool(name.args.get("quoted")) and name.name != name.name.lower()
     return (name.name, True) if quoted else (name.name.lower(), False)

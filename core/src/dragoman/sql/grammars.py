@@ -1,4 +1,4 @@
-"""Which SQL sqlglot reads, told without importing it where that can be."""
+"""Which SQL sqlglot reads, known without importing it where possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the words of a statement tell, whether or not it parses: what was meant as a write is told so."""
+"""What the words of a statement show, whether or not it parses: a write is refused as a write."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def _table(table: exp.Table, alias: Name | None, columns: tuple[Name, ...], memb
     member = None if table.args.get("db") else members.get(key(table.name))
     if member is None:
         return Source(alias=own, tables=(table,), plain=plain, renamed=bool(columns))
-    # If there is a relation of that name as well it may be meant: who sees which member differs.
+    # If there is a relation of that name as well it may be meant: databases differ in which member is visible.
     return Source(
         alias=own,
         tables=(table,),

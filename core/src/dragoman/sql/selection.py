@@ -307,7 +307,7 @@ Resolve = Callable[[str | None, str], str | None]
 
 
 def home_of(condition: Condition, resolve: Resolve) -> str | None:
-    """Return the one source whose rows alone decide a condition; None: several, or that cannot be told."""
+    """Return the one source whose rows alone decide a condition; None: several, or that cannot be determined."""
     homes = {resolve(*column) for column in condition.columns}
     return homes.pop() if len(homes) == 1 and not condition.nested else None
 

@@ -1,4 +1,4 @@
-"""A statement: the text that is judged and sent, and what can be told of it."""
+"""A statement: the text that is judged and sent, and what is known of it."""
 
 from __future__ import annotations
 

@@ -294,7 +294,7 @@ def tokens(text: str, lexicon: Lexicon) -> tuple[Token, ...]:
 
 
 def each_token(text: str, lexicon: Lexicon) -> Iterator[Token]:
-    """As `tokens`, one after the other: for who needs the first only."""
+    """As `tokens`, one after the other: for those who need the first only."""
     for match in _token_scanner(lexicon)(text, 0):
         if (kind := _base(match.lastgroup)) != "space":
             yield Token(kind, match[0], match.start())

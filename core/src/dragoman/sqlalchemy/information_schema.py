@@ -60,7 +60,7 @@ ORDER BY c.table_schema, c.table_name, t.constraint_name, c.ordinal_position"""
 class InformationSchemaInspector(Inspector):
     """Tells relations, columns and keys in two queries, whatever their number, through the database's own executor.
 
-    What the engine's own schemas hold is told only to a scope that names them.
+    What the engine's own schemas hold is answered only to a scope that names them.
 
     A subclass may name what the engine adds: `version_query`; `catalog`, an SQL expression of the catalog to stay in;
     `table_comment` and `column_comment`, further columns of `tables` and `columns`; `column_type`, the column that
@@ -102,7 +102,7 @@ class InformationSchemaInspector(Inspector):
         ]
 
     def _where(self, scope: Scope) -> str:
-        """The condition that keeps the engine from telling of everything; what is told is filtered once more."""
+        """The condition that keeps the engine from listing everything; its answer is filtered once more."""
         conditions = [f"c.table_catalog = {self.catalog}"] if self.catalog else []
         if not scope.schemas:
             conditions.append(f"LOWER(c.table_schema) NOT IN ({_literals(SYSTEM_SCHEMAS)})")

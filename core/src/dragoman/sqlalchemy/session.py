@@ -50,7 +50,7 @@ class Session:
         deadline = asyncio.timeout_at(self._deadline)
         try:
             async with deadline:
-                return await asyncio.shield(job)  # whoever stops waiting leaves the job to `close`
+                return await asyncio.shield(job)  # a caller that stops waiting leaves the job to `close`
         except TimeoutError:
             if not deadline.expired():
                 raise

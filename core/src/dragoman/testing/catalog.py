@@ -92,7 +92,7 @@ class CatalogCases(Suite):
         tables = await inspect(opened)
         names = {name: [column.name for column in tables[name].columns] for name in (sample.TRACK, sample.LISTING)}
         assert names == {sample.TRACK: ["id", "genre_id", "title", "note"], sample.LISTING: ["title", "name"]}, (
-            f"The columns are told as {names}; they must come in the order of the table, for views too."
+            f"The columns are reported as {names}; they must come in the order of the table, for views too."
         )
 
     @required
@@ -148,7 +148,7 @@ class CatalogCases(Suite):
         self, gateway: Gateway, dialect: Dialect, opened: OpenDatabase
     ) -> None:
         columns = [column.name for column in (await inspect(opened))[sample.ODD].columns]
-        assert columns == ["select"], f"The column select of {sample.ODD!r} is told as {columns}."
+        assert columns == ["select"], f"The column select of {sample.ODD!r} is reported as {columns}."
         statement = f"SELECT {dialect.quote('select')} FROM {dialect.quote(sample.ODD)}"
         remedy = "Dialect.quote does not quote as the database reads: check quote_marks and reserved."
         result = await expect_answer(gateway, statement, remedy)
@@ -214,7 +214,7 @@ class CatalogCases(Suite):
         keys = (await inspect(opened))[sample.APPEAL].foreign_keys
         told = [{*zip(key.columns, key.referenced_columns, strict=False)} for key in keys]
         assert told == [{("judged_by", "judge"), ("rated", "track_id")}], (
-            f"The foreign key of {sample.APPEAL} is told as {told}: judged_by points to judge and rated to track_id."
+            f"The foreign key of {sample.APPEAL} is reported as {told}: judged_by points to judge, rated to track_id."
             " Read both sides in the order of the key's columns."
         )
 
@@ -226,7 +226,7 @@ class CatalogCases(Suite):
             return
         appeal = (await inspect(opened))[sample.APPEAL]
         assert [each.columns for each in appeal.constraints if each.type == "PRIMARY KEY"] == [("id",)], (
-            f"The constraints of {sample.APPEAL} are told as {appeal.constraints}; its one primary key is id."
+            f"The constraints of {sample.APPEAL} are reported as {appeal.constraints}; its one primary key is id."
         )
         unique = [each.columns for each in appeal.constraints if each.type == "UNIQUE"]
         indexed = [index.parts for index in appeal.indexes if index.unique and not index.primary]
@@ -249,7 +249,7 @@ class CatalogCases(Suite):
         constraints = (await inspect(opened))[sample.APPEAL].constraints
         told = [each.definition or "" for each in constraints if each.type == "CHECK"]
         assert any("grade" in definition.lower() for definition in told), (
-            f"The checks of {sample.APPEAL} are told as {told}; there is CHECK (grade > 0), with its definition."
+            f"The checks of {sample.APPEAL} are reported as {told}; there is CHECK (grade > 0), with its definition."
         )
 
     @required
@@ -257,8 +257,7 @@ class CatalogCases(Suite):
         track = (await inspect(opened))[sample.TRACK]
         system = {schema.name for schema in await opened.inspector.schemas() if schema.system}
         assert track.relation.schema not in system, (
-            f"The schema {track.relation.schema!r} is told as the engine's own: agents are shown those only when they"
-            " ask."
+            f"The schema {track.relation.schema!r} is reported as the engine's own: agents see it only when they ask."
         )
 
     @recommended
@@ -289,7 +288,7 @@ class CatalogCases(Suite):
         indexes = (await inspect(opened))[sample.APPEAL].indexes
         told = [(index.parts, index.unique, index.primary) for index in indexes if index.name == sample.APPEAL_INDEX]
         assert told == [(("rated", "id", "grade"), True, False)], (
-            f"The unique index on rated, id and grade, in this order, is told as {told}."
+            f"The unique index on rated, id and grade, in this order, is reported as {told}."
         )
 
     @capability(Capability.ROW_ESTIMATES)

@@ -13,9 +13,9 @@ from types import FrameType
 from typing import Final
 
 GRACE: Final = 20.0
-"""Seconds that the main thread has to come back from the driver, once it is told that the time is over."""
+"""Seconds that the main thread has to come back from the driver, once the time is over."""
 AGAIN: Final = 8.0
-"""Seconds after which who hangs once more, in a fixture's end, is told so once more."""
+"""Seconds after which a fixture that hangs at its end is reported once more."""
 HUNG: Final = 70
 """The status a run ends with that could not be ended otherwise (EX_SOFTWARE)."""
 

@@ -31,7 +31,7 @@ TYPED: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "boolean": ("(id = 2) = ?", (True,)),
     "null": ("COALESCE(?, title) = title AND id = 2", (None,)),
 }
-"""How each kind of parameter is told from what a careless driver makes of it: only the second track fits."""
+"""How the kit notices what a careless driver makes of a parameter: only the second track fits."""
 
 
 class SafetyCases(Suite):

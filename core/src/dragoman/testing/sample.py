@@ -94,9 +94,9 @@ def stored_name(dialect: Dialect, name: str) -> str:
 
 
 def as_written(dialect: Dialect, table: Table) -> Table:
-    """Return a relation that was told with its names as the sample has them, if they were told as stored.
+    """Return a relation with its names as the sample has them, if the inspector gave them as stored.
 
-    Where names are stored in upper case, one told in lower case comes in upper case: it is nobody's.
+    Where names are stored in upper case, one given in lower case comes in upper case and matches nothing.
     """
 
     def name(told: str) -> str:

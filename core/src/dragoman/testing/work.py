@@ -1,4 +1,4 @@
-"""Work ends when nobody waits for it any more: cancelled, timed out, left early. And many may work at once."""
+"""Work ends when nobody waits for it any more: cancelled, timed out, left early. Many may work at once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The tools agents use: described as data, answered from a gateway. Knows nothing of MCP.
 
-Names load on first use: what the tools look like is told before anything that answers them is imported.
+Names load on first use: the tools' schemas are sent before anything that answers them is imported.
 """
 
 from __future__ import annotations

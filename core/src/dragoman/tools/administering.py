@@ -14,7 +14,7 @@ from dragoman.tools.answer import Body
 from dragoman.tools.context import ToolCall
 
 PATIENCE = 10.0
-"""Seconds a new database has to answer until it is told that it does not."""
+"""Seconds a new database has to answer before it counts as unreachable."""
 _SETTINGS = ("url", "description", "schemas", "max_rows", "timeout")
 
 
@@ -128,7 +128,7 @@ async def _translate_errors(work: Awaitable[tuple[str, ...]]) -> tuple[str, ...]
 def _merge(call: ToolCall, before: dict[str, Any]) -> dict[str, Any]:
     given = {name: call[name] for name in _SETTINGS if call.arguments.get(name) is not None}
     if "${" in str(given):
-        # Else whoever may add a database could read the server's environment and files through its address.
+        # Else anyone who may add a database could read the server's environment and files through its address.
         raise ParameterError("${...} is not replaced here.", suggestion="Write the value itself, or ENC:v1:...")
     roles = call.arguments.get("roles")
     return {

@@ -22,7 +22,7 @@ PROBE = 1.0
 PATIENCE = 5.0
 """Seconds the catalog of one database among several has to load before a search goes on without it."""
 SHOWN_SCHEMAS = 20
-INFERRED = "No declared keys join them: steps marked inferred are told by names and a look at values."
+INFERRED = "No declared keys join them: steps marked inferred come from names and a look at values."
 KINDS: tuple[MatchKind, ...] = ("table", "view", "column", "value")
 
 

@@ -48,7 +48,7 @@ async def get_result(call: ToolCall) -> Body:
 async def page(kept: Kept, offset: int, asked: int | None, database: Database) -> Body:
     """Return rows of a kept result, with its state and how many there are."""
     limit = min(asked or database.default_rows, database.max_rows)
-    # Read before the rows: rows that come meanwhile are told by the next page.
+    # Read before the rows: the next page has the rows that come meanwhile.
     status, total = kept.status, kept.pages.rows
     rows = await asyncio.to_thread(kept.pages.read, offset, limit, database.max_bytes)
     result = Result(

@@ -133,7 +133,7 @@ def default_of(configuration: Configuration) -> str | None:
 
 
 def instructions(specs: Sequence[Spec], databases: Sequence[tuple[str, str]]) -> str:
-    """Return what a model is told of the server: the databases with their dialects, and the way to work."""
+    """Return the instructions for a model: the databases with their dialects, and the way to work."""
     listed = ", ".join(f"{name} ({dialect})" for name, dialect in databases)
     where = f"Databases: {listed}." if 0 < len(databases) <= MAX_NAMED else "Databases: see list_databases."
     steps = {

@@ -1,4 +1,4 @@
-"""What has changed of what a client has read: told to those who listen, and looked for only while somebody does."""
+"""Changes of what a client has read: sent to the clients that listen, and looked for only while one does."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Changes:
         try:
             return await self._gateway.database(name).inspector.fingerprint()
         except DragomanError as error:
-            _log.debug("whether the schema of %s has changed could not be told: %s", name, error)
+            _log.debug("whether the schema of %s has changed could not be determined: %s", name, error)
             return None
 
     async def _refresh(self, name: str) -> None:

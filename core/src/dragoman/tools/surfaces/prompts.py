@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class Prompts:
-    """The prompts there are. Files are read anew at every use; what is wrong with one is told in the log, once."""
+    """The prompts there are. Files are read anew at every use; what is wrong with one is logged, once."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folders = ((SHIPPED, ("shipped",)), *([(folder, ("own",))] if folder else []))

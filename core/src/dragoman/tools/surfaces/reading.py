@@ -88,7 +88,7 @@ async def table(gateway: Gateway, principal: Principal, values: Mapping[str, str
 
 
 async def _find(opened: OpenDatabase, schema: str, name: str) -> Table:
-    """The relation of these names: as they are told first, else as SQL would read them."""
+    """The relation of these names: as the catalog writes them, else as SQL would read them."""
     catalog = opened.catalog
     for known in (await catalog.snapshot()).tables:
         if known.relation.name == name and catalog.namespace.schema_name(known.relation) == schema:
