@@ -49,7 +49,7 @@ def _load_marked(folder: Path | None, database: str) -> list[Case]:
 
 
 async def tell(session: Session, opened: OpenDatabase, folder: Path | None) -> str:
-    """Return the examples that fit the question, as the model is told them; only those that the caller may run now."""
+    """Return the examples that fit the question, as the model sees them; only those that the caller may run now."""
     written = [Case(question=each.question, sql=each.sql) for each in await opened.written.examples()]
     marked = await asyncio.to_thread(_load_marked, folder, opened.config.name)
     nearest = rank(session.question.text, [*marked, *written], lambda case: case.question)[:SHOWN]

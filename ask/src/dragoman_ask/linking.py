@@ -1,4 +1,4 @@
-"""What of a database's schema a model is told: all of a small one, of a large one what fits the question."""
+"""The part of a database's schema that a model sees: all of a small one, of a large one what fits the question."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dragoman.model import Table
 
 Send = Literal["schema", "values", "rows"]
 ROOM = 12_000
-"""Characters of the tables that are told with their columns: some sixty of them."""
+"""Characters of the tables that are shown with their columns: some sixty tables."""
 LISTED = 4_000
 """Characters of the names of the other tables."""
 MATCHES = 200
 BEST = 10
-"""Of the tables that fit best, those they are joined to are told too."""
+"""Of the tables that fit best, those they are joined to are shown too."""
 _COMMON = frozenset(
     "a about after all also an and any are as at be before between by can did do does each for from give had has have"
     " how i in is it its last list many me more most much no not of on or our over per please show than that the their"
@@ -28,7 +28,7 @@ _COMMON = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What is told of a schema: tables as annotated SQL, and the names of others."""
+    """What a model sees of a schema: tables as annotated SQL, and the names of others."""
 
     text: str
     others: Mapping[str, Table]
@@ -47,7 +47,7 @@ class Schema:
 
 
 async def link(opened: OpenDatabase, question: str, send: Send) -> Schema:
-    """Return what a model is told of a database for a question. Raises what the catalog raises."""
+    """Return what a model sees of a database for a question. Raises what the catalog raises."""
     snapshot = await opened.catalog.snapshot()
     tables: Sequence[Table] = snapshot.listed
     namespace = opened.catalog.namespace

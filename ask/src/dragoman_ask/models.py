@@ -131,7 +131,7 @@ def _other_provider(settings: ModelSettings, provider: str) -> Model:
 
 
 def time_is_up(settings: ModelSettings) -> ModelError:
-    """Return what is told when a model keeps us waiting."""
+    """Return the error for a model that keeps us waiting."""
     return ModelError(
         f"The model did not reply within {settings.timeout:g} seconds.",
         suggestion="Try again in a moment; the administrator can raise model.timeout.",
@@ -139,7 +139,7 @@ def time_is_up(settings: ModelSettings) -> ModelError:
 
 
 def explain_status(status: int) -> ModelError:
-    """Return what is told when a model's server answers with a status that is no success."""
+    """Return the error for a status of a model's server that is no success."""
     if status in (401, 403):
         return ModelError("The model's server refused the key.", suggestion="Tell the administrator: model.api_key.")
     if status == 404:

@@ -1,4 +1,4 @@
-"""What the model is told: markdown files, shipped or the administrator's own, filled with fenced data."""
+"""The model's instructions: markdown files, shipped or the administrator's own, filled with fenced data."""
 
 from __future__ import annotations
 

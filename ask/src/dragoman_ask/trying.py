@@ -1,4 +1,4 @@
-"""A query that the model wrote, through the gateway: judged, explained, run. And what the model is told of it."""
+"""A query that the model wrote, through the gateway: judged, explained, run. And what the model hears of it."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def check_cost(plan: Plan | None, most: float | None) -> None:
 
 
 def problem_of(tried: Tried, send: Send) -> str:
-    """Return what a model is told of a query that failed: of what happened among rows only what may be sent."""
+    """Return what a model hears of a query that failed; of errors among rows, only what may be sent."""
     error = tried.error
     assert error is not None
     if send != "rows" and (isinstance(error, QueryError) or (tried.ran and not isinstance(error, QueryTimeout))):

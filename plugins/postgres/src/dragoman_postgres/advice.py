@@ -19,7 +19,7 @@ WORTH = 1000
 """Rows below which a wrong estimate does no harm."""
 MANY_PAIRS = 1_000_000
 MOST = 5
-"""Warnings told; the rest would not be read."""
+"""Warnings shown; nobody would read more."""
 
 MOST_SCANS = 3
 _STOPS_EARLY = re.compile(r"Limit$|.*\b(?:Semi|Anti) Join|Merge Join")

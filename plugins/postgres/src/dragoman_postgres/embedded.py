@@ -27,7 +27,7 @@ async def awake(folder: str) -> bool:
 
 
 def _awake(folder: str) -> bool:
-    from dragoman_postgres.testing import Server  # only for who has the embedded server
+    from dragoman_postgres.testing import Server  # only for those who have the embedded server
 
     with _starting:
         if Path(folder, ".s.PGSQL.5432").exists() and folder in _running:

@@ -116,7 +116,7 @@ _ARGUMENT = re.compile(r"invalid input for query argument \$(\d+):.*\((.*)\)", r
 _TEXT_ONLY = re.compile(r'cannot decode type "(.+)"\."(.+)": text encoding')
 # The driver's own errors that are about types; the others say that it does not understand its connection any more.
 _OF_TYPES = re.compile(r"codec|coder|types?\b")
-# What these say may hold an address, a user or a file: they are told in our own words.
+# What these say may hold an address, a user or a file: they are reported in our own words.
 _UNREACHABLE: dict[str, str] = {
     "28P01": "the password is wrong",
     "28": "the server refuses the user, or this way of connecting",

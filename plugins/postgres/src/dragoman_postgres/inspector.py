@@ -35,7 +35,7 @@ ATTEMPTS = 3
 class PostgresInspector(Inspector):
     """Tells what the role may read: schemas it may use, relations and columns it may select from.
 
-    Foreign keys that partitions inherit are told of their parent only.
+    Foreign keys that partitions inherit are listed with their parent only.
     """
 
     def __init__(self, database: Database, connections: Connections) -> None:
@@ -67,7 +67,7 @@ class PostgresInspector(Inspector):
         return Inspection(tables, tuple(_notices(facts)))
 
     async def names(self, scope: Scope) -> Sequence[Names]:
-        """Return the names of relations; no lock keeps them from being told."""
+        """Return the names of relations; no lock delays them."""
         if scope.catalogs:
             return ()
         async with self._connections.borrow() as connection:
@@ -131,7 +131,7 @@ def _notices(facts: Facts) -> Iterator[str]:
         if locked:
             yield (
                 f"{schema}.{name} is locked by another session: its defaults, checks and expressions,"
-                " and the definitions of views, are not told."
+                " and the definitions of views, are left out."
             )
 
 

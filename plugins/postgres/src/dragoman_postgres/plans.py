@@ -1,4 +1,4 @@
-"""EXPLAIN: built around the judged query, told with what to watch out for."""
+"""EXPLAIN: built around the judged query, answered with advice."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _read_elapsed(lines: Sequence[str]) -> float | None:
 async def _verbose(runner: Runner, request: Request, *, needed: bool) -> Mapping[str, Any]:
     try:
         ((verbose, *_), *_) = await runner.run(statement(request, _VERBOSE), request)
-    except ResultTooLarge:  # the plan that was asked for is not: it is told without advice
+    except ResultTooLarge:  # the plan that was asked for is not: it is answered without advice
         if needed:
             raise
         return {}

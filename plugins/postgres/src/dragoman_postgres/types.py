@@ -63,7 +63,7 @@ _ANONYMOUS = {
 # int2vector, oidvector: the driver takes them for arrays of numbers, the server writes them as texts.
 _VECTORS = (22, 30)
 
-# By OID: pg_type.dat never changes one. What is not here is told by the catalog, and comes as the server's text.
+# By OID: pg_type.dat never changes one. Any other type is named by the catalog, and comes as the server's text.
 SCALARS: Mapping[int, Scalar] = {
     16: Scalar(BOOLEAN, AS_IT_IS),
     17: Scalar(BINARY, AS_IT_IS, fixed=False),

@@ -73,7 +73,7 @@ MOST_SPANS = 400
 
 
 class SQLiteInspector(Inspector):
-    """Opens the file for each question and closes it again: the catalog caches what is told."""
+    """Opens the file for each question and closes it again: the catalog caches the answers."""
 
     def __init__(self, database: Database, executor: Executor) -> None:
         self._database = database
@@ -197,7 +197,7 @@ def _fingerprint(connection: sqlite3.Connection) -> str:
 
 
 def _facts(connection: sqlite3.Connection) -> Facts:
-    connection.execute("BEGIN")  # one state of the file for all that is told of it
+    connection.execute("BEGIN")  # one state of the file for the whole answer
     facts = Facts(tables=_rows(connection, TABLES))
     facts.columns = _rows(connection, COLUMNS.format(which=STORED))
     _add_compiled_columns(connection, facts)

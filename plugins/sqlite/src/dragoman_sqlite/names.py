@@ -1,4 +1,4 @@
-"""What a query reads and calls, told by its tokens.
+"""What a query reads and calls, found from its tokens.
 
 SQLite's grammar makes that possible: FROM stands nowhere but before tables (and in IS DISTINCT FROM), a name before a
 parenthesis is a call or a member of WITH, and the words of writes are reserved.

@@ -31,7 +31,7 @@ def sample(
         try:
             rows, whole = _rows(connection, table, budget)
         except sqlite3.Error:
-            continue  # it took too long, or is damaged: the others are still told
+            continue  # it took too long, or is damaged: the others are still answered
         found[table.relation] = profile_columns([column.name for column in table.columns], rows, budget, whole=whole)
     return found
 

@@ -15,7 +15,7 @@ MANY_ROWS = 10_000
 MANY_BYTES = 10 * 2**30
 MANY_PAIRS = 1_000_000
 MOST = 5
-"""Warnings told; the rest would not be read."""
+"""Warnings shown; nobody would read more."""
 _SHOWN = 10
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 

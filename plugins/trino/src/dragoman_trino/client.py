@@ -34,7 +34,7 @@ CATALOG_STATEMENTS: Final = 4
 class Sent:
     """A statement and how it is sent. `most`: bytes that are read of one answer. `headers` go beside the usual ones.
 
-    What goes wrong is told in terms of `about`, the caller's part of `statement`, where that is not `sql` itself.
+    Errors speak of `about`, the caller's part of `statement`, where that is not `sql` itself.
     `slot`: which it occupies until it has ended in the server.
     """
 

@@ -35,7 +35,7 @@ def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
     mentions = Statements(statement.text).read().mentions
     if statement.tokens[0].text.upper() in {"EXPLAIN", "SHOW", "DESCRIBE", "DESC"}:
         raise Unsupported(
-            "You see a part of these tables, so nothing is told of the whole.",
+            "You see a part of these tables, so nothing is shown of the whole.",
             suggestion="Use describe_table for columns.",
         )
     return _Splicing(statement).splice([(each, parts[each.offset]) for each in mentions if each.offset in parts])

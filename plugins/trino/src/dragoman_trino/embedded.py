@@ -46,7 +46,7 @@ def wake(database: str, port: int, seconds: float = PATIENCE) -> None:
 
 
 def _start(port: int) -> None:
-    from dragoman_trino.testing import Server  # only for who has the embedded server
+    from dragoman_trino.testing import Server  # only for those who have the embedded server
 
     with contextlib.suppress(RuntimeError, OSError):
         _running[port] = Server.start(port=port)

@@ -26,7 +26,7 @@ _FIELD = re.compile(r'(?P<name>"(?:[^"]|"")*"|[^\s"(),]+) ')
 
 
 async def partitioning(relations: Sequence[Relation], ask: Ask) -> dict[Relation, tuple[str, ...]]:
-    """Return what relations are partitioned by; those that are not, or of which it is not told, are left out."""
+    """Return what relations are partitioned by; those that are not, or where it is unknown, are left out."""
     if not relations:
         return {}
     connectors = {row[0]: row[1] for row in await ask(queries.CATALOGS[0])}

@@ -1,4 +1,4 @@
-"""EXPLAIN: built around the judged query, told with what it reads and what to watch out for."""
+"""EXPLAIN: built around the judged query, answered with what it reads and advice."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Transactions:
 
     async def _renew(self, identifier: str) -> None:
         """End a transaction and begin the next one, unless enough are ready or on their way."""
-        with suppress(DragomanError):  # who needs one next will be told why there is none
+        with suppress(DragomanError):  # the next caller that needs one hears why there is none
             await self._end(identifier)
             if len(self._ready) + self._coming < self._size:
                 self._coming += 1

@@ -59,7 +59,7 @@ class Session:
         try:
             self._cursor = cursor = self._connect().cursor()
             self._answer(cursor, order, send)
-        except Exception as error:  # whatever it is, the executor is told and the worker lives on
+        except Exception as error:  # whatever it is, the executor hears of it and the worker lives on
             send(self._failure(error))
         finally:
             self._end()

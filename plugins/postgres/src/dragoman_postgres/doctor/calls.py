@@ -151,7 +151,7 @@ def _borrowing(examined: Examined, rows: list[asyncpg.Record]) -> Iterator[Findi
             [row for row in rows if not row["definer"] and (not row["trusted"] or row["language"] in _C)],
         ),
     ):
-        # What the configuration names was looked at, we are told.
+        # The administrator has looked at what the configuration names.
         for named in (False, True):
             if chosen := [row for row in group if _is_allowed(examined, row) == named]:
                 yield Finding(

@@ -12,7 +12,7 @@ from dragoman_postgres.doctor.roles import PUBLIC, Examined, lines
 from dragoman_postgres.spelling import quote
 
 SHOWN = 5
-"""Names told of each finding; the SQL that closes it covers all."""
+"""Names shown with each finding; the SQL that closes it covers all."""
 
 _OWNED = """
 SELECT d.refobjid AS owner, o.type || ' ' || o.identity AS name

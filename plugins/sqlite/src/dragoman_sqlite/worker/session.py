@@ -83,7 +83,7 @@ class Session:
         try:
             confine = None if order.confine is None else msgspec.convert(order.confine, Confine)
             self._answer(self._connect(confine), statement, send)
-        except Exception as error:  # whatever it is, the executor is told and the worker lives on
+        except Exception as error:  # whatever it is, the executor hears of it and the worker lives on
             send(self._failure(error, statement))
         finally:
             statement.close()

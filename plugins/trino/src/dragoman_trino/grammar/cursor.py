@@ -12,7 +12,7 @@ from dragoman_trino.grammar.tokens import END, NUMBER, OTHER, QUOTED, STRING, To
 DEEPEST = 100
 """Expressions and types within one another; the text guard bounds parentheses only."""
 
-# Reserved words that no query holds: what was meant is told.
+# Reserved words that no query holds: the refusal says what was meant.
 _WRITES = frozenset("ALTER CREATE DEALLOCATE DELETE DROP EXECUTE INSERT INTO PREPARE".split())
 _HINTS = {
     ":": "Write ? for a parameter and pass its value in params; write CAST(a AS type) for a cast.",

@@ -13,7 +13,7 @@ from dragoman_trino.rewrite.rewriting import Notes, Rewriter, call, cast, is_int
 # Trino makes no longer list of numbers.
 MAX_SERIES = 10_000
 _AGGREGATES = (exp.AggFunc, exp.Filter, exp.Grouping)
-_RECURSION = "Trino stops a recursive WITH after 10 steps, unless its operator allows more."
+_RECURSION = "Trino stops a recursive WITH after 10 steps, unless its administrator allows more."
 
 
 def check_spelling(tree: Any, notes: Notes) -> None:

@@ -31,7 +31,7 @@ CATALOGS: Final[Mapping[str, Mapping[str, str]]] = {
     "memory": {"connector.name": "memory", "memory.max-data-per-node": "512MB"},
     "tpch": {"connector.name": "tpch", "tpch.splits-per-node": "2"},
 }
-"""What a server has unless told otherwise."""
+"""What a server has by default."""
 
 _numbers = itertools.count(1)
 _START = 120.0
@@ -210,7 +210,7 @@ def _settings(folder: Path, port: int) -> dict[str, str]:
         "catalog.management": "dynamic",
         "query.max-memory": "512MB",
         "query.max-history": "100",
-        # A client that pauses for longer is told that there is no such query.
+        # A client that pauses for longer gets the answer that there is no such query.
         "query.min-expire-age": "3m",
     }
 
