@@ -143,7 +143,7 @@ class Generator:
         return f"SELECT {number}, {total} FROM {source} WHERE {self._condition(scope, 1)}"
 
     def _near(self) -> str:
-        """What is hidden, by its name: it is told as what is not there."""
+        """What is hidden, by its name: it is reported as what is not there."""
         table = self._table()
         column = self.random.choice((*HIDDEN[table], "rowid", "sekret", "ctid"))
         return self.random.choice(

@@ -117,7 +117,7 @@ def test_sqlite_asks_leave_for_what_its_gate_reads(file: sqlite3.Connection, que
         file.set_authorizer(None)
     statement = Statement.parse(text, sqlglot="sqlite", lexicon=sqlite.dialect.lexicon)
     # There a member of WITH sees itself and those after it, with RECURSIVE and without: what we take for a table then
-    # is none. A table too many may be told, one too few never.
+    # is none. A table too many may be shown, one too few never.
     hidden = set(re.findall(r"(\w+) AS \(", text))
     read = {each.name for each in statement.relations()}
     assert reports.tables <= read <= reports.tables | hidden

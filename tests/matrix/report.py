@@ -107,7 +107,7 @@ notice names what to write instead, or the query is refused. These can give anot
 - `round()` of a half: away from zero of the decimal that is written, where SQLite rounds the binary float beside it.
 - `upper()`, `lower()` and ILIKE know all letters, some or ASCII only, by engine and locale. Texts sort by the target's
   collation.
-- A recursive WITH stops after ten steps on Trino, unless its operator allows more.
+- A recursive WITH stops after ten steps on Trino, unless its administrator allows more.
 
 Some queries fail on the target, with its own error, rather than answer otherwise: a name that is both a column's and
 an output's in SQLite's WHERE; an inner query of several rows where SQLite takes the first; whole numbers that grow

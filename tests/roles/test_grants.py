@@ -1,4 +1,4 @@
-"""What a role does not grant does not exist for who has it: not in lists, searches, errors, plans or queries."""
+"""What a role does not grant does not exist for those who have it: not in lists, searches, errors, plans or queries."""
 
 import pytest
 from dragoman import Gateway

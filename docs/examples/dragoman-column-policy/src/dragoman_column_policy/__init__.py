@@ -52,7 +52,7 @@ def matches(names: Sequence[str | None], pattern: str) -> bool:
 
 @dataclass(frozen=True)
 class RefusedColumns(Validator):
-    """Refuses statements that touch a column of `options.refuse`, or of which that cannot be told."""
+    """Refuses statements that touch a column of `options.refuse`, or of which that cannot be determined."""
 
     options: Options
 

@@ -122,7 +122,7 @@ class DuckDBInspector(dragoman.Inspector):
             try:
                 rows = await self._fetch(_sample(table, budget))
             except DragomanError:
-                continue  # the others are still told
+                continue  # the others are still answered
             names, whole = [column.name for column in table.columns], len(rows) <= budget.rows
             found[table.relation] = profile_columns(names, rows[: budget.rows], budget, whole=whole)
         return found
