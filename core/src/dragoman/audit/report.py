@@ -46,35 +46,31 @@ class Report:
 
 
 def records(path: Path, since: str = "", until: str = "") -> Iterator[Record]:
-    """Yield the records of `path`'s files from `since` on and before `until`, both ISO 8601 or a beginning of it."""
+    """Yield the records of audit files at `path` from `since` on and before `until`, both ISO 8601 or its beginning."""
     for file in audit_files(path):
         day = file.stem[-10:]
         if day < since[:10] or (until and day > until[:10]):
             continue
         with file.open("rb") as lines:
             for line in lines:
-                try:
-                    record = _decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError):
-                    continue  # `verify` tells of it
-                if record.ts >= since and (not until or record.ts < until):
+                if (record := _try_decode(line)) and _is_within(record, since, until):
                     yield record
 
 
 async def stored_records(lines: AsyncIterator[tuple[int, str]], since: str = "", until: str = "") -> list[Record]:
-    """Return the records of an audit's table, of the same time."""
-    return [
-        record
-        async for _, line in lines
-        if (record := _try_decode(line)) and record.ts >= since and (not until or record.ts < until)
-    ]
+    """Return the records of an audit's table, between the same times."""
+    return [record async for _, line in lines if (record := _try_decode(line)) and _is_within(record, since, until)]
 
 
-def _try_decode(line: str) -> Record | None:
+def _is_within(record: Record, since: str, until: str) -> bool:
+    return record.ts >= since and (not until or record.ts < until)
+
+
+def _try_decode(line: str | bytes) -> Record | None:
     try:
         return _decode(line)
-    except msgspec.DecodeError:
-        return None  # `verify` tells of it
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None  # `verify` reports it
 
 
 def report(found: Iterable[Record]) -> Report:

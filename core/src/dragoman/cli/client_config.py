@@ -14,6 +14,7 @@ from urllib.parse import quote
 from dragoman.cli.common import add_source_arguments, load_configuration, warn
 from dragoman.cli.output import put
 from dragoman.config import Configuration, is_path, parse_named, split_name
+from dragoman.config.urls import bracket_host
 
 EXAMPLES = """\
 examples:
@@ -82,8 +83,7 @@ def absolute(url: str) -> str:
 def address(configuration: Configuration) -> str:
     """Return where an HTTP server of this configuration is reached."""
     server = configuration.server
-    host = f"[{server.host}]" if ":" in server.host else server.host
-    return f"{server.scheme}://{host}:{server.port}/mcp"
+    return f"{server.scheme}://{bracket_host(server.host)}:{server.port}/mcp"
 
 
 def _header(configuration: Configuration) -> dict[str, str]:

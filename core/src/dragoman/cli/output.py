@@ -45,7 +45,7 @@ def print_table(columns: Sequence[str], rows: Rows) -> None:
     from rich.console import Console
 
     console = Console()
-    if _width(columns, rows) <= console.width:
+    if _table_width(columns, rows) <= console.width:
         console.print(rich_table(columns, rows))
     else:
         # Nothing is cut and no number is broken; what is long wraps where words do.
@@ -53,7 +53,7 @@ def print_table(columns: Sequence[str], rows: Rows) -> None:
             console.print(line, markup=False, highlight=False, soft_wrap=False)
 
 
-def _width(columns: Sequence[str], rows: Rows) -> int:
+def _table_width(columns: Sequence[str], rows: Rows) -> int:
     """The columns of a terminal that a table takes, with two blanks between and one on either side."""
     cells = [[visible(name) for name in columns], *([_format(value) for value in row] for row in rows)]
     return sum(max(map(cell_width, place)) + 2 for place in zip(*cells, strict=True))

@@ -43,6 +43,11 @@ class Url:
         return re.sub(r"[^a-z0-9_]", "_", own.lower()) or self.parts["dialect"]
 
 
+def bracket_host(host: str) -> str:
+    """Return a host as a URL writes it: an IPv6 address stands in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 def split_url(text: str) -> Url:
     """Take a URL apart. Raises `ConfigurationError` that never repeats the URL."""
     text = as_url(text)

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from dragoman.config.urls import bracket_host
 from dragoman.errors import ConfigurationError, DragomanError
 from dragoman.gateway.exporting import PATH as EXPORTS
 from dragoman.mcp.calls import Calls
@@ -28,7 +29,7 @@ from dragoman.mcp.http_frames import NamelessRequests
 from dragoman.mcp.http_gate import HttpGate
 from dragoman.mcp.identity import PRINCIPAL, SignIn
 from dragoman.mcp.middleware import MAX_BODY, AccessMiddleware
-from dragoman.mcp.origins import Origins, in_url
+from dragoman.mcp.origins import Origins
 from dragoman.mcp.refusals import RefusalLog
 from dragoman.mcp.resource import ProtectedResource
 from dragoman.mcp.server import accepts, build
@@ -164,7 +165,9 @@ class _Uvicorn(uvicorn.Server):
 def listening(settings: Settings) -> socket.socket:
     """Return a listening socket for the configured address, and say in the log where it is. Raises as `listen`."""
     listener = listen(settings.host, settings.port)
-    LOGGER.info("serving on %s://%s:%d%s", settings.scheme, in_url(settings.host), listener.getsockname()[1], PATH)
+    LOGGER.info(
+        "serving on %s://%s:%d%s", settings.scheme, bracket_host(settings.host), listener.getsockname()[1], PATH
+    )
     return listener
 
 

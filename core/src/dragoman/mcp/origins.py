@@ -9,6 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import Message, Scope, Send
 
+from dragoman.config.urls import bracket_host
 from dragoman.mcp.refusals import Refused
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -22,16 +23,11 @@ _EXPOSED = "Mcp-Session-Id, WWW-Authenticate, Retry-After"
 _PREFLIGHT_AGE = "600"
 
 
-def in_url(host: str) -> str:
-    """Return an address as it stands in a URL."""
-    return f"[{host}]" if ":" in host else host
-
-
 class Origins:
     """The names this server answers to, and the pages that may call it."""
 
     def __init__(self, host: str, allowed_hosts: Iterable[str], allowed_origins: Iterable[str]) -> None:
-        self._own = {*LOOPBACK, in_url(host).lower()} - {"0.0.0.0", "[::]"}
+        self._own = {*LOOPBACK, bracket_host(host).lower()} - {"0.0.0.0", "[::]"}
         self._hosts = self._own | {name.lower() for name in allowed_hosts}
         self._origins = {origin.lower().rstrip("/") for origin in allowed_origins}
 
@@ -61,7 +57,7 @@ class Origins:
 def _address(scope: Scope, name: str) -> str:
     """Return loopback if `name` is the address the connection came in at: no name was resolved, so none rebound."""
     server = scope.get("server")
-    return LOOPBACK[0] if server and in_url(str(server[0])).lower() == name else ""
+    return LOOPBACK[0] if server and bracket_host(str(server[0])).lower() == name else ""
 
 
 def allowing(origin: str, send: Send) -> Send:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dragoman.dialect import Executor, Inspector, Validator, WrappedExecutor, WrappedInspector
 
@@ -40,9 +41,10 @@ def speaks_for_values(inspector: Inspector, before: Inspector) -> bool:
     return inspector is not before and not passes_on
 
 
-class OwnedExecutor(WrappedExecutor):
-    """The dialect's executor as policies see it. Closed once, though a policy that replaces it should not close it."""
+class _ClosedOnce:
+    """Passes on the first `aclose` only: policies may close what they wrap, and the gateway closes it anyway."""
 
+    inner: Any
     _closed = False
 
     async def aclose(self) -> None:
@@ -52,13 +54,9 @@ class OwnedExecutor(WrappedExecutor):
             await self.inner.aclose()
 
 
-class OwnedInspector(WrappedInspector):
-    """The dialect's inspector as policies see it. Closed once, though a policy that replaces it should not close it."""
+class OwnedExecutor(_ClosedOnce, WrappedExecutor):
+    """The dialect's executor as policies see it."""
 
-    _closed = False
 
-    async def aclose(self) -> None:
-        """Close it unless that is done."""
-        if not self._closed:
-            self._closed = True
-            await self.inner.aclose()
+class OwnedInspector(_ClosedOnce, WrappedInspector):
+    """The dialect's inspector as policies see it."""

@@ -20,8 +20,8 @@ class UnknownPrompt(LookupError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
-    """Something to read. `tags`: what a list can be filtered by."""
+class _Listed:
+    """An entry of a list for clients. `tags`: what the list can be filtered by."""
 
     uri: str
     name: str
@@ -31,14 +31,13 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
-    """The addresses of many resources of one kind, as RFC 6570 writes them."""
+class Resource(_Listed):
+    """Something to read, at its address `uri`."""
 
-    uri: str
-    name: str
-    description: str
-    mime: str = JSON
-    tags: tuple[str, ...] = ()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template(_Listed):
+    """Many resources of one kind: `uri` is a template of their addresses (RFC 6570)."""
 
 
 @dataclass(frozen=True, slots=True)
