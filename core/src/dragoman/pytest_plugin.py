@@ -277,7 +277,7 @@ def _list_cases(cases: Sequence[str]) -> str:
 def _next(suite: Suite) -> Iterator[str]:
     """What the author does now."""
     if broken := suite.in_state("broken"):
-        yield f"mend the fixtures of the class: `pytest -x -k {next(iter(broken)).partition('[')[0]}` runs them."
+        yield f"fix the fixtures of the class: `pytest -x -k {next(iter(broken)).partition('[')[0]}` runs them."
     if failing := suite.in_state("fails"):
         first = next(iter(suite.in_state("fails", "required") or failing))
         yield (

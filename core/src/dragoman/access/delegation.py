@@ -82,7 +82,7 @@ class Delegation:
         return user
 
     def complete(self, acting: Acting, principal: Principal) -> Acting:
-        """Return `acting` with the values of a caller. Raises `PermissionDenied` for who lacks one."""
+        """Return `acting` with the values of a caller. Raises `PermissionDenied` for those who lack one."""
         session = self._database.session
         if not session:
             return acting

@@ -25,7 +25,7 @@ T = TypeVar("T")
 TOOL = "execute_query"
 """By means of what statements are asked for that name no tool."""
 NO_TAGS = Request(statement="").tags
-_NO_PLAN = "The query reads tables of which you may see a part: it would run, and its plan is not told."
+_NO_PLAN = "The query reads tables of which you may see a part: it would run, but its plan is not shown."
 Put = Callable[[Encoded], Awaitable[None]]
 
 

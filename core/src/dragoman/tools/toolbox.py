@@ -134,7 +134,7 @@ class Toolbox:
 
     @property
     def instructions(self) -> str:
-        """What any model is told of the server before any call: names no database where callers see different ones."""
+        """The instructions for every model before any call; no database is named where callers see different ones."""
         return instructions(self._shown.specs, ()) if self._gateway.differs else self._shown.instructions
 
     def show_to(self, principal: Principal) -> Shown:
