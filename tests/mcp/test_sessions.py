@@ -49,14 +49,17 @@ class Client:
         return (await self._http.delete(self._url, headers=self._headers())).status_code
 
 
-@pytest.fixture
-async def served(serve_standin: Any) -> AsyncIterator[Any]:
+@pytest.fixture(scope="module")
+async def served(anyio_backend: str, serve_standin: Any) -> AsyncIterator[Any]:
+    """One server for all tests of the module; each has clients of its own."""
     async with serve_standin() as (peer, url), httpx2.AsyncClient() as http:
         yield peer, lambda: Client(http, url)
 
 
 @pytest.fixture
 def log(served: Any) -> Any:
+    """The server's log of one test: each waits for what it began."""
+    served[0].log.clear()
     return served[0]
 
 

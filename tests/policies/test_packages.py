@@ -28,6 +28,7 @@ def run(*command: object, folder: Path, path: Path | None = None) -> str:
     return done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_policy_passes_its_tests(policy: str, lay_out, tmp_path: Path):
     assert " passed" in run(sys.executable, *TESTS, folder=EXAMPLES / policy, path=lay_out(policy, tmp_path))

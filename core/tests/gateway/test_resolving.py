@@ -40,7 +40,7 @@ async def resolve(tmp_path: Path) -> AsyncIterator[Resolve]:
     async with Gateway.open([database]) as gateway:
         opened = gateway.database()
         noting = Noting()
-        offload = Offload()
+        offload = Offload(seconds=60)  # a busy machine is no slow statement
         judge = Judge(opened.dialect, opened.config, opened.catalog, [noting], opened.source, offload)
 
         async def resolved(sql: str) -> Resolution:
