@@ -23,6 +23,13 @@ full:
 nightly:
     uv run pytest -m nightly
 
+# The share of lines that the tests run, those in processes of ours included.
+coverage *arguments='-m "not nightly"':
+    uv run coverage erase
+    uv run coverage run -m pytest {{arguments}}
+    uv run coverage combine --quiet
+    uv run coverage report
+
 # Formatting, linting, types and layers.
 lint:
     uv run ruff format --check
