@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import re
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +17,8 @@ from dragoman.gateway.emptiness import is_empty
 from dragoman.model import Principal, Result
 from dragoman.telemetry import ModelUse
 
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+from dragoman_ask.comparing import EXACT, same_rows
+
 SHIPPED = ("chinook", "demo")
 """Ready sets, by name."""
 
@@ -36,7 +34,7 @@ class Case(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     sql: str = ""
     expect: Literal["rows", "other", "clarify", "refuse", "empty"] = "rows"
     order: bool = False
-    tolerance: float = 1e-9
+    tolerance: float = EXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,50 +136,19 @@ def _judge(case: Case, expected: Result | None, result: Result | None) -> str:
         return "" if is_empty(result) else f"{result.row_count} rows where there should be none"
     if expected is None or case.expect in ("clarify", "refuse"):
         return f"an answer where a {'question back' if case.expect == 'clarify' else 'refusal'} was expected"
-    same = same_rows(expected.rows, result.rows, case)
+    if expected.truncated is not None:
+        return f"not known: the case's own query has more rows than the {expected.row_count} that are read"
+    same = result.truncated is None and same_rows(
+        expected.rows, result.rows, ordered=case.order, tolerance=case.tolerance
+    )
     if case.expect == "other":
         return "the rows that are known to be wrong" if same else ""
     return "" if same else _difference(expected, result)
 
 
 def _difference(expected: Result, result: Result) -> str:
-    shapes = [f"{each.row_count} rows of {len(each.columns)} columns" for each in (expected, result)]
+    shapes = [
+        f"{'more than ' if each.truncated else ''}{each.row_count} rows of {len(each.columns)} columns"
+        for each in (expected, result)
+    ]
     return f"other rows: expected {shapes[0]}, got {shapes[1]}"
-
-
-Rows = Sequence[Sequence[Any]]
-
-
-def same_rows(expected: Rows, got: Rows, case: Case) -> bool:
-    """Whether two results hold the same rows; names and the order of columns do not count."""
-    if len(expected) != len(got) or (expected and len(expected[0]) != len(got[0])):
-        return False
-    pairs = zip(_sort(expected, case), _sort(got, case), strict=True)
-    return all(_close(a, b, case.tolerance) for left, right in pairs for a, b in zip(left, right, strict=True))
-
-
-def _sort(rows: Rows, case: Case) -> list[list[Any]]:
-    """Rows as they can be compared place by place."""
-    plain = [[_plain(value) for value in row] for row in rows]
-    places = _columns(plain)
-    ordered = [[row[place] for place in places] for row in plain]
-    return ordered if case.order else sorted(ordered, key=repr)
-
-
-def _plain(value: Any) -> Any:
-    """A number as a float, however the database writes it; everything else as it is."""
-    if isinstance(value, str) and len(value) < 40 and _NUMBER.fullmatch(value):
-        return round(float(value), 9)
-    return round(float(value), 9) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def _columns(rows: Rows) -> list[int]:
-    """The places of columns in an order that depends on what they hold alone."""
-    width = len(rows[0]) if rows else 0
-    return sorted(range(width), key=lambda place: sorted(repr(row[place]) for row in rows))
-
-
-def _close(one: Any, other: Any, tolerance: float) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
-    return bool(one == other)
