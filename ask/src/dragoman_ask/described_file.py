@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,16 +17,24 @@ from dragoman.private import write_private
 LONGEST = 300
 """Characters of one description."""
 _HEADING = re.compile(r"#{1,2}[ \t]")
+_SILENT = "nothing to say of "
+_QUOTED = re.compile("`([^`]+)`")
 _ANY_HEADING = re.compile(r"#{1,3}[ \t]")
 
 
 @dataclass(slots=True)
 class NewText:
-    """What is to be added of one table. `values`: of those columns that hold nothing else."""
+    """What is to be added of one table. `values`: of those columns that hold nothing else.
+
+    `verdicts`: for people, why a column's values are such a list or are none. `silent`: columns of which there is
+    nothing to say, so that nobody asks again.
+    """
 
     description: str = ""
     columns: dict[str, str] = field(default_factory=dict[str, str])
     values: dict[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    verdicts: dict[str, str] = field(default_factory=dict[str, str])
+    silent: Sequence[str] = ()
 
 
 class DescribedFile:
@@ -36,6 +45,7 @@ class DescribedFile:
 
     def __init__(self, path: Path, database: str, origin: str) -> None:
         self.path = path
+        self._origin = origin
         self._mark = f" <!-- {origin} -->"
         self._lines = (_read(path) if path.exists() else f"# {database}\n").splitlines()
         self._lines += [""] if self._lines and self._lines[-1] else []
@@ -56,21 +66,39 @@ class DescribedFile:
 
     def add_table(self, name: str, new: NewText) -> None:
         """Add what is new of a table, below what the file has of it."""
+        told = {**dict.fromkeys(new.values, ""), **new.columns}
         items = [
-            f"- `{column}`: {one_line(text)}{_braces(new.values.get(column, ()))}{self._mark}"
-            for column, text in new.columns.items()
+            f"- `{column}`:{_indent(one_line(text))}{_braces(new.values.get(column, ()))}{self._mark}"
+            for column, text in told.items()
         ]
+        items += [self._remark(f"`{column}` {one_line(why)}") for column, why in new.verdicts.items()]
+        if silent := [f"`{column}`" for column in new.silent if column == one_line(column)]:
+            items.append(self._remark(f"{_SILENT}{', '.join(silent)}"))
         heading = f"### {name}"
         if heading in self._lines:
             self._insert(self._lines.index(heading), items, _ANY_HEADING)
             return
-        told = [one_line(new.description) + self._mark, ""] if new.description else []
-        self._insert(self._section("## Tables"), [heading, "", *told, *items, ""], _HEADING)
+        about = [one_line(new.description) + self._mark, ""] if new.description else []
+        self._insert(self._section("## Tables"), [heading, "", *about, *items, ""], _HEADING)
 
     def add_example(self, example: Example) -> None:
         """Add a question with its query."""
         block = [f"### {one_line(example.question)}{self._mark}", "", "```sql", *example.sql.splitlines(), "```", ""]
         self._insert(self._section("## Examples"), block, _HEADING)
+
+    def silent_columns(self, name: str) -> frozenset[str]:
+        """Return the columns of a table of which there was nothing to say."""
+        heading = f"### {name}"
+        if heading not in self._lines:
+            return frozenset()
+        start = self._lines.index(heading) + 1
+        part = itertools.takewhile(lambda line: not _ANY_HEADING.match(line), self._lines[start:])
+        marks = [line.partition(_SILENT)[2] for line in part if line.startswith("<!--")]
+        return frozenset(column for mark in marks for column in _QUOTED.findall(mark))
+
+    def _remark(self, text: str) -> str:
+        """A line for people alone."""
+        return f"<!-- {self._origin}: {text} -->"
 
     def write(self) -> None:
         """Put the file in the place of the old one, whole. Raises `ConfigurationError` where it cannot be written."""
@@ -111,6 +139,10 @@ def one_line(text: str) -> str:
     """Return a model's text as it may stand in the file: one line that is nothing but text, and not long."""
     plain = " ".join(re.sub(r"<!--|-->|[{}`\x00-\x1f]", " ", text).split()).lstrip("#-*+>~ ")
     return plain[:LONGEST]
+
+
+def _indent(text: str) -> str:
+    return f" {text}" if text else ""
 
 
 def _braces(values: Sequence[str]) -> str:

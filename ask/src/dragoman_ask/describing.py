@@ -107,24 +107,21 @@ class Describer:
     async def _describe(self, table: Table) -> None:
         name = self._opened.catalog.namespace.name(table.relation).replace('"', "")
         known = names_of(self._file.meaning())
+        told = known.get(name.casefold(), frozenset())
+        silent = self._file.silent_columns(name)
         columns = [
             each
             for each in table.columns
-            if _lacks(each) and each.name.casefold() not in known.get(name.casefold(), ())
+            if _lacks(each) and each.name.casefold() not in told and each.name not in silent
         ]
         wanted = not table.comment and name.casefold() not in known
         if not (wanted or columns) or _is_odd(table):
             return
         insight = (await self._opened.insights([table]))[table.relation]
         candidates = {} if self._settings.send == "schema" else _candidates(table, columns, insight)
-        told = await self._ask(
-            Described,
-            "describe",
-            [table],
-            columns=", ".join(column.name for column in columns),
-            kinds=", ".join(candidates),
-        )
-        self._add(name, told, columns, candidates, wanted=wanted)
+        lists = {"columns": [column.name for column in columns], "kinds": list(candidates)}
+        described = await self._ask(Described, "describe", [table], lists)
+        self._add(name, described, columns, candidates, wanted=wanted)
 
     def _add(
         self,
@@ -135,22 +132,23 @@ class Describer:
         *,
         wanted: bool,
     ) -> None:
-        lacking = {column.name for column in columns}
-        fixed = {each.name for each in told.kinds if each.fixed and each.name in candidates}
+        asked = [column.name for column in columns]
+        texts = {
+            each.name: each.description for each in told.columns if each.name in asked and each.description.strip()
+        }
+        kinds = [each for each in told.kinds if each.name in candidates]
+        values: dict[str, Sequence[str]] = {each.name: candidates[each.name].values for each in kinds if each.fixed}
         new = NewText(
             description=told.description if wanted else "",
-            columns={
-                each.name: each.description
-                for each in told.columns
-                if each.name in lacking and each.description.strip()
-            },
-            values={each: candidates[each].values for each in fixed},
+            columns=texts,
+            values=values,
+            verdicts={each.name: _verdict(each) for each in kinds},
+            silent=[name for name in asked if name not in texts and name not in values],
         )
-        if new.description or new.columns:
-            self._file.add_table(name, new)
-            self._file.write()
+        self._file.add_table(name, new)
+        self._file.write()
         self.learned.tables += bool(new.description)
-        self.learned.columns += len(new.columns)
+        self.learned.columns += len(texts.keys() | values.keys())
 
     async def _overview(self) -> None:
         """What the database is, and examples; only what there is none of."""
@@ -158,7 +156,7 @@ class Describer:
         wants_about = not (self._opened.config.description or meaning.about)
         if not wants_about and (meaning.examples or await self._opened.written.examples()):
             return
-        told = await self._ask(Overview, "overview", None, count=str(EXAMPLES))
+        told = await self._ask(Overview, "overview", None, {}, count=str(EXAMPLES))
         if wants_about and told.description.strip():
             self._file.add_about(told.description)
         if not meaning.examples:
@@ -180,8 +178,18 @@ class Describer:
         self._file.add_example(Example(example.question, sql))
         self.learned.examples += 1
 
-    async def _ask(self, kind: type[ReplyT], prompt: str, tables: Sequence[Table] | None, **values: str) -> ReplyT:
-        """Ask the model about tables, or about the database; one record of the audit for each reply."""
+    async def _ask(
+        self,
+        kind: type[ReplyT],
+        prompt: str,
+        tables: Sequence[Table] | None,
+        lists: Mapping[str, Sequence[str]],
+        **values: str,
+    ) -> ReplyT:
+        """Ask the model about tables, or about the database; one record of the audit for each reply.
+
+        `lists`: names that others chose, which stand in the prompt between marks.
+        """
         name, send = self._opened.config.name, self._settings.send
         spending = self._budgets.begin(LOCAL)
         async with self._gateway.call("ask", LOCAL, name) as record:
@@ -192,10 +200,14 @@ class Describer:
             text = (
                 (await link(self._opened, "", send)).text if tables is None else await tell(self._opened, tables, send)
             )
-            filled = session.fill(
-                prompt, schema=session.fence.around(text, "schema"), dialect=self._opened.dialect.name, **values
-            )
+            names = {name: session.fence.around(", ".join(each), name) for name, each in lists.items()}
+            schema = session.fence.around(text, "schema")
+            filled = session.fill(prompt, schema=schema, dialect=self._opened.dialect.name, **names, **values)
             return await session.ask([Message("user", filled)], kind)
+
+
+def _verdict(kinds: Kinds) -> str:
+    return f"holds {'' if kinds.fixed else 'no '}fixed list of values: {kinds.reason}"
 
 
 def _lacks(column: TableColumn) -> bool:
