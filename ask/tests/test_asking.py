@@ -1,11 +1,15 @@
 """A question becomes a judged query and its rows, on a real database, with a model behind a real socket."""
 
+import asyncio
 import json
+import sqlite3
 
 import pytest
 from dragoman import AmbiguousQuery, CostExceeded, ModelError, Plan, UnknownDatabase, Unsupported, WriteDenied
+from dragoman.config import ModelSettings
 from dragoman.gateway.asking import Question, Turn
 from dragoman.tools import Toolbox
+from dragoman_ask.asker import ModelAsker
 from dragoman_ask.trying import check_cost
 from scripted import VALID, query, says
 
@@ -31,6 +35,15 @@ async def test_the_model_is_told_schema_dialect_question_and_form(asking):
     form = model.requests[0]["response_format"]["json_schema"]
     assert form["strict"] is True
     assert set(form["schema"]["required"]) == set(form["schema"]["properties"])
+
+
+async def test_the_model_is_told_what_is_indexed(asking, shop):
+    with sqlite3.connect(shop.folder / "shop.db") as connection:
+        connection.execute("CREATE INDEX by_status ON orders (status)")
+    connection.close()
+    async with asking([query(COUNT)]) as (gateway, model):
+        await gateway.ask("How many orders are there?")
+    assert "CREATE INDEX by_status ON orders (status);" in model.last()
 
 
 async def test_a_query_that_fails_is_written_again_with_the_error(asking):
@@ -150,6 +163,44 @@ async def test_candidates_vote_by_what_they_find(asking):
     assert answer.attempts == 1
 
 
+async def test_columns_in_another_order_are_the_same_vote(asking):
+    first = query("SELECT status, count(*) AS n FROM orders GROUP BY status")
+    second = query("SELECT count(*) AS n, status FROM orders GROUP BY status")
+    wrong = query("SELECT 'open' AS status, 7 AS n")
+    async with asking([wrong, first, second], candidates=3) as (gateway, _):
+        answer = await gateway.ask("How many orders of each status?")
+    assert answer.result.rows == [["open", 150], ["paid", 50]]
+
+
+class LastFails:
+    """A model that keeps all but the last of three waiting, and refuses that one when the others wait."""
+
+    def __init__(self):
+        self.calls = self.ended = 0
+
+    async def complete(self, messages, shape, max_tokens):
+        self.calls += 1
+        if self.calls == 3:
+            raise ModelError("no")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended += 1
+
+    async def aclose(self):
+        pass
+
+
+async def test_candidates_end_with_the_first_that_fails_for_good(asking):
+    """Else they would go on, and be paid for, when the question has its answer."""
+    model = LastFails()
+    asker = ModelAsker(ModelSettings(name="x:y", candidates=3), model=model)
+    async with asking([]) as (gateway, _), gateway.call("ask", database="shop") as record:
+        with pytest.raises(ModelError, match="no"):
+            await asker.ask(gateway, record, Question(text="How many?", database="shop"))
+        assert (model.calls, model.ended) == (3, 2)
+
+
 async def test_the_tool_answers_a_result_with_how_it_came_about(asking):
     async with asking([query(COUNT, assumptions=["All orders count."])]) as (gateway, _):
         answer = await Toolbox(gateway, profile="full").call("ask", {"question": "How many?", "return_type": "both"})
@@ -169,11 +220,12 @@ async def test_the_tool_answers_a_result_with_how_it_came_about(asking):
     }  # fmt: skip
 
 
-async def test_a_question_asked_back_is_an_error_with_its_code(asking):
+async def test_a_question_asked_back_is_an_error_with_its_code_and_what_it_used(asking):
     async with asking([says("clarify", "Which year?")]) as (gateway, _):
         answer = await Toolbox(gateway, profile="full").call("ask", {"question": "How many?"})
     error = json.loads(answer.text)["error"]
     assert (error["code"], error["message"]) == ("AMBIGUOUS_QUERY", "Which year?")
+    assert answer.meta["dragoman/model_use"]["input_tokens"] == 100
 
 
 async def test_progress_is_told(asking):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter, OrderedDict
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dragoman.config import ModelSettings
 from dragoman.errors import AmbiguousQuery, ConfigurationError, ParameterError, Unsupported
@@ -20,6 +21,7 @@ from dragoman.words import display
 
 from dragoman_ask.budgets import Budgets
 from dragoman_ask.choosing import choose
+from dragoman_ask.comparing import ballot
 from dragoman_ask.examples import add
 from dragoman_ask.models import Message, Model, make_model
 from dragoman_ask.prompts import Prompts
@@ -132,7 +134,7 @@ class _Loop:
     async def _elect(self, conversation: Conversation) -> Tried:
         """Return, of several queries, one of those whose results most agree with."""
         number = self.settings.candidates
-        written = await asyncio.gather(*(write(self.session, conversation.copy()) for _ in range(number)))
+        written = await _finish(write(self.session, conversation.copy()) for _ in range(number))
         queries = [each for each in written if each.kind == "query"]
         if len(queries) * 2 < number:
             _check_kind(next(each for each in written if each.kind != "query"), self.opened.config.name)
@@ -186,6 +188,17 @@ class _Loop:
         return LEVELS[0 if doubt else max(level, 0)]
 
 
+async def _finish(writing: Iterable[Coroutine[Any, Any, Written]]) -> list[Written]:
+    """Return what all of them write; with the first that fails the others end, which the model would be paid for."""
+    tasks = [asyncio.ensure_future(each) for each in writing]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
 def _check_kind(written: Written, database: str) -> None:
     """Raise `AmbiguousQuery` or `Unsupported` where the model wrote no query."""
     text = display(written.text, LONGEST)
@@ -201,4 +214,4 @@ def _ballot(tried: Tried) -> str:
     """What two queries have in common that give the same rows; where none ran, their text."""
     if tried.result is None:
         return tried.written.sql
-    return "\n".join(sorted(json.dumps(row) for row in tried.result.rows))
+    return ballot(tried.result.rows)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dragoman.catalog import Insight
-from dragoman.catalog.as_text import as_sql
+from dragoman.catalog.as_text import as_sql, indexes_sql
+from dragoman.catalog.names import Namespace
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Table
 
@@ -56,7 +57,7 @@ async def link(opened: OpenDatabase, question: str, send: Send) -> Schema:
     shown: list[Table] = []
     room = ROOM
     for table in tables:
-        room -= len(as_sql(table, namespace))
+        room -= len(_write(table, namespace, Insight()))
         if room < 0 and shown:
             break
         shown.append(table)
@@ -67,7 +68,8 @@ async def link(opened: OpenDatabase, question: str, send: Send) -> Schema:
 
 def _size(table: Table) -> int:
     """About how many characters a table takes, without writing it."""
-    return 40 + sum(20 + len(column.name) + len(column.comment or "") for column in table.columns)
+    columns = sum(20 + len(column.name) + len(column.comment or "") for column in table.columns)
+    return 40 + columns + 60 * sum(not index.primary for index in table.indexes)
 
 
 async def _rank(opened: OpenDatabase, question: str) -> Sequence[Table]:
@@ -83,11 +85,16 @@ async def _rank(opened: OpenDatabase, question: str) -> Sequence[Table]:
 
 
 async def tell(opened: OpenDatabase, tables: Sequence[Table], send: Send) -> str:
-    """Return tables as annotated SQL: with what they hold only where that may be sent."""
+    """Return tables as annotated SQL with their indexes: with what they hold only where that may be sent."""
     insights = await opened.insights(tables)
     told = {relation: _redact(insight, send) for relation, insight in insights.items()}
     namespace = opened.catalog.namespace
-    return "\n".join(as_sql(table, namespace, told[table.relation]) for table in tables)
+    return "\n".join(_write(table, namespace, told[table.relation]) for table in tables)
+
+
+def _write(table: Table, namespace: Namespace, insight: Insight) -> str:
+    """A table with those of its indexes that are no keys: a query had better filter by their columns."""
+    return "\n".join([as_sql(table, namespace, insight), *indexes_sql(table, namespace)])
 
 
 def _redact(insight: Insight, send: Send) -> Insight:

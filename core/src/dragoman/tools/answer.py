@@ -56,9 +56,9 @@ class Body:
     links: tuple[Link, ...] = ()
 
 
-def failure(tool: str, error: DragomanError) -> Answer:
+def failure(tool: str, error: DragomanError, meta: dict[str, Any] | None = None) -> Answer:
     """Return the answer of a call that failed."""
-    return Answer(encode(_sendable({"error": error.as_dict(), "tool_name": tool})).decode(), is_error=True)
+    return Answer(encode(_sendable({"error": error.as_dict(), "tool_name": tool})).decode(), meta or {}, is_error=True)
 
 
 def size(value: Any) -> int:

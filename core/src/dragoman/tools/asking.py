@@ -41,10 +41,11 @@ def answer_body(answer: AskAnswer, question: Question, use: ModelUse | None, *, 
     told |= {"attempts": answer.attempts}
     told |= {"sql": answer.sql} if question.return_type != "result" else {}
     told |= {"database": answer.database} if several and question.database is None else {}
-    return Body({**body.facts, **told}, {**body.meta, "dragoman/sql": answer.sql, **_use(use)})
+    return Body({**body.facts, **told}, {**body.meta, "dragoman/sql": answer.sql, **describe_use(use)})
 
 
-def _use(use: ModelUse | None) -> dict[str, Any]:
+def describe_use(use: ModelUse | None) -> dict[str, Any]:
+    """Return what a call used of a language model, as `_meta` tells it; a call that failed tells it too."""
     if use is None:
         return {}
     facts = {"model": use.name, "calls": use.calls, "input_tokens": use.input_tokens}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway import Gateway
+from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.gateway import SETS_OF_ROLES
 from dragoman.model import LOCAL, Principal
 from dragoman.tools import administering, asking, describing, finding, keeping, knowing, offering, querying, saving
@@ -178,6 +179,7 @@ class Toolbox:
         spec = self._specs.get(name)
         if spec is None or (self._gateway.has_roles and not self.offers(name, principal)):
             raise UnknownTool(name)
+        record: CallRecord | None = None
         try:
             named = arguments.get("database") if isinstance(arguments, Mapping) else None
             async with self._gateway.call(name, principal, named if isinstance(named, str) else None) as record:
@@ -192,7 +194,7 @@ class Toolbox:
                     links=body.links,
                 )
         except DragomanError as error:
-            return failure(name, error)
+            return failure(name, error, asking.describe_use(record.model_use if record else None))
         except Exception:
             reference = secrets.token_hex(4)
             _log.exception("internal error %s in tool %s", reference, name)
