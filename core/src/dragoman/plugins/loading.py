@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import importlib.metadata
 import inspect
 import logging
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 from dragoman.dialect import CONTRACT, Dialect
 from dragoman.errors import DialectError
 from dragoman.hookspecs import PROJECT, DialectPlugin, PolicyPlugin
-from dragoman.plugins.mistakes import check_dialect, words_of
+from dragoman.plugins.mistakes import check_dialect, place_of, words_of
 from dragoman.shapes import Malformed
 from dragoman.words import nearest, with_article
 
@@ -96,29 +97,37 @@ def driver_of(dialect: Dialect) -> str:
 
 def _import(entry_point: EntryPoint) -> Any:
     try:
-        return entry_point.load()
+        importlib.import_module(entry_point.module)
     except ImportError as error:
-        if error.name and error.name.split(".")[0] == "dragoman":
-            raise unusable(
-                entry_point, "it needs what this dragoman does not have.", "Upgrade dragoman, or both."
-            ) from None
-        if isinstance(error, ModuleNotFoundError):
-            distribution = distribution_of(entry_point)
-            raise unusable(
-                entry_point,
-                f"it needs the module {error.name!r}, which is not installed.",
-                f"Reinstall it with what it needs: `pip install --force-reinstall {distribution}`.",
-            ) from None
-        raise _explain_failure(entry_point, error) from None
+        raise _explain_import(entry_point, error) from None
     except (Exception, SystemExit) as error:
         raise _explain_failure(entry_point, error) from None
+    try:
+        return entry_point.load()
+    except AttributeError:
+        what = f"its entry point names {entry_point.attr!r}, which the module {entry_point.module} does not have."
+        raise unusable(entry_point, what) from None
+
+
+def _explain_import(entry_point: EntryPoint, error: ImportError) -> DialectError:
+    words = words_of(error)
+    if words and (error.name or "").split(".")[0] == "dragoman":
+        return unusable(entry_point, f"it {words}; this dragoman does not have it.", "Upgrade dragoman, or both.")
+    if isinstance(error, ModuleNotFoundError):
+        return unusable(
+            entry_point,
+            f"it needs the module {error.name!r}, which is not installed.",
+            f"Reinstall it with what it needs: `pip install --force-reinstall {distribution_of(entry_point)}`.",
+        )
+    return _explain_failure(entry_point, error)
 
 
 def _explain_failure(entry_point: EntryPoint, error: BaseException) -> DialectError:
     _log.error("the plugin %s of %s does not import", entry_point.name, distribution_of(entry_point), exc_info=error)
     if words := words_of(error):
         return unusable(entry_point, f"it {words}.")
-    return unusable(entry_point, f"importing it raised {type(error).__name__}; the log has the details.")
+    place = place_of(error, entry_point.module)
+    return unusable(entry_point, f"importing it raised {type(error).__name__}{place}; the log has the details.")
 
 
 def _instance(plugin: Any, kind: type[PluginT], entry_point: EntryPoint) -> PluginT:

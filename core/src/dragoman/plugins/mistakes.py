@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
+import traceback
+from types import FrameType
 from typing import Any, Final, cast
 
 from dragoman.dialect import Capability, Dialect, Rules
@@ -13,6 +16,7 @@ from dragoman.words import display, nearest
 _CAPABILITIES: Final = [capability.name for capability in Capability]
 # Python's own words for a constructor that cannot run; they name classes and parameters, nothing else.
 _ABSTRACT: Final = re.compile(r"Can't instantiate abstract class (\w+) .*?abstract methods? (.+)")
+_IMPORTED: Final = re.compile(r"cannot import name '(\w+)' from (?:partially initialized module )?'([\w.]+)'")
 _CALLED: Final = re.compile(r"(\w+)\.__init__\(\) (missing .+|got an unexpected keyword argument .+)")
 
 
@@ -37,6 +41,8 @@ def words_of(error: BaseException) -> str:
     """What an exception of a plugin says, after "it", when that is plain and safe to show; else an empty text."""
     if isinstance(error, Malformed):
         return str(error)
+    if isinstance(error, ImportError):
+        return _words_of_import(error)
     text = str(error) if isinstance(error, TypeError) else ""
     if found := _ABSTRACT.search(text):
         lacks = ", ".join(re.findall(r"\w+", found[2]))
@@ -44,6 +50,30 @@ def words_of(error: BaseException) -> str:
     if found := _CALLED.search(text):
         return f"makes {found[1]} wrongly: {found[2]}"
     return ""
+
+
+def _words_of_import(error: ImportError) -> str:
+    """What could not be imported, and from where, without the path that Python adds."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"imports the module {error.name!r}"
+    found = _IMPORTED.match(str(error))
+    if not found:
+        return ""
+    near = nearest(found[1], getattr(sys.modules.get(found[2]), "__all__", ()))
+    return f"imports {found[1]!r} from {found[2]}, which has none" + (f" (did you mean {near[0]!r}?)" if near else "")
+
+
+def place_of(error: BaseException, module: str) -> str:
+    """Where in a plugin's own package an exception passed last: ` in dragoman_odd, line 3`; else an empty text."""
+    if isinstance(error, SyntaxError):
+        return f" at line {error.lineno}" if error.lineno else ""
+    package = module.partition(".")[0]
+    frames = [each for each in traceback.walk_tb(error.__traceback__) if _module(each[0]).split(".")[0] == package]
+    return f" in {_module(frames[-1][0])}, line {frames[-1][1]}" if frames else ""
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
 
 
 def _check_capabilities(dialect: Dialect) -> None:
