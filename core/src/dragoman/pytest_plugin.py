@@ -84,9 +84,10 @@ def _end(status: int, stderr: int) -> None:
 
     The main thread ends first: a run inside another program, as one test of another run, leaves that program alone.
     """
-    from dragoman.testing.deadline import end_process
+    from dragoman.testing.deadline import end_process, is_leaving
 
-    threading.main_thread().join()
+    while not is_leaving(threading.main_thread()):
+        time.sleep(0.1)
     time.sleep(LEAVING)
     end_process("threads of the driver keep this process from ending", status, stderr)
 

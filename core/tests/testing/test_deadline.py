@@ -33,7 +33,10 @@ class TestHanging:
     def test_a_third(self, built):
         pass
 """
-FORGOTTEN = "threading.Thread(target=time.sleep, args=(30,)).start()"
+FORGOTTEN = {
+    "a thread": "threading.Thread(target=time.sleep, args=(30,)).start()",
+    "a thread of a pool": "__import__('concurrent.futures').futures.ThreadPoolExecutor(1).submit(time.sleep, 30)",
+}
 
 
 @pytest.fixture
@@ -72,8 +75,9 @@ def test_a_fixture_that_fails_is_one_failure(run):
     outcome.stdout.no_fnmatch_line("*never(*")
 
 
-def test_a_thread_that_never_ends_does_not_keep_the_run_from_ending(run):
-    outcome = run(FORGOTTEN)
+@pytest.mark.parametrize("what", FORGOTTEN)
+def test_a_thread_that_never_ends_does_not_keep_the_run_from_ending(what: str, run):
+    outcome = run(FORGOTTEN[what])
     assert outcome.ret == 0
     outcome.stderr.fnmatch_lines(["*threads of the driver keep this process from ending*"])
 

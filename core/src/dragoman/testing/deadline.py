@@ -66,6 +66,14 @@ def _watch(over: threading.Event, seconds: float, what: str, stderr: int) -> Non
         end_process(f"{what} hangs, and the driver does not give its thread back: the run ends here.", HUNG, stderr)
 
 
+def is_leaving(main: threading.Thread) -> bool:
+    """Whether the interpreter waits for threads to end: before the main thread counts as ended, pools are joined."""
+    frame = sys._current_frames().get(main.ident or 0) if main.is_alive() else None  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_back is not None:
+        frame = frame.f_back
+    return frame is None or (frame.f_globals.get("__name__"), frame.f_code.co_name) == ("threading", "_shutdown")
+
+
 def end_process(why: str, status: int, stderr: int = 2) -> None:
     """Tell why, and where every thread stands, past whatever captures output; then end without waiting for anybody."""
     with contextlib.suppress(OSError, ValueError):
