@@ -17,6 +17,7 @@ ACTIVE = (
 class TestTrino(DialectConformance):
     engine_lacks: ClassVar = frozenset({Capability.PRIMARY_KEYS, Capability.FOREIGN_KEYS, Capability.INDEXES})
     literals: ClassVar = {
+        "json": "JSON '{\"a\": [1, null]}'",
         "timestamp_with_time_zone": "TIMESTAMP '2024-02-29 13:14:15 +05:30'",
         "binary": "X'00ff10'",
         "row": "CAST(ROW(1, 'x') AS row(a integer, b varchar))",

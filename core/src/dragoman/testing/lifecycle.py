@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 import shutil
 import threading
 from collections import Counter
@@ -38,15 +40,18 @@ class LifecycleCases(Suite):
 
     @required
     async def test_closing_leaves_no_process_and_no_thread_behind(self, database: Database) -> None:
-        before = count_held()
+        before, files = count_held(), open_files(database)
         async with Gateway.open([database]) as gateway:
-            await ask(gateway, "SELECT 1 AS a")
+            for _ in range(3):
+                await ask(gateway, "SELECT 1 AS a")
             await gateway.database().inspector.version()
         with anyio.move_on_after(PROMPT):
             while list_newer(before) != (set(), set()):
                 await anyio.sleep(0.02)
         left = list_newer(before)
         assert left == (set(), set()), f"aclose left {_words(left)}: end and wait for all that the plugin started."
+        still = open_files(database) - files
+        assert not still, f"aclose left {still.total()} files of the database open: close every connection and cursor."
 
     @recommended
     async def test_an_executor_used_after_it_was_closed_answers_or_fails_clearly(self, database: Database) -> None:
@@ -125,6 +130,16 @@ def holdings() -> Counter[str]:
         threads=threading.active_count(),
         processes=len(children()),
     )
+
+
+def open_files(database: Database) -> Counter[str]:
+    """The files below a database's folder that this process holds open, where the system tells them."""
+    held: Counter[str] = Counter()
+    for each in Path("/proc/self/fd").glob("*"):
+        with contextlib.suppress(OSError):
+            held[os.readlink(each)] += 1
+    folder = str(database.folder.absolute())
+    return Counter({name: count for name, count in held.items() if database.host is None and name.startswith(folder)})
 
 
 def count_held() -> Leftovers:

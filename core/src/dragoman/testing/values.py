@@ -130,6 +130,20 @@ class ValueCases(Suite):
             f"{month} and {days} both came as {first!r}: the driver made durations of them. Have it hand out text."
         )
 
+    @recommended
+    async def test_a_json_value_is_told_as_json(self, gateway: Gateway) -> None:
+        written = self.literals.get("json", """CAST('{"a": [1, null]}' AS JSON)""")
+        try:
+            result = await ask(gateway, f"SELECT {written} AS v")
+        except DragomanError:
+            return  # an engine without such a type
+        if "json" in result.columns[0].type.lower():
+            value = result.rows[0][0]
+            assert value == {"a": [1, None]}, (
+                f"{written} came as {value!r}: say Kind('json') of what is JSON, and hand out its text. If the engine"
+                " writes this value differently, override literals['json']."
+            )
+
     @required
     async def test_null_and_empty_text_differ(self, gateway: Gateway) -> None:
         result = await ask(gateway, f"SELECT id, title, note FROM {sample.TRACK} WHERE id = 4")
