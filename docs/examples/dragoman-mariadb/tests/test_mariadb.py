@@ -14,6 +14,7 @@ from dragoman import (
     InvalidSql,
     Limits,
     PermissionDenied,
+    ProfileBudget,
     QueryTimeout,
     Request,
     Scope,
@@ -186,3 +187,39 @@ async def test_a_long_answer_left_early_gives_its_connection_back_soon(gateway):
                 assert await anext(stream.batches)
         gc.collect()
     assert [str(warning.message) for warning in told] == []
+
+
+PARTED = """
+    CREATE TABLE visits (id INT, at DATE NOT NULL, kind VARCHAR(10), `odd ``name` INT)
+    PARTITION BY RANGE (YEAR(at)) SUBPARTITION BY HASH (TO_DAYS(at)) SUBPARTITIONS 2
+    (PARTITION old VALUES LESS THAN (2024), PARTITION new VALUES LESS THAN MAXVALUE)"""
+
+
+async def test_values_partitions_and_changes_are_told(server):
+    rows = ", ".join(f"({n}, '2024-01-{1 + n % 28:02}', '{'paid' if n % 3 else 'open'}', NULL)" for n in range(90))
+    database = await server.create("parted", (PARTED, f"INSERT INTO visits VALUES {rows}"))
+    async with Gateway.open([database]) as gateway, server.connected("parted") as run:
+        inspector = gateway.database().inspector
+        (table,) = (await inspector.tables(Scope())).tables
+        assert (table.type, len(table.partitioned_by)) == ("partitioned table", 2)
+        assert "year" in table.partitioned_by[0].lower()
+        assert await inspector.profiles([table], ProfileBudget()) == {}
+        told = (await inspector.profiles([table], ProfileBudget(sample=True)))[table.relation]
+        kind, odd = told[2], told[3]
+        assert (kind.values, kind.kind, kind.null_fraction) == (("paid", "open"), "all", 0)
+        assert (odd.name, odd.null_fraction) == ("odd `name", 1)
+        seen = [await inspector.fingerprint()]
+        for change in (
+            "ALTER TABLE visits MODIFY kind VARCHAR(11)",
+            "ALTER TABLE visits MODIFY kind VARCHAR(11) DEFAULT 'x'",
+            "ALTER TABLE visits COMMENT 'who came'",
+            "ALTER TABLE visits REMOVE PARTITIONING",
+            "ALTER TABLE visits ADD PRIMARY KEY (id)",
+            "CREATE TABLE whose (id INT PRIMARY KEY, visit INT)",
+            "ALTER TABLE whose ADD FOREIGN KEY (visit) REFERENCES visits (id)",
+        ):
+            await run(change)
+            seen.append(await inspector.fingerprint())
+        assert len(set(seen)) == len(seen)
+        await run("INSERT INTO whose VALUES (1, 1)")
+        assert await inspector.fingerprint() == seen[-1]

@@ -1,15 +1,35 @@
 """MariaDB for dragoman: read-only transactions, the server's own time limit, and its own text for exact values."""
 
+import contextlib
 import re
 import ssl
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dragoman
 from asyncmy import converters
 from asyncmy.constants import FIELD_TYPE
-from dragoman import Capability, Column, Database, Executor, Inspector, Kind, Request, Schema, hookimpl
+from dragoman import (
+    Capability,
+    Column,
+    ColumnProfile,
+    Database,
+    Executor,
+    Inspection,
+    Inspector,
+    Kind,
+    ProfileBudget,
+    Relation,
+    Request,
+    Schema,
+    Scope,
+    Table,
+    TableColumn,
+    hookimpl,
+    profile_columns,
+)
 from dragoman.sqlalchemy import (
     STANDARD_FUNCTIONS,
     STANDARD_RESERVED,
@@ -70,6 +90,27 @@ LEFT JOIN information_schema.referential_constraints AS r
   ON r.constraint_schema = c.constraint_schema AND r.table_name = c.table_name AND r.constraint_name = c.constraint_name
 {where}
 ORDER BY c.table_schema, c.table_name, c.constraint_name, c.ordinal_position"""
+
+PARTITIONS = """
+SELECT table_schema, table_name, MIN(partition_expression), MIN(subpartition_expression)
+FROM information_schema.partitions WHERE partition_expression IS NOT NULL GROUP BY table_schema, table_name"""
+# The sum of a hash of every row: a list of them all would be cut at group_concat_max_len.
+FINGERPRINT = """
+SELECT GROUP_CONCAT(told ORDER BY told) FROM (
+    SELECT CONCAT(origin, COUNT(*), ':', BIT_XOR(CAST(CONV(LEFT(MD5(fact), 16), 16, 10) AS UNSIGNED))) AS told FROM (
+        SELECT 'c' AS origin, table_schema AS place, CONCAT_WS('|', table_schema, table_name, ordinal_position,
+            column_name, column_type, is_nullable, QUOTE(column_default), column_comment) AS fact
+        FROM information_schema.columns
+        UNION ALL SELECT 't', table_schema, CONCAT_WS('|', table_schema, table_name, table_type, table_comment)
+        FROM information_schema.tables
+        UNION ALL SELECT 'k', table_schema, CONCAT_WS('|', table_schema, table_name, constraint_name, column_name,
+            ordinal_position, QUOTE(referenced_table_name), QUOTE(referenced_column_name))
+        FROM information_schema.key_column_usage
+        UNION ALL SELECT 'p', table_schema, CONCAT_WS('|', table_schema, table_name, partition_expression)
+        FROM information_schema.partitions WHERE partition_expression IS NOT NULL
+    ) AS facts WHERE LOWER(place) NOT IN ({system}) GROUP BY origin
+) AS sums""".format(system=", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS)))
+LONGEST = 64
 
 
 @dataclass(frozen=True)
@@ -142,6 +183,51 @@ class MariaDBInspector(InformationSchemaInspector):
             for (name,) in rows
         ]
 
+    async def tables(self, scope: Scope) -> Inspection:
+        """As the base class says, and what tables are partitioned by; a partition is no table of its own here."""
+        seen = await super().tables(scope)
+        rows = await self.fetch(PARTITIONS)
+        parts = {Relation(name, schema): tuple(filter(None, by)) for schema, name, *by in rows}
+        return replace(seen, tables=tuple(_partitioned(table, parts.get(table.relation)) for table in seen.tables))
+
+    async def profiles(
+        self, tables: Sequence[Table], budget: ProfileBudget
+    ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
+        """Tell of the first rows of each table, where they may be read: no plain role sees the server's statistics."""
+        end = time.monotonic() + budget.seconds
+        found: dict[Relation, tuple[ColumnProfile, ...]] = {}
+        for table in tables if budget.sample else ():
+            if table.type == "view" or time.monotonic() > end:
+                continue
+            with contextlib.suppress(dragoman.DragomanError):  # the others are still told
+                rows = await self.fetch(_sample(table, budget))
+                names, whole = [column.name for column in table.columns], len(rows) <= budget.rows
+                found[table.relation] = profile_columns(names, rows[: budget.rows], budget, whole=whole)
+        return found
+
+    async def fingerprint(self) -> str | None:
+        """Tell a sum over columns, keys, comments and partitions; checks may change without it."""
+        return str((await self.fetch(FINGERPRINT))[0][0])
+
+
+def _partitioned(table: Table, by: tuple[str, ...] | None) -> Table:
+    return replace(table, type="partitioned table", partitioned_by=by) if by else table
+
+
+def _sample(table: Table, budget: ProfileBudget) -> str:
+    """A query of the first rows; texts, and what has no plain value of its own, are cut."""
+
+    def quote(name: str) -> str:
+        return "`" + name.replace("`", "``") + "`"
+
+    def value(column: TableColumn) -> str:
+        if re.match(r"((tiny|small|medium|big)?int|float|double)\b", column.type):
+            return quote(column.name)
+        return f"LEFT(CAST({quote(column.name)} AS CHAR), {LONGEST})"
+
+    place = ".".join(quote(part) for part in (table.relation.schema, table.relation.name) if part)
+    return f"SELECT {', '.join(map(value, table.columns))} FROM {place} LIMIT {budget.rows + 1}"
+
 
 class MariaDBPlugin(dragoman.DialectPlugin):
     """What dragoman asks for when a MariaDB database is opened."""
@@ -159,6 +245,7 @@ class MariaDBPlugin(dragoman.DialectPlugin):
                 Capability.PRIMARY_KEYS,
                 Capability.FOREIGN_KEYS,
                 Capability.COMMENTS,
+                Capability.STATISTICS,
             }
         ),
         lexicon=dragoman.Lexicon(
