@@ -52,7 +52,7 @@ class Silence:
         self.watched: list[str] = []
 
     @contextmanager
-    def listening(self, listener: Any) -> Iterator[None]:
+    def listening(self, listener: Any, owner: Any = None) -> Iterator[None]:
         self.listeners.append(listener)
         try:
             yield

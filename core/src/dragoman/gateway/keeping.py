@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from dragoman.gateway.exporting import Exports
 from dragoman.gateway.kept_database import NAME as RESULTS
 from dragoman.gateway.kept_database import ResultsDatabases
 from dragoman.gateway.queries import Query
-from dragoman.kept import Bounds, Kept, Source, Store
+from dragoman.kept import Bounds, Kept, Owner, Source, Store
 from dragoman.model import Limits, Principal, RowStream
 from dragoman.results import Collected, truncation
 
@@ -36,6 +36,10 @@ class Keeper:
         self._store = Store(settings.dir, bounds)
         self.exports = Exports(gateway, self._store.has_room)
         self.databases = ResultsDatabases(gateway, self._store, self._check)
+
+    def announce_to(self, tell: Callable[[Owner], None]) -> None:
+        """Call `tell` with whose results are others from now on; it must not raise."""
+        self._store.changed = tell
 
     @property
     def timeout(self) -> float:

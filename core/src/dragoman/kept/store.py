@@ -110,6 +110,8 @@ class Store:
         self._folders: dict[Owner, Path] = {}
         self._places: dict[tuple[str, int], asyncio.Semaphore] = {}
         self._entering = Counter[Owner]()
+        self.changed: Callable[[Owner], None] = lambda owner: None
+        """Called with whose results are others now; it must not raise."""
 
     async def keep(
         self,
@@ -178,6 +180,7 @@ class Store:
             pages.close()
             raise
         self._kept[owner, name] = kept
+        self.changed(owner)
         return kept
 
     async def _fill(self, kept: Kept, open_stream: Open, places: asyncio.Semaphore) -> None:
@@ -310,6 +313,7 @@ class Store:
     def _forget(self, kept: Kept) -> None:
         if self._kept.get((kept.owner, kept.name)) is kept:
             del self._kept[kept.owner, kept.name]
+            self.changed(kept.owner)
         kept.is_dropped = True
         kept.pages.close()
         for path in kept.exports.values():
@@ -336,7 +340,8 @@ class Store:
         return made.rename(base / made.name.replace("new-", "process-", 1))
 
     async def aclose(self) -> None:
-        """End what runs and remove everything."""
+        """End what runs and remove everything; nobody is told of it any more."""
+        self.changed = lambda owner: None
         for kept in list(self._kept.values()):
             await self._drop(kept)
         if self._folder is not None:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -29,6 +30,7 @@ from dragoman.tools.surfaces import Change
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
 
+    from dragoman.kept import Owner
     from dragoman.model import Principal
     from dragoman.tools.surfaces import Surfaces
 
@@ -37,6 +39,8 @@ MAX_ADDRESSES = 100
 """Resources that one client may listen to."""
 
 Context = ServerRequestContext[Any, Any]
+_listening: ContextVar[Owner | None] = ContextVar("listening", default=None)
+"""Who begins to listen: the SDK hands no context to what it subscribes to."""
 
 
 class _Bus:
@@ -50,7 +54,7 @@ class _Bus:
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         stack = ExitStack()
-        stack.enter_context(self._surfaces.changes.listening(lambda change: listener(_event(change))))
+        stack.enter_context(self._surfaces.changes.listening(lambda change: listener(_event(change)), _listening.get()))
         return stack.close
 
 
@@ -82,6 +86,7 @@ class Subscriptions:
         principal = self._who(context)
         may = [uri for uri in dict.fromkeys(asked) if self._surfaces.may_read(uri, principal)][:MAX_ADDRESSES]
         promised = params.notifications.model_copy(update={"resource_subscriptions": may or None})
+        _listening.set(principal.identity)
         with self._surfaces.changes.watching(may):
             return await self._streams(context, params.model_copy(update={"notifications": promised}))
 
@@ -113,7 +118,8 @@ class _Connection:
         if self._session is None:
             self._session = context.session
             # As long as the process: a connection over stdio ends with it.
-            self._listening.enter_context(self._surfaces.changes.listening(self._note))
+            owner = self._who(context).identity
+            self._listening.enter_context(self._surfaces.changes.listening(self._note, owner))
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """Answer `resources/subscribe`."""

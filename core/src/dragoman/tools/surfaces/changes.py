@@ -4,30 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from dragoman.errors import DragomanError
 from dragoman.gateway import Gateway
+from dragoman.kept import Owner
 from dragoman.tools.surfaces import uris
 
 PERIOD = 2.0
 """Seconds between two looks at the fingerprint of a database somebody listens to."""
+SHARE = 20
+"""A look takes at most one of so many parts of the time: some engines ask many others for it."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A list is another one, or what a resource holds: then `uri` says which."""
+    """A list is another one, or what a resource holds: then `uri` says which. `owner`: whose; None: everybody's."""
 
     kind: Literal["tools", "resources", "prompts", "resource"]
     uri: str = ""
+    owner: Owner | None = None
 
 
 Listener = Callable[[Change], None]
+ListKind = Literal["prompts", "resources"]
+Mark = set[tuple[str, int, int]]
+"""Name, time of the last change and size of each file."""
+_FILES = ""
+"""The key of the task that looks at files, among the names of databases."""
 
 
 class Changes:
@@ -36,23 +47,44 @@ class Changes:
     def __init__(self, gateway: Gateway, period: float = PERIOD) -> None:
         self._gateway = gateway
         self._period = period
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[Listener, Owner | None]] = []
         self._watched: Counter[str] = Counter()
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        gateway.kept.announce_to(lambda owner: self.tell(Change("resources", owner=owner)))
 
     @contextmanager
-    def listening(self, listener: Listener) -> Generator[None]:
-        """Tell `listener` of changes meanwhile; it must not raise."""
-        self._listeners.append(listener)
+    def listening(self, listener: Listener, owner: Owner | None = None) -> Generator[None]:
+        """Tell `listener` of changes meanwhile, and of those of the caller's own; it must not raise."""
+        entry = (listener, owner)
+        self._listeners.append(entry)
+        if _FILES not in self._tasks:
+            self._tasks[_FILES] = asyncio.create_task(self._look_at_files())
         try:
             yield
         finally:
-            self._listeners.remove(listener)
+            self._listeners.remove(entry)
+            if not self._listeners:
+                self._tasks.pop(_FILES).cancel()
 
     def tell(self, change: Change) -> None:
-        """Tell everybody who listens."""
-        for listener in tuple(self._listeners):
-            listener(change)
+        """Tell everybody who listens and whom it concerns."""
+        for listener, owner in tuple(self._listeners):
+            if change.owner in (None, owner):
+                listener(change)
+
+    async def _look_at_files(self) -> None:
+        """Tell when another file of prompts or of saved queries is there, or one has changed."""
+        before = await asyncio.to_thread(self._mark_files)
+        while True:
+            await asyncio.sleep(self._period)
+            after = await asyncio.to_thread(self._mark_files)
+            for kind in [kind for kind in after if after[kind] != before[kind]]:
+                self.tell(Change(kind))
+            before = after
+
+    def _mark_files(self) -> dict[ListKind, Mark]:
+        server = self._gateway.configuration.server
+        return {"prompts": _mark(server.prompts_dir, "*.md"), "resources": _mark(server.queries_dir, "*.sql")}
 
     @contextmanager
     def watching(self, addresses: Collection[str]) -> Generator[None]:
@@ -80,22 +112,24 @@ class Changes:
             self._tasks.pop(name).cancel()
 
     async def _look(self, name: str) -> None:
-        before = await self._mark(name)
+        before, took = await self._mark(name)
         while True:
-            await asyncio.sleep(self._period)
-            after = await self._mark(name)
+            await asyncio.sleep(max(self._period, took * SHARE))
+            after, took = await self._mark(name)
             if after is not None and before is not None and after != before:
                 await self._refresh(name)
                 for uri in [uri for uri in self._watched if _database(uri) == name]:
                     self.tell(Change("resource", uri))
             before = after or before
 
-    async def _mark(self, name: str) -> str | None:
+    async def _mark(self, name: str) -> tuple[str | None, float]:
+        """The fingerprint, and how many seconds it took."""
+        began, told = time.monotonic(), None
         try:
-            return await self._gateway.database(name).inspector.fingerprint()
+            told = await self._gateway.database(name).inspector.fingerprint()
         except DragomanError as error:
             _log.debug("whether the schema of %s has changed could not be determined: %s", name, error)
-            return None
+        return told, time.monotonic() - began
 
     async def _refresh(self, name: str) -> None:
         """What is read again must not be what was known before."""
@@ -103,6 +137,16 @@ class Changes:
             await self._gateway.database(name).catalog.refresh()
         except DragomanError as error:
             _log.info("the catalog of %s was not read again: %s", name, error)
+
+
+def _mark(folder: Path | None, pattern: str) -> Mark:
+    """What tells the files of a folder from those there were; nothing of those that are going just now."""
+    found: Mark = set()
+    for path in folder.glob(pattern) if folder is not None else ():
+        with suppress(OSError):
+            state = path.stat()
+            found.add((path.name, state.st_mtime_ns, state.st_size))
+    return found
 
 
 def _database(uri: str) -> str:
