@@ -84,6 +84,8 @@ def test_an_ossie_model_tells_descriptions_synonyms_keys_and_metrics():
         ("x.yaml", "a: 1\n", r"x\.yaml:1: there is no semantic_model"),
         ("x.yaml", "semantic_model:\n  - name: m\n    datasets:\n      - name: d\n", r"x\.yaml:4: .*`source`"),
         ("x.yaml", "version: '9'\nsemantic_model: []\n", "version 9 of Ossie is not known"),
+        ("x.json", "[" * 100_000 + "]" * 100_000, r"x\.json:1: the file is nested too deeply"),
+        ("x.yaml", "[" * 5_000 + "]" * 5_000, r"x\.yaml:1: the file is nested too deeply"),
         ("x.toml", "", r"x\.toml:1: the kind of the file is not known"),
     ],
 )

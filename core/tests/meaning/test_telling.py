@@ -170,3 +170,14 @@ async def test_texts_of_tables_that_are_not_there_are_told_in_the_log(shop, tmp_
         await call(tools, "describe_table", table_name="orders")
     assert "own.md:2: shop has no table nothing" in caplog.text
     assert "manifest.json: shop has none of its tables" in caplog.text
+
+
+async def test_a_written_key_ends_when_its_table_is_gone(shop, tmp_path):
+    async with Gateway.open([shop("model.yaml")]) as gateway:
+        catalog = gateway.database().catalog
+        assert (await catalog.find("orders")).foreign_keys
+        with sqlite3.connect(tmp_path / "shop.db") as connection:
+            connection.execute("DROP TABLE customers")
+        connection.close()
+        await catalog.refresh()
+        assert (await catalog.find("orders")).foreign_keys == ()

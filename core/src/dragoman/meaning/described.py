@@ -33,8 +33,7 @@ class DescribedInspector(WrappedInspector):
     async def tables(self, scope: Scope) -> Inspection:
         """As `Inspector.tables`."""
         seen = await self.inner.tables(scope)
-        for table in seen.tables:
-            self._seen.setdefault(table.relation.name.casefold(), {})[table.relation] = table
+        self._remember(scope, seen.tables)
         if not self._checked:
             self._checked = True
             self._tell_unused()
@@ -43,6 +42,13 @@ class DescribedInspector(WrappedInspector):
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """As `Inspector.details`."""
         return [self._describe(table) for table in await self.inner.details(tables)]
+
+    def _remember(self, scope: Scope, tables: Iterable[Table]) -> None:
+        """Take what is told of a scope in place of what was told of it before: some may be gone."""
+        kept = [table for same in self._seen.values() for table in same.values() if table.relation not in scope]
+        self._seen = {}
+        for table in (*kept, *tables):
+            self._seen.setdefault(table.relation.name.casefold(), {})[table.relation] = table
 
     def _tell_unused(self) -> None:
         """Warn of what describes nothing: of a project's relations only where none of them is here."""

@@ -47,7 +47,10 @@ def read_file(path: Path) -> Meaning:
     read = readers.get(path.suffix.lower())
     if read is None:
         raise WrongFile(1, "the kind of the file is not known", KNOWN)
-    return read(_text(path), path.name)
+    try:
+        return read(_text(path), path.name)
+    except RecursionError:
+        raise WrongFile(1, "the file is nested too deeply") from None
 
 
 def _text(path: Path) -> str:

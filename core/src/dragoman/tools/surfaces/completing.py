@@ -75,15 +75,22 @@ async def _candidates(
 
 
 async def _schemas(opened: OpenDatabase) -> Collection[str]:
-    snapshot = await opened.catalog.snapshot()
-    return dict.fromkeys(snapshot.namespace.schema_name(table.relation) for table in snapshot.listed)
+    return dict.fromkeys(schema for schema, _ in await _names(opened))
 
 
 async def _tables(opened: OpenDatabase, schema: str | None) -> Collection[str]:
-    snapshot = await opened.catalog.snapshot()
-    schema_name = snapshot.namespace.schema_name
-    wanted = (table for table in snapshot.listed if schema is None or schema_name(table.relation) == schema)
-    return dict.fromkeys(table.relation.name for table in wanted)
+    return dict.fromkeys(name for place, name in await _names(opened) if schema in (None, place))
+
+
+async def _names(opened: OpenDatabase) -> list[tuple[str, str]]:
+    """The schema, as in SQL, and the stored name of every relation that lists tell; columns are not waited for."""
+    listing = await opened.catalog.listing()
+    return [
+        (listing.namespace.join(key.catalog, key.name), entry.name)
+        for key, entries in listing.schemas.items()
+        for entry in entries
+        if not (entry.system or entry.part)
+    ]
 
 
 def _fitting(candidates: Collection[str], value: str) -> Completion:

@@ -79,7 +79,7 @@ def _front(text: str) -> dict[str, Any]:
 
     try:
         front: Any = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         raise ValueError("its front matter is no YAML") from None
     if front is not None and not isinstance(front, dict):
         raise ValueError("its front matter is no mapping")
