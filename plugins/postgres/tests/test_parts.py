@@ -194,6 +194,9 @@ async def test_groups_are_an_array(database):
         ("tenant IN (SELECT tenant FROM members)", "members"),
         ("pg_sleep(1) IS NULL", "pg_sleep"),
         ("tenant = $1", "stands for no value"),
+        ("lower(tenant, 1) = 'a'", "lower"),
+        ("tenant + 1 > 0", "operator"),
+        ("tenant = ", "syntax error"),
     ],
 )
 async def test_a_filter_that_does_not_hold_stops_the_start(database, rows, told):

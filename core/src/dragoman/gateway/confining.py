@@ -14,6 +14,7 @@ from dragoman.catalog import GrantedCatalog
 from dragoman.dialect import Confined, Dialect, NamedPart
 from dragoman.errors import (
     DragomanError,
+    InvalidSql,
     NotFound,
     ParameterError,
     PermissionDenied,
@@ -35,6 +36,8 @@ _FAILS = "The query fails on a value that it computes with; of tables whose rows
 _GUARD = "Guard divisions, casts and what functions are given, for instance with NULLIF or CASE."
 REMEMBERED = 512
 """Statements whose confined form is kept for a set of roles, the least recently used forgotten first."""
+_UNFIT = (InvalidSql, NotFound, QueryError, Refused, Unsupported)
+"""What a database says of a filter or a mask that it cannot compile."""
 _log = logging.getLogger(__name__)
 
 
@@ -150,7 +153,7 @@ class Confiner:
             return
         try:
             await self._compile(await self.trial(part))
-        except (NotFound, QueryError, Refused, Unsupported) as error:
+        except _UNFIT as error:
             _log.error("what a policy leaves of %s does not fit it: %s", part.relation, error.message)
             raise PermissionDenied(
                 f"The rules of this server do not fit {part.relation.name}, so it is closed.",
@@ -205,7 +208,7 @@ async def try_parts(catalog: GrantedCatalog, confiner: Confiner, prepare: Prepar
     for permission, part in confined.items():
         try:
             await prepare(await confiner.trial(part))
-        except (NotFound, QueryError, Refused, Unsupported) as error:
+        except _UNFIT as error:
             message = f"the filter or a mask does not fit {part.relation}: {error.message.removesuffix('.')}"
             found.append(Misfit(permission.keys[0], message, error.suggestion))
     return found
