@@ -6,8 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from dragoman import Database, Gateway, UnsafeSql
+from dragoman import ConfigurationError, Database, Gateway, UnsafeSql
+from dragoman.config import Configuration
+from dragoman.config.roles import Grant, Role
 from dragoman_postgres.testing import Server
+
+from .conftest import write_policy
 
 # abs(text) is no function of the system's, so what answers to the name is a user's.
 PLANTED = """
@@ -34,6 +38,9 @@ class Blind(Inspector):
         closed.append("inspector")
 
 class Deaf(WrappedExecutor):
+    async def doctor(self):
+        return (Finding(severity="note", subject="deaf", message="All is well.", remedy="None."),)
+
     async def aclose(self):
         closed.append("executor")
 
@@ -46,6 +53,19 @@ class Replacing(PolicyPlugin):
 
 plugin = Replacing()
 """
+AGREEING = """
+from dragoman import *
+
+class Agreeing(WrappedExecutor):
+    async def prepare(self, request):
+        pass
+
+class Policy(PolicyPlugin):
+    def wrap_executor(self, executor, database, dialect):
+        return Agreeing(executor)
+
+plugin = Policy()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +77,17 @@ async def planted(server: Server, anyio_backend: str) -> Database:
 @pytest.fixture
 def replacing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[str]]]:
     """A policy that replaces every inspector and keeps the executors from being closed; what it was told to close."""
-    (tmp_path / "replacing.py").write_text(REPLACING)
-    info = tmp_path / "dragoman_replacing-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dragoman-replacing\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[dragoman.policies]\nreplacing = replacing:plugin\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    yield lambda: sys.modules["replacing"].closed
-    sys.modules.pop("replacing", None)
+    monkeypatch.syspath_prepend(write_policy(tmp_path / "site", "replacing", REPLACING))
+    yield lambda: sys.modules["policy_replacing"].closed
+    sys.modules.pop("policy_replacing", None)
+
+
+@pytest.fixture
+def agreeing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A policy whose executor says that every statement compiles."""
+    monkeypatch.syspath_prepend(write_policy(tmp_path / "site", "agreeing", AGREEING))
+    yield
+    sys.modules.pop("policy_agreeing", None)
 
 
 async def test_users_functions_stay_refused_though_a_policy_replaces_the_inspector(planted: Database, replacing):
@@ -90,3 +113,21 @@ async def test_what_one_database_allows_another_does_not(planted: Database):
             assert (await gateway.query("opened", text)).rows == [[1]]
             with pytest.raises(UnsafeSql, match="counted"):
                 await gateway.query(planted.name, text)
+
+
+async def test_what_a_policy_says_is_added_to_what_the_doctor_finds(planted: Database, replacing):
+    async with Gateway.open([planted]) as gateway:
+        found = await gateway.database().doctor()
+    assert found[0].severity == "danger"
+    assert [finding.subject for finding in found].count("deaf") == 1
+
+
+async def test_a_filter_is_compiled_though_a_policy_says_that_all_compiles(planted: Database, agreeing):
+    grant = Grant(
+        database=planted.name, tables=("public.seen",), filter="lower(note, 1) > ''", key="roles.clerk.grants.0"
+    )
+    role = Role(name="clerk", groups=frozenset({"clerks"}), grants=(grant,))
+    configuration = Configuration(databases={planted.name: planted}, roles={"clerk": role})
+    with pytest.raises(ConfigurationError, match="does not exist"):
+        async with Gateway.open(configuration):
+            pass

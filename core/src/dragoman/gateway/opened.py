@@ -265,7 +265,7 @@ class OpenDatabase:
         if self.delegation is not None:
             request = replace(request, acting=self.config.acting or Acting())
         with self.source.ours("Executor.prepare"):
-            await self.work.do(self.config.timeout, self.executor.prepare, request)
+            await self.work.do(self.config.timeout, self._own_executor.prepare, request)
 
     def _value_of(self, name: str, principal: Principal) -> Any:
         """Return a value of a policy's: `name` is value.POLICY.NAME."""
@@ -371,10 +371,14 @@ class OpenDatabase:
     async def doctor(self) -> tuple[Finding, ...]:
         """Return what the role could do if all protections failed, and what the configuration opens, worst first.
 
-        Asks the database. Raises `ConnectionFailed`, and `QueryTimeout` when it takes longer than a query may.
+        Asks the database past the policies, and then through them. Raises `ConnectionFailed`, and `QueryTimeout` when
+        it takes longer than a query may.
         """
         with self.source.ours("Executor.doctor"):
-            told = await self.work.do(self.config.timeout, self.executor.doctor)
+            told = await self.work.do(self.config.timeout, self._own_executor.doctor)
+            if self.executor is not self._own_executor:
+                more = await self.work.do(self.config.timeout, self.executor.doctor)
+                told = tuple(dict.fromkeys((*told, *more)))
             schemas = await self.inspector.schemas()
             return worst_first((*told, *find_openings(self.config, self.dialect, schemas)))
 
