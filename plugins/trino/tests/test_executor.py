@@ -396,8 +396,8 @@ async def test_other_answers_are_errors_that_say_what_to_look_at(trino_server, c
 async def test_a_transaction_the_server_lost_is_begun_anew(executor):
     await value_of(executor, "SELECT 1")
     await executor._client.settle()
-    identifier, since = executor._transactions._ready.pop()
-    executor._transactions._ready.append((identifier[:-4] + "0000", since))
+    identifier, since = executor._transactions.of(None)._ready.pop()
+    executor._transactions.of(None)._ready.append((identifier[:-4] + "0000", since))
     assert await value_of(executor, "SELECT 2") == 2
 
 
@@ -414,7 +414,7 @@ async def test_no_transaction_outlives_the_executor_nor_are_more_begun_ahead_tha
     for _ in range(3):
         assert await asyncio.gather(*(value_of(executor, f"SELECT {n}") for n in range(4))) == [0, 1, 2, 3]
     await executor._client.settle()
-    assert 1 <= len(executor._transactions._ready) <= 2
+    assert 1 <= len(executor._transactions.of(None)._ready) <= 2
     await executor.aclose()
     begun = f"SELECT count(*) FROM system.runtime.queries WHERE \"user\" = '{user}' AND query LIKE '{{0}}%'"
     (started,), (ended,) = [(await trino_server.run(begun.format(word)))[0] for word in ("START", "ROLLBACK")]

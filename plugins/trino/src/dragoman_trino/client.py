@@ -35,7 +35,7 @@ class Sent:
     """A statement and how it is sent. `most`: bytes that are read of one answer. `headers` go beside the usual ones.
 
     Errors speak of `about`, the caller's part of `statement`, where that is not `sql` itself.
-    `slot`: which it occupies until it has ended in the server.
+    `slot`: which it occupies until it has ended in the server. `user`: whom it runs as, if not as configured.
     """
 
     sql: str
@@ -46,6 +46,7 @@ class Sent:
     statement: str = ""
     about: str = ""
     slot: Slot | None = None
+    user: str | None = None
 
 
 class Running:
@@ -105,7 +106,7 @@ class Running:
 
 def _exchange(connector: Connector, sent: Sent) -> Exchange:
     return Exchange(
-        connect=lambda: connector.session(sent.timeout, sent.headers or {}, sent.tags),
+        connect=lambda: connector.session(sent.timeout, sent.headers or {}, sent.tags, sent.user),
         url=f"{connector.origin}/v1/statement",
         sql=sent.sql,
         most=sent.most,
@@ -168,9 +169,11 @@ class Client:
                     raise TooMuch(MOST_IN_ALL)
         return rows
 
-    async def headers(self, sql: str, timeout: float, headers: Mapping[str, str]) -> Mapping[str, str]:
+    async def headers(
+        self, sql: str, timeout: float, headers: Mapping[str, str], user: str | None = None
+    ) -> Mapping[str, str]:
         """Run a statement that answers in headers, and return those, named in lower case."""
-        async with self.run(Sent(sql=sql, timeout=timeout, headers=headers)) as running:
+        async with self.run(Sent(sql=sql, timeout=timeout, headers=headers, user=user)) as running:
             while await running.page(_rows) is not None:
                 pass
             return running.headers

@@ -34,6 +34,12 @@ class Connector:
         self.database = database
         self.options = Options(**database.options)
         self.way = way_of(database, self.options)
+        self._acting = database.acting.user if database.acting else None
+        if database.identity == "user" and self.options.session_user:
+            raise ConfigurationError(
+                f"databases.{database.name}: statements run as the caller and as options.session_user.",
+                suggestion="Take session_user out: who signs in impersonates the callers.",
+            )
         self.secure = self._secure()
         if not (self.options.transactions or database.accept_unenforced):
             raise ConfigurationError(
@@ -65,10 +71,13 @@ class Connector:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.secure else 'http'}://{host}:{self.port}"
 
-    def session(self, seconds: float, headers: Mapping[str, str], tags: tuple[str, ...] = ()) -> requests.Session:
+    def session(
+        self, seconds: float, headers: Mapping[str, str], tags: tuple[str, ...] = (), user: str | None = None
+    ) -> requests.Session:
         """Return a session for one statement: whatever the server answers, the next statement has another one.
 
-        The engine ends the statement after `seconds`; `headers` and `tags` go with it, beside the configured ones.
+        The engine ends the statement after `seconds`; `headers` and `tags` go with it, beside the configured ones. It
+        runs as `user`, where that is given.
         """
         import requests
 
@@ -77,18 +86,18 @@ class Connector:
         session = requests.Session()
         self._connect(session)
         sign_in(session, self._method)
-        session.headers.update(self._headers(seconds, tags))
+        session.headers.update(self._headers(seconds, tags, user or self._acting))
         # Packing takes the server longer than a network that is worth a gateway takes for its small pages.
         session.headers.update({"Accept-Encoding": "identity", **headers})
         return session
 
-    def _headers(self, seconds: float, tags: tuple[str, ...]) -> dict[str, str]:
+    def _headers(self, seconds: float, tags: tuple[str, ...], user: str | None) -> dict[str, str]:
         """The headers that say who asks and with which settings."""
         from trino.client import ClientSession, TrinoRequest
         from trino.constants import HEADER_ENCODING, HEADER_USER
 
         options, database = self.options, self.database
-        user = options.session_user or database.user
+        user = user or options.session_user or database.user
         session = ClientSession(
             user=user or NOBODY,
             catalog=_part(database.database, 0),

@@ -102,9 +102,12 @@ class _Doctor:
         if not await self._succeeds(f"SET SESSION AUTHORIZATION {PROBE}"):
             return ()
         rule = {"impersonation": [{"original_user": self.user, "new_user": ".*", "allow": False}]}
+        delegated = self.database.identity == "user"  # then callers, and nobody else
+        if delegated:
+            rule = {"impersonation": [{"original_user": self.user, "new_user": "CALLERS", "allow": True}]}
         return (
             Finding(
-                severity="danger",
+                severity="warning" if delegated else "danger",
                 subject="impersonation",
                 message=f"The user {self.user} may act as any other user.",
                 remedy=_rules(rule),

@@ -29,7 +29,7 @@ from dragoman_trino import parameters, plans
 from dragoman_trino.client import Client, Sent
 from dragoman_trino.failures import UnknownTransaction
 from dragoman_trino.reading import Reader
-from dragoman_trino.transactions import HEADER, Transactions
+from dragoman_trino.transactions import HEADER, UsersTransactions
 from dragoman_trino.types import type_text
 
 REMEMBERED: Final = 200
@@ -49,8 +49,8 @@ class TrinoExecutor(Executor):
     def __init__(self, database: Database) -> None:
         self._database = database
         self._client = Client(database, database.pool_size)
-        self._transactions = Transactions(self._client, database.pool_size)
-        self._inputs: OrderedDict[str, Sequence[str] | None] = OrderedDict()
+        self._transactions = UsersTransactions(self._client, database.pool_size)
+        self._inputs: OrderedDict[tuple[str | None, str], Sequence[str] | None] = OrderedDict()
 
     def open(self, request: Request) -> AbstractAsyncContextManager[RowStream]:
         """Run a statement; leaving ends it in the server."""
@@ -64,7 +64,7 @@ class TrinoExecutor(Executor):
                 reader = await self._start(opened, await self._prepare(request, about, slot), request.limits)
             except (InvalidSql, ParameterError):
                 # What its parameters were remembered to be may have changed with its tables.
-                self._inputs.pop(plans.split_statement(request.statement, about)[1], None)
+                self._inputs.pop((_user(request), plans.split_statement(request.statement, about)[1]), None)
                 raise
             yield RowStream(reader.columns, reader.batches())
 
@@ -73,14 +73,14 @@ class TrinoExecutor(Executor):
             return await self._begin(opened, sent, limits)
         except UnknownTransaction:
             # The server was started anew since it was begun.
-            self._transactions.forget()
+            self._transactions.of(sent.user).forget()
             await opened.aclose()
             return await self._begin(opened, sent, limits)
 
     async def _begin(self, opened: AsyncExitStack, sent: Sent, limits: Limits) -> Reader:
         headers = dict(sent.headers or {})
         if self._client.connector.options.transactions:
-            headers[HEADER] = await opened.enter_async_context(self._transactions.lend(sent.timeout))
+            headers[HEADER] = await opened.enter_async_context(self._transactions.of(sent.user).lend(sent.timeout))
         running = await opened.enter_async_context(self._client.run(replace(sent, headers=headers)))
         reader = Reader(running, limits)
         await reader.start()
@@ -97,6 +97,7 @@ class TrinoExecutor(Executor):
             most=2 * limits.max_bytes + SLACK,
             tags=_tags(request),
             slot=slot,
+            user=_user(request),
         )
         if not request.parameters:
             return sent
@@ -107,15 +108,15 @@ class TrinoExecutor(Executor):
 
     async def _input(self, sent: Sent) -> Sequence[str] | None:
         """The types of a statement's parameters; None where the server cannot tell them without values."""
-        statement = sent.statement
-        if statement in self._inputs:
-            self._inputs.move_to_end(statement)
-            return self._inputs[statement]
+        key = sent.user, sent.statement
+        if key in self._inputs:
+            self._inputs.move_to_end(key)
+            return self._inputs[key]
         try:
             types = [row[1] for row in await self._client.all_rows(sent)]
         except InvalidSql:
             types = None
-        self._inputs[statement] = types
+        self._inputs[key] = types
         if len(self._inputs) > REMEMBERED:
             self._inputs.popitem(last=False)
         return types
@@ -129,6 +130,7 @@ class TrinoExecutor(Executor):
             timeout=request.limits.timeout,
             headers=parameters.prepare_header(request.statement),
             tags=_tags(request),
+            user=_user(request),
         )
         async with self._client.slot(request.limits.timeout) as slot:
             rows = await self._client.all_rows(replace(sent, slot=slot))
@@ -163,6 +165,10 @@ class TrinoExecutor(Executor):
         """End what was begun ahead and close the connections."""
         await self._transactions.aclose()
         await self._client.aclose()
+
+
+def _user(request: Request) -> str | None:
+    return request.acting.user if request.acting else None
 
 
 def _tags(request: Request) -> tuple[str, ...]:

@@ -62,6 +62,7 @@ class TrinoPlugin(DialectPlugin):
         read=read,
         confine=confine,
         masks=MASKS,
+        identities=frozenset({"user"}),
     )
 
     @hookimpl

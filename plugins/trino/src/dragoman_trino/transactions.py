@@ -7,7 +7,7 @@ takes three requests: it is done ahead, while nobody waits.
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
@@ -21,16 +21,20 @@ HEADER: Final = "X-Trino-Transaction-Id"
 MOST_IDLE: Final = 60.0
 """Seconds after which a transaction begun ahead is left to the server, which forgets it."""
 
+MOST_USERS: Final = 32
+"""Users for whom transactions are begun ahead, the least recently used forgotten first."""
+
 _BEGIN: Final = "START TRANSACTION ISOLATION LEVEL READ UNCOMMITTED, READ ONLY"
 _STARTED: Final = "x-trino-started-transaction-id"
 _TIMEOUT: Final = 10.0
 
 
 class Transactions:
-    """Begins and ends transactions; keeps as many ready as were in use at once, at most `size`."""
+    """Begins and ends transactions of one user; keeps as many ready as were in use at once, at most `size`."""
 
-    def __init__(self, client: Client, size: int) -> None:
+    def __init__(self, client: Client, size: int, user: str | None = None) -> None:
         self._client = client
+        self._user = user
         self._size = size
         self._ready: deque[tuple[str, float]] = deque()
         self._coming = 0
@@ -56,7 +60,7 @@ class Transactions:
         return None
 
     async def _begin(self, seconds: float) -> str:
-        headers = await self._client.headers(_BEGIN, seconds, {HEADER: "NONE"})
+        headers = await self._client.headers(_BEGIN, seconds, {HEADER: "NONE"}, self._user)
         if _STARTED not in headers:
             raise InternalError("The server began no transaction.")
         return headers[_STARTED]
@@ -73,14 +77,41 @@ class Transactions:
                     self._coming -= 1
 
     async def _end(self, identifier: str) -> None:
-        await self._client.headers("ROLLBACK", _TIMEOUT, {HEADER: identifier})
+        await self._client.headers("ROLLBACK", _TIMEOUT, {HEADER: identifier}, self._user)
 
     async def aclose(self) -> None:
         """End those that were begun ahead, and begin no more."""
         self._size = 0
         await self._client.settle()
+        await self.end()
+
+    async def end(self) -> None:
+        """End those that were begun ahead."""
         while (identifier := self._take()) is not None:
             try:
                 await self._end(identifier)
             except DragomanError:
                 return
+
+
+class UsersTransactions:
+    """The transactions of each user on whose behalf statements run: none is of two of them."""
+
+    def __init__(self, client: Client, size: int) -> None:
+        self._client = client
+        self._size = size
+        self._known: OrderedDict[str | None, Transactions] = OrderedDict()
+
+    def of(self, user: str | None) -> Transactions:
+        """Return those of a user; None: of who signs in."""
+        if user not in self._known:
+            self._known[user] = Transactions(self._client, self._size, user)
+            if len(self._known) > MOST_USERS:
+                self._client.later(self._known.popitem(last=False)[1].end())
+        self._known.move_to_end(user)
+        return self._known[user]
+
+    async def aclose(self) -> None:
+        """End those that were begun ahead, and begin no more."""
+        for each in self._known.values():
+            await each.aclose()
