@@ -35,3 +35,12 @@ def from_json(told: Mapping[str, Any]) -> Node:
     estimates: Sequence[Mapping[str, Any]] = told["estimates"]
     rows = finite(estimates[-1]["outputRowCount"]) if estimates else None
     return Node(told["name"], rows, children)
+
+
+def sum_costs(told: Mapping[str, Any]) -> float | None:
+    """Return the CPU cost of the steps of a plan of which it is known: it costs at least that. None: of none it is.
+
+    The server's own total is unknown as soon as that of one step is, and every aggregate has such a step.
+    """
+    own = finite(told["estimates"][-1]["cpuCost"]) if told["estimates"] else None
+    return sum((own or 0.0, *(sum_costs(child) or 0.0 for child in told["children"]))) or None

@@ -11,7 +11,7 @@ from typing import Protocol
 from dragoman import DragomanError, ExplainOptions, Plan, Request
 
 from dragoman_trino.advice import Partitioned, reads, warnings
-from dragoman_trino.nodes import from_json
+from dragoman_trino.nodes import from_json, sum_costs
 from dragoman_trino.partitions import partitioning
 from dragoman_trino.tables import Row, Scan, finite, scans
 
@@ -50,7 +50,7 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
     return Plan(
         plan=_shorten(text, options) if text else logical,
         format="text" if text else options.format,
-        estimated_cost=finite(total["cpuCost"]),
+        estimated_cost=sum_costs(logical),
         estimated_rows=None if rows is None else round(rows),
         actual_time_ms=_read_elapsed(text) if options.analyze else None,
         warnings=warnings(from_json(logical), read, await _find_partitions(runner, request, read)),
@@ -60,7 +60,7 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
 
 async def estimate_cost(runner: Runner, request: Request) -> float | None:
     """Return what the server calls CPU cost, about the bytes that its operators handle; None when it cannot tell."""
-    return finite(json.loads(await _one(runner, _IO, request))["estimate"]["cpuCost"])
+    return sum_costs(json.loads(await _one(runner, _LOGICAL, request)))
 
 
 def _form(options: ExplainOptions) -> str:
