@@ -24,6 +24,12 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch) -> None:
+    """A busy machine does not make a small result a long one, which is no table yet."""
+    monkeypatch.setattr("dragoman.kept.store.SOON", 60)
+
+
 @pytest.fixture
 def configuration(tmp_path) -> Configuration:
     with sqlite3.connect(tmp_path / "shop.db") as connection:

@@ -72,6 +72,9 @@ MISFITS = [
     (Column("m", "any", Kind("any")), [1, "one", None]),
     (Column("j", "jsonb", Kind("json")), [{"a": [1, "x"]}, None]),
     (Column("r", "int4range", Kind("native")), ["[1,5)"]),
+    (Column("l", "text[]", Kind("native")), ["[0:1]={a,b}"]),
+    (Column("m", "map(varchar, varchar)", Kind("json")), [{"a": "b"}]),
+    (Column("s", "row(a varchar)", Kind("json")), [{"a": "b"}]),
 ]
 
 

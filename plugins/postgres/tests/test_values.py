@@ -3,6 +3,7 @@
 import pytest
 from dragoman import Gateway
 from dragoman.testing.asking import ask, value_of
+from dragoman.testing.files import TEXT, types_in_files
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -165,6 +166,28 @@ VALUES = {
 
 
 SINCE_14 = {"multirange"}
+IN_FILES = {
+    "smallint": "int64",
+    "integer": "int64",
+    "bigint": "int64",
+    "large bigint": "int64",
+    "numeric": "decimal128(10, 2)",
+    "real": "double",
+    "real nan": "double",
+    "double": "double",
+    "double large": "double",
+    "double infinity": "double",
+    "boolean": "bool",
+    "bytea": "binary",
+    "date": "date32[day]",
+    "timestamp": "timestamp[us]",
+    "timestamptz": "timestamp[us, tz=UTC]",
+    "uuid": "extension<arrow.uuid>",
+    "oid": "int64",
+    "domain": "int64",
+    "row of a catalog": "bool",
+}
+"""The cases that have a type in Parquet and Arrow files; the others are their exact text there."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -187,6 +210,14 @@ async def test_a_null_of_every_case_is_null(executor, admin):
     nulls = ", ".join(f"CASE WHEN false THEN {VALUES[case][0]} END" for case in known)
     _, rows = await ask(executor, f"SELECT {nulls}")
     assert rows == [[None] * len(known)]
+
+
+async def test_every_type_goes_out_to_files_and_comes_back_equal(executor, admin, tmp_path):
+    known = [case for case in VALUES if case not in SINCE_14 or admin.get_server_version() >= (14,)]
+    written = [f"{VALUES[case][0]} AS v{number}" for number, case in enumerate(known)]
+    columns, rows = await ask(executor, f"SELECT {', '.join(written)}")
+    types = types_in_files(tmp_path, columns, [*rows, [None] * len(known)])
+    assert {case: kind for case, kind in zip(known, types, strict=True) if kind != TEXT} == IN_FILES
 
 
 async def test_types_are_told_with_their_modifiers_as_the_server_describes_them(executor, admin):

@@ -5,6 +5,7 @@ import json
 
 import pytest
 from dragoman.testing.asking import ask
+from dragoman.testing.files import TEXT, types_in_files
 from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.protocol import Page
 
@@ -98,6 +99,36 @@ VALUES = [
 ]
 
 
+IN_FILES = {
+    "true": "bool",
+    "TINYINT '-128'": "int64",
+    "SMALLINT '32767'": "int64",
+    "INTEGER '-2147483648'": "int64",
+    "9007199254740991": "int64",
+    "9007199254740992": "int64",
+    "BIGINT '-9223372036854775808'": "int64",
+    "REAL '0.1'": "double",
+    "DOUBLE '1.7976931348623157E308'": "double",
+    "DOUBLE '4.9E-324'": "double",
+    "DOUBLE '-0.0'": "double",
+    "nan()": "double",
+    "infinity()": "double",
+    "CAST(-infinity() AS real)": "double",
+    "DECIMAL '12345678901234567890123456789012345.678'": "decimal128(38, 3)",
+    "DECIMAL '123.40'": "decimal128(5, 2)",
+    "CAST(-0.5 AS decimal(3, 0))": "decimal128(3, 0)",
+    "DATE '2024-02-29'": "date32[day]",
+    "TIME '10:11:12'": "time64[us]",
+    "TIME '10:11:12.123'": "time64[us]",
+    "TIMESTAMP '2024-01-02 03:04:05.123'": "timestamp[us]",
+    "TIMESTAMP '2024-01-02 03:04:05.678 +05:30'": "timestamp[us, tz=UTC]",
+    "ARRAY[1, NULL, 3]": "list<item: int64>",
+    "ARRAY[ARRAY[DECIMAL '1.10'], NULL, ARRAY[]]": "list<item: list<item: decimal128(3, 2)>>",
+    "ARRAY[9007199254740993, 1]": "list<item: int64>",
+    "ARRAY[nan(), 1E0]": "list<item: double>",
+    "UUID '12151FD2-7586-11E9-8F9E-2A86E4085A59'": "extension<arrow.uuid>",
+}
+"""Those that have a type in Parquet and Arrow files; the others are their exact text there."""
 SKETCHES = [
     ("approx_set(1)", "HyperLogLog"),
     ("CAST(approx_set(1) AS p4hyperloglog)", "P4HyperLogLog"),
@@ -112,6 +143,13 @@ async def test_a_value_is_exact(executor, sql, type_name, value):
     columns, rows = await ask(executor, f"SELECT {sql} AS v")
     assert (columns[0].type, rows) == (type_name, [[value]])
     assert [type(rows[0][0])] == [type(value)]
+
+
+async def test_every_type_goes_out_to_files_and_comes_back_equal(executor, tmp_path):
+    written = [f"{sql} AS v{number}" for number, (sql, _, _) in enumerate(VALUES)]
+    columns, rows = await ask(executor, f"SELECT {', '.join(written)}")
+    types = types_in_files(tmp_path, columns, [*rows, [None] * len(VALUES)])
+    assert {sql: kind for (sql, _, _), kind in zip(VALUES, types, strict=True) if kind != TEXT} == IN_FILES
 
 
 @pytest.mark.parametrize(("sql", "type_name"), SKETCHES)

@@ -37,7 +37,8 @@ _PRECISE = re.compile(r"(?:numeric|decimal)\((\d+)(?:, ?(-?\d+))?\)", re.IGNOREC
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6}0*)?)?")
 _OFFSET = re.compile(r"(?P<local>.*?) ?(?P<zone>Z|UTC|[+-]\d\d(:?\d\d)?)")
 _TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6}0*)?")
-_OF_TEXT = re.compile("char|text|string|clob|enum|^name$|^$", re.IGNORECASE)
+_OF_TEXT = re.compile(r'"?\w*(char|text|string|clob)[\w ]*"?(\(\d+\))?|enum\b.*|name|', re.IGNORECASE)
+"""Types that are text where they come from; an array or a map of texts is none."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -239,7 +240,7 @@ def _schema(columns: Sequence[Column], forms: Sequence[Form]) -> pa.Schema:
 
 def _is_told(column: Column, form: Form) -> bool:
     """Whether a column is written as text that is no text where it comes from."""
-    return form is TEXT and not _OF_TEXT.search(column.type)
+    return form is TEXT and not _OF_TEXT.fullmatch(column.type)
 
 
 def _tables(schema: pa.Schema, forms: Sequence[Form], source: Source) -> Iterator[pa.Table]:
