@@ -134,15 +134,16 @@ async def test_a_cancelled_query_is_ended_in_the_database_and_the_connection_ser
 @pytest.mark.parametrize("turns", range(1, 12))
 async def test_a_query_cancelled_while_it_connects_keeps_no_connection(shop: Path, lite, turns: int):
     executor = lite(f"sqlite+aiosqlite:///{shop}", pool_size=1)
+    before = threading.active_count()
     query = asyncio.create_task(ask(executor, "SELECT 1"))
     for _ in range(turns):
         await asyncio.sleep(0)
     query.cancel()
     await asyncio.wait({query})
     async with asyncio.timeout(SECONDS):
-        while executor._engine and executor._engine._engine.pool.checkedout():
-            await asyncio.sleep(0.01)
         assert (await ask(executor, "SELECT 1"))[1] == [(1,)]
+        while threading.active_count() > before + 1:  # each connection of this driver has a thread
+            await asyncio.sleep(0.01)
     await executor.aclose()
 
 
@@ -246,3 +247,27 @@ async def idle() -> bool:
         if time.process_time() - before < 0.1:
             return True
     return False
+
+
+async def test_a_place_is_free_only_when_what_cannot_be_interrupted_has_ended(shop: Path, lite):
+    executor = lite(f"sqlite+pysqlite:///{shop}", pool_size=1)
+    held, let_go = threading.Event(), threading.Event()
+
+    def hold() -> int:
+        held.set()
+        return int(let_go.wait(SECONDS))
+
+    await executor.run(lambda connection: connection.connection.driver_connection.create_function("hold", 0, hold))
+    query = asyncio.create_task(ask(executor, "SELECT hold()"))
+    while not held.is_set():
+        await asyncio.sleep(0)
+    for _ in range(3):
+        query.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await query
+    with pytest.raises(Busy, match="1 of them wait for the end of what was given up"):
+        await ask(executor, "SELECT 1", timeout=0.05)
+    let_go.set()
+    assert (await ask(executor, "SELECT 1"))[1] == [(1,)]
+    await executor.aclose()

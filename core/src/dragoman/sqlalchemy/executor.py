@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -11,13 +11,12 @@ import sqlalchemy
 from sqlalchemy.exc import DBAPIError
 
 from dragoman.dialect import Dialect, Executor
-from dragoman.errors import Busy
 from dragoman.model import Column, Database, Kind, Request, RowStream
-from dragoman.slots import Slots
+from dragoman.pool import Pool
 from dragoman.sqlalchemy.failures import Patterns, translate_errors, unreachable
-from dragoman.sqlalchemy.lanes import Engine, engine_for
+from dragoman.sqlalchemy.lanes import LaneMaker, lanes_for
 from dragoman.sqlalchemy.parameters import Bound, bind
-from dragoman.sqlalchemy.session import GRACE, Session, session
+from dragoman.sqlalchemy.session import GRACE, Session, Sessions
 
 T = TypeVar("T")
 BATCH_ROWS: Final = 500
@@ -37,13 +36,16 @@ class SQLAlchemyExecutor(Executor):
     failures: ClassVar[Patterns] = ()
 
     def __init__(self, database: Database, dialect: Dialect, url: str | sqlalchemy.URL, **engine_options: Any) -> None:
-        """Prepare, without I/O. `engine_options` go to SQLAlchemy's create_engine, `connect_args` among them."""
+        """Prepare, without I/O. `engine_options` go to SQLAlchemy's create_engine, `connect_args` among them.
+
+        It keeps no connections: the core's pool does, at most `pool_size` of the database.
+        """
         self.database = database
         self.dialect = dialect
         self._url = sqlalchemy.make_url(url)
-        self._engine_options = {"pool_size": database.pool_size, **engine_options}
-        self._engine: Engine | None = None
-        self._slots = Slots(database.pool_size, self._busy)
+        self._engine_options = engine_options
+        self._new_lane: LaneMaker | None = None
+        self._pool: Pool[Session] | None = None
 
     # What a subclass may tell
 
@@ -72,11 +74,14 @@ class SQLAlchemyExecutor(Executor):
 
     async def beside(self, statement: str) -> None:
         """Run one trusted statement, such as KILL, on a connection beside those in use. Raises the driver's errors."""
-        if self._engine is None:
+        if self._new_lane is None:
             return
-        async with session(self._engine, Slots(1, self._busy), _leave, GRACE) as opened:
-            await opened.connect()
-            await opened.run(partial(_send, statement))
+        pool = Pool(Sessions(self._new_lane, _leave), 1, "connections")
+        try:
+            async with pool.lend(GRACE, partial(Session.begin, timeout=GRACE)) as opened:
+                await opened.run(partial(_send, statement))
+        finally:
+            await pool.aclose()
 
     # What the core and an inspector call
 
@@ -97,30 +102,30 @@ class SQLAlchemyExecutor(Executor):
                 return await opened.run(work)
 
     async def aclose(self) -> None:
-        if self._engine is not None:
-            engine, self._engine = self._engine, None
-            await engine.aclose()
+        if self._pool is not None:
+            pool, self._pool = self._pool, None
+            await pool.aclose()
 
     # How
 
     @asynccontextmanager
     async def _session(self, timeout: float) -> AsyncGenerator[Session]:
-        with self._translate_errors():
-            self._engine = engine = self._engine or engine_for(self._url, **self._engine_options)
-        async with session(engine, self._slots, self.interrupt, timeout) as opened:
+        async with AsyncExitStack() as lent:
             with self._translate_errors():
+                begin = partial(Session.begin, timeout=timeout)
                 try:
-                    await opened.connect()
+                    opened = await lent.enter_async_context(self._open_pool().lend(timeout, begin))
                 except DBAPIError:
                     raise unreachable(self.database.name) from None
             yield opened
 
-    def _busy(self, outliving: int) -> Busy:
-        stuck = f"; {outliving} of them wait for the driver to end what it was told to" if outliving else ""
-        return Busy(
-            f"All {self.database.pool_size} connections to the database {self.database.name!r} are busy{stuck}.",
-            suggestion="Try again in a moment, or run fewer queries at once.",
-        )
+    def _open_pool(self) -> Pool[Session]:
+        """The pool, made when it is first needed: only then is the driver imported."""
+        if self._pool is None:
+            self._new_lane = lanes_for(self._url, **self._engine_options)
+            what = f"connections to the database {self.database.name!r}"
+            self._pool = Pool(Sessions(self._new_lane, self.interrupt), self.database.pool_size, what, grace=GRACE)
+        return self._pool
 
     def _translate_errors(self) -> AbstractContextManager[None]:
         return translate_errors(self.database.name, self.failures, self._list_secrets())

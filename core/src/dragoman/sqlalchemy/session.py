@@ -1,19 +1,18 @@
-"""A connection for the length of one stream: every call has a deadline, and leaving always ends the work."""
+"""A connection that is lent for one stream at a time: every call has a deadline, and leaving always ends the work."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import math
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-import anyio
 import sqlalchemy
 
 from dragoman.errors import QueryTimeout
-from dragoman.slots import Slots
-from dragoman.sqlalchemy.lanes import Engine, forget
+from dragoman.pool import Lost, Manager
+from dragoman.sqlalchemy.lanes import Lane, LaneMaker
 
 T = TypeVar("T")
 Interrupt = Callable[[Any], Awaitable[None]]
@@ -25,32 +24,36 @@ _log = logging.getLogger(__name__)
 
 
 class Session:
-    """Runs work on one connection until the deadline."""
+    """Runs work on one connection, until the deadline of the stream it is lent for. `result`: of its statement."""
 
-    def __init__(self, engine: Engine, interrupt: Interrupt, timeout: float) -> None:
-        self._engine = engine
-        self._lane = engine.lane()
-        self._interrupt = interrupt
-        self._timeout = timeout
-        self._deadline = asyncio.get_running_loop().time() + timeout
-        self._job: asyncio.Future[Any] | None = None
-        self._driver_connection: Any = None
+    def __init__(self, lane: Lane, interrupt: Interrupt) -> None:
+        self.lane = lane
         self.result: sqlalchemy.CursorResult[Any] | None = None
+        self._interrupt = interrupt
+        self._job: asyncio.Future[Any] | None = None
+        self._lent = False
+        self._timeout = self._deadline = math.inf
 
-    async def connect(self) -> None:
-        """Take a connection from the pool. Raises the driver's errors and `QueryTimeout`."""
-        self._driver_connection = await self._wait(self._lane.connect())
+    async def begin(self, timeout: float) -> None:
+        """Serve a stream for so many seconds. Raises `Lost` when the connection is dead, and `QueryTimeout`."""
+        self._timeout, self._deadline = timeout, asyncio.get_running_loop().time() + timeout
+        self.result = None
+        if self._lent:
+            try:
+                await self.run(_ping)
+            except QueryTimeout:
+                raise
+            except Exception as error:
+                raise Lost(error) from error
+        self._lent = True
 
     async def run(self, work: Callable[[sqlalchemy.Connection], T]) -> T:
         """Return what `work` returns. Raises what it raises and `QueryTimeout`."""
-        return await self._wait(self._lane.start(work))
-
-    async def _wait(self, job: asyncio.Future[T]) -> T:
-        self._job = job
+        self._job = job = self.lane.start(work)
         deadline = asyncio.timeout_at(self._deadline)
         try:
             async with deadline:
-                return await asyncio.shield(job)  # a caller that stops waiting leaves the job to `close`
+                return await asyncio.shield(job)  # a caller that stops waiting leaves the job to `end`
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -59,63 +62,75 @@ class Session:
                 suggestion="Narrow it with WHERE, aggregate, or ask for a longer timeout.",
             ) from None
 
-    async def close(self) -> None:
-        """End what runs, roll back, and give the connection back to the pool clean or not at all."""
-        if await self._release():
-            self._engine.free(self._lane)
-        else:
-            self._lane.abandon()
+    async def end(self) -> bool:
+        """End what runs and roll back; return whether the connection may be used again."""
+        if self._job is not None:
+            await self._finish(self._job, patience=0)
+        self._job = rolling_back = self.lane.start(self._roll_back)
+        await self._finish(rolling_back, patience=DRAINING)
+        return not rolling_back.cancelled() and rolling_back.result()
 
-    async def _release(self) -> bool:
-        if self._job is None:
-            return True
-        if self._driver_connection is None:
-            return self._job.done() and not self._job.cancelled() and self._job.exception() is not None
-        if not await self._end(self._job, patience=0):
-            return False
-        rolling_back = self._lane.start(self._roll_back)
-        return await self._end(rolling_back, patience=DRAINING) and not rolling_back.cancelled()
-
-    async def _end(self, job: asyncio.Future[Any], *, patience: float) -> bool:
-        """Whether `job` came to its end, with the driver's help once patience is over."""
+    async def _finish(self, job: asyncio.Future[Any], *, patience: float) -> None:
+        """Wait until `job` has come to its end, with the driver's help once patience is over."""
         await asyncio.wait({job}, timeout=patience)
-        if not job.done():
+        while not job.done():
             await self._ask_driver()
-            self._lane.cancel(job)
+            self.lane.cancel(job)
             await asyncio.wait({job}, timeout=GRACE)
-        forget(job)
-        return job.done()
+        if not job.cancelled():
+            job.exception()  # seen: it was told to whoever waited
 
     async def _ask_driver(self) -> None:
         try:
-            await asyncio.wait_for(self._interrupt(self._driver_connection), GRACE)
+            await asyncio.wait_for(self._interrupt(self.lane.driver_connection), GRACE)
         except Exception:
             _log.warning("the driver could not be interrupted", exc_info=True)
 
-    def _roll_back(self, connection: sqlalchemy.Connection) -> None:
+    def _roll_back(self, connection: sqlalchemy.Connection) -> bool:
         try:
             if self.result is not None:
                 self.result.close()
             connection.rollback()
+            if connection.invalidated:  # it would connect anew, unseen by the pool
+                return False
+            connection.dialect.do_rollback(connection.connection)  # of what was asked beside a transaction of ours
         except Exception:
             _log.warning("a connection could not be rolled back and is thrown away", exc_info=True)
-            connection.invalidate()
-        connection.close()
+            if not connection.closed:
+                connection.invalidate()
+            return False
+        return True
 
 
-@asynccontextmanager
-async def session(engine: Engine, slots: Slots, interrupt: Interrupt, timeout: float) -> AsyncGenerator[Session]:
-    """A session, not yet connected, one of as many as there are slots. Leaving it ends its work first.
+def _ping(connection: sqlalchemy.Connection) -> None:
+    connection.dialect.do_ping(connection.connection.dbapi_connection)  # type: ignore[arg-type]  # it is connected
 
-    Raises `Busy` when no slot comes free within `timeout` seconds.
-    """
-    async with slots.hold(timeout) as slot:
-        opened = Session(engine, interrupt, timeout)
-        try:
-            yield opened
-        finally:
-            closing = asyncio.ensure_future(opened.close())
-            slot.work.add(closing)
-            forget(closing)
-            with anyio.CancelScope(shield=True):
-                await asyncio.shield(closing)
+
+class Sessions(Manager[Session]):
+    """What the pool has to know of sessions."""
+
+    def __init__(self, new_lane: LaneMaker, interrupt: Interrupt) -> None:
+        self._new_lane = new_lane
+        self._interrupt = interrupt
+
+    async def open(self, seconds: float) -> Session:
+        """Connect, within the driver's own time limit. Raises SQLAlchemy's errors."""
+        lane = self._new_lane()
+        await lane.connect()
+        return Session(lane, self._interrupt)
+
+    def is_usable(self, resource: Session) -> bool:
+        """Nobody can tell without asking the driver, as `Session.begin` does."""
+        return True
+
+    async def clean(self, resource: Session) -> bool:
+        """End what runs, and roll back."""
+        return await resource.end()
+
+    async def close(self, resource: Session) -> None:
+        """Close the connection."""
+        await resource.lane.close()
+
+    def abort(self, resource: Session) -> None:
+        """Leave it to itself."""
+        resource.lane.abandon()
