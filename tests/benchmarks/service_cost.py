@@ -18,8 +18,7 @@ from typing import Any
 from dragoman import Gateway
 from dragoman.auth.tokens import hash_token, make_token
 from dragoman.config import load
-from dragoman.gateway.calls import CallRecord
-from dragoman.gateway.limiter import Admission, Limiter
+from dragoman.gateway.calls import Admission, CallRecord, Limiter
 from dragoman.gateway.recording import Recorder
 from dragoman.gateway.sinks import Sinks
 from dragoman.mcp.identity import SignIn

@@ -13,8 +13,7 @@ from dragoman.config import ModelSettings
 from dragoman.errors import AmbiguousQuery, ConfigurationError, ParameterError, Unsupported
 from dragoman.gateway import Gateway
 from dragoman.gateway.asking import AskAnswer, Confidence, Question
-from dragoman.gateway.calls import CallRecord
-from dragoman.gateway.limiter import Limiter
+from dragoman.gateway.calls import CallRecord, Limiter
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Principal
 from dragoman.words import display

@@ -26,6 +26,7 @@ from dragoman.cleanup import CLEANUP
 from dragoman.dialect import Dialect, Executor, Inspector, Report, Validator
 from dragoman.errors import ParameterError
 from dragoman.gateway.breaker import Breaker
+from dragoman.gateway.calls import Limiter
 from dragoman.gateway.confining import Confiner, try_parts
 from dragoman.gateway.delegating import DelegatedInspector, guard
 from dragoman.gateway.doctor import Watch, find_openings, worst_first
@@ -35,7 +36,6 @@ from dragoman.gateway.granted import Granting, RolesFit, limit
 from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
 from dragoman.gateway.judge import Judge
-from dragoman.gateway.limiter import Limiter
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
