@@ -26,6 +26,8 @@ SHORT: Final = 512
 """Characters of a text that is worked on at hand: it takes less than a process costs."""
 SECONDS: Final = 5.0
 """A piece of work may take this long."""
+IMPORTING: Final = 20.0
+"""Seconds that a worker may take to start and to import what it works with, which no caller's text decides."""
 WORKERS: Final = 2
 MEMORY: Final = 2 * 1024**3
 """Bytes of address space of a worker."""
@@ -64,7 +66,7 @@ class Offload:
         assert worker.stdin is not None  # both were asked for when it was started
         assert worker.stdout is not None
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self._seconds + IMPORTING):  # the worker itself keeps to the seconds
                 worker.stdin.write(_HEAD.pack(len(work)) + work)
                 await worker.stdin.drain()
                 (length,) = _HEAD.unpack(await worker.stdout.readexactly(_HEAD.size))
@@ -147,8 +149,9 @@ def serve() -> None:
     seconds, calls, answers = float(sys.argv[1]), sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what code of others prints is no answer
     while (work := _read(calls)) is not None:
+        called = _unpickle(work)
         signal.setitimer(signal.ITIMER_REAL, seconds)  # whose signal kills
-        answer = _await_answer(work)
+        answer = pickle.dumps((None, None)) if called is None else _await_answer(*called)
         signal.setitimer(signal.ITIMER_REAL, 0)
         answers.write(_HEAD.pack(len(answer)) + answer)
         answers.flush()
@@ -166,11 +169,16 @@ def _read(calls: BinaryIO) -> bytes | None:
     return calls.read(_HEAD.unpack(head)[0]) if len(head) == _HEAD.size else None
 
 
-def _await_answer(work: bytes) -> bytes:
+def _unpickle(work: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None:
+    """Return a function and its arguments, importing their modules; None for what this process cannot import."""
     try:
-        function, arguments, named = pickle.loads(work)
+        called: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] = pickle.loads(work)
     except Exception:
-        return pickle.dumps((None, None))
+        return None
+    return called
+
+
+def _await_answer(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> bytes:
     try:
         answer = _pickle((True, function(*arguments, **named)))
     except Exception as error:
