@@ -137,17 +137,25 @@ class Pool(Generic[R]):
         )
 
     async def _take(self, seconds: float, begin: Begin[R] | None, ending: Ending) -> R:
-        """A kept resource, unless it turns out to be dead, else a new one."""
+        """A kept resource on which the loan has begun, unless all turn out to be dead, else a new one."""
         while True:
             kept = bool(self._idle)
-            resource = self._idle.pop() if kept else (await self._open(seconds, ending), time.monotonic())
-            if kept and not self._is_usable(*resource):
-                await self._replace(resource[0], ending)
-            elif begin is None or await self._begin(resource[0], begin, ending, kept=kept):
-                return resource[0]
-
-    def _is_usable(self, resource: R, since: float) -> bool:
-        return time.monotonic() - since < self._most_idle and self._manager.is_usable(resource)
+            resource, since = self._idle.pop() if kept else (await self._open(seconds, ending), time.monotonic())
+            if kept and not (time.monotonic() - since < self._most_idle and self._manager.is_usable(resource)):
+                await self._replace(resource, ending)
+                continue
+            try:
+                if begin is not None:
+                    await begin(resource)
+            except Lost as lost:
+                await self._replace(resource, ending)
+                if not kept:
+                    raise lost.error from None
+            except BaseException:
+                await self._end_apart(resource, ending)
+                raise
+            else:
+                return resource
 
     async def _replace(self, resource: R, ending: Ending) -> None:
         """Close a resource apart; its place is not free before."""
@@ -165,20 +173,6 @@ class Pool(Generic[R]):
     async def _close_unwanted(self, opening: asyncio.Task[R]) -> None:
         with contextlib.suppress(Exception):
             await self._manager.close(await opening)
-
-    async def _begin(self, resource: R, begin: Begin[R], ending: Ending, *, kept: bool) -> bool:
-        """Whether the loan has begun; not so on a kept resource that had ended meanwhile."""
-        try:
-            await begin(resource)
-        except Lost as lost:
-            await self._replace(resource, ending)
-            if not kept:
-                raise lost.error from None
-            return False
-        except BaseException:
-            await self._end_apart(resource, ending)
-            raise
-        return True
 
     async def _end(self, resource: R) -> None:
         """Keep a resource that is clean again, and close any other."""

@@ -126,7 +126,11 @@ class Judge:
 
     async def _holds(self, verdict: _Verdict) -> bool:
         for validator, state in zip(self._changing, verdict.states, strict=True):
-            if await self._state(validator) != state:
+            try:
+                now = await validator.state()
+            except Exception as error:
+                raise self._source.translate(error, f"{type(validator).__name__}.state") from None
+            if now != state:
                 return False
         return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
 

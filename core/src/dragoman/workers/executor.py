@@ -15,7 +15,7 @@ from dragoman.errors import ConnectionFailed, DragomanError, InternalError, Resu
 from dragoman.model import Column, Database, Encoded, Request, RowStream
 from dragoman.pool import Pool
 from dragoman.workers.frames import Columns, Failed, Report, Rows, Run
-from dragoman.workers.process import NoWorker, TooLong, Worker, WorkerDied, Workers
+from dragoman.workers.process import TooLong, Worker, WorkerDied, Workers
 
 
 class WorkerExecutor(Executor):
@@ -23,7 +23,9 @@ class WorkerExecutor(Executor):
 
     def __init__(self, database: Database, module: str, setup: msgspec.Struct) -> None:
         self.database = database
-        self._pool = Pool(Workers(module, setup), database.pool_size, "processes for queries of this database")
+        self._pool = Pool(
+            Workers(module, setup, self.unreachable), database.pool_size, "processes for queries of this database"
+        )
 
     @abc.abstractmethod
     def check(self) -> None:
@@ -43,8 +45,9 @@ class WorkerExecutor(Executor):
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
         """Run a statement in a process; leaving interrupts it, and kills the process when that does not help."""
+        self.check()
         order = self.order(request)
-        async with self.worker(order) as worker:
+        async with self._pool.lend(order.timeout) as worker:
             worker.send(order)
             report = await self.next(worker)
             assert isinstance(report, Columns)  # what a process tells first
@@ -71,23 +74,12 @@ class WorkerExecutor(Executor):
 
     async def ask(self, order: Run) -> Report:
         """Return the one report that a process gives on an order."""
-        async with self.worker(order) as worker:
+        self.check()
+        async with self._pool.lend(order.timeout) as worker:
             worker.send(order)
             report = await self.next(worker)
             await self.next(worker)
             return report
-
-    @asynccontextmanager
-    async def worker(self, order: Run) -> AsyncGenerator[Worker]:
-        """Lend a process for one order."""
-        self.check()
-        try:
-            async with self._pool.lend(order.timeout) as worker:
-                yield worker
-        except NoWorker:
-            raise self.unreachable(
-                "no process that reads it can be started", "Raise the limits of processes, files and memory."
-            ) from None
 
     async def next(self, worker: Worker) -> Report:
         """Return what a process says next. Raises what failed there."""

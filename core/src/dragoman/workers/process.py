@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Callable
 
 import msgspec
 
@@ -142,13 +143,18 @@ class Worker:
 class Workers(Manager[Worker]):
     """Processes that run `module`, each sent `setup` first."""
 
-    def __init__(self, module: str, setup: msgspec.Struct) -> None:
+    def __init__(self, module: str, setup: msgspec.Struct, unreachable: Callable[[str, str], Exception]) -> None:
         self._module = module
         self._setup = setup
+        self._unreachable = unreachable
 
     async def open(self, seconds: float) -> Worker:
-        """Start a process; it is not waited for. Raises `NoWorker`."""
-        return await Worker.start(self._module, self._setup)
+        """Start a process; it is not waited for. Raises what `unreachable` makes of a reason and a remedy."""
+        try:
+            return await Worker.start(self._module, self._setup)
+        except NoWorker:
+            why, remedy = "no process that reads it can be started", "Raise the limits of processes, files and memory."
+            raise self._unreachable(why, remedy) from None
 
     def is_usable(self, resource: Worker) -> bool:
         """Whether the process is there."""
@@ -156,7 +162,8 @@ class Workers(Manager[Worker]):
 
     async def clean(self, resource: Worker) -> bool:
         """End the statement that runs, or the process; one that has died in between is noticed when it is taken."""
-        await resource.settle()
+        if not resource.idle:
+            await resource.settle()
         return resource.idle
 
     async def close(self, resource: Worker) -> None:

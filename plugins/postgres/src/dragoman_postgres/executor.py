@@ -14,6 +14,7 @@ from asyncpg.types import Attribute
 from dragoman import (
     Column,
     Database,
+    DragomanError,
     Encoded,
     Executor,
     ExplainOptions,
@@ -84,17 +85,11 @@ class PostgresExecutor(Executor):
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
         """Run a statement; leaving cancels what still runs and rolls the transaction back."""
-        async with self._lend(request) as session:
-            kept = self._key(request) in session.prepared
+        async with self._connections.lend(request.limits.timeout, request.tags, request.acting) as session:
             try:
-                stream, batches = await self._execute(session, request)
-            except (Stale, InvalidSql, NotFound) as error:
-                # What was prepared before a table or type was altered fails in ways it would not fail anew.
-                if not kept and not isinstance(error, Stale):
-                    raise
-                self._types.forget()
-                await self._connections.restart(session, request.limits.timeout)
-                stream, batches = await self._execute(session, request)
+                stream, batches = await self._start(session, request)
+            except (Stale, InvalidSql, NotFound, TooMuch) as error:
+                stream, batches = await self._start_anew(session, request, error)
             async with aclosing(batches):
                 yield stream
 
@@ -143,19 +138,31 @@ class PostgresExecutor(Executor):
     def _lend(self, request: Request) -> AbstractAsyncContextManager[Session]:
         return self._connections.lend(request.limits.timeout, request.tags, request.acting)
 
-    async def _execute(self, session: Session, request: Request) -> tuple[RowStream, Batches]:
+    async def _start_anew(self, session: Session, request: Request, error: DragomanError) -> tuple[RowStream, Batches]:
+        """Start a statement again that failed in a way in which it may not fail anew. Else raises its error."""
+        if isinstance(error, TooMuch) and not self._key(request)[1]:
+            await self._count_from_now_on(session, request)
+            return await self._start(session, request)
+        if isinstance(error, TooMuch) or (session.compiled and not isinstance(error, Stale)):
+            raise error
+        # It was prepared before a table or type was altered.
+        self._types.forget()
+        await self._connections.restart(session, request.limits.timeout)
         try:
             return await self._start(session, request)
         except TooMuch:
-            key, counted = self._key(request)
-            if counted:
+            if self._key(request)[1]:
                 raise
-            # From now on the server counts what it sends for this statement.
-            self._wide[key] = None
-            if len(self._wide) > WIDE:
-                self._wide.popitem(last=False)
-            await self._connections.renew(session, request.limits.timeout)
+            await self._count_from_now_on(session, request)
             return await self._start(session, request)
+
+    async def _count_from_now_on(self, session: Session, request: Request) -> None:
+        """Have the server count what it sends for this statement, over another connection."""
+        key, _ = self._key(request)
+        self._wide[key] = None
+        if len(self._wide) > WIDE:
+            self._wide.popitem(last=False)
+        await self._connections.renew(session, request.limits.timeout)
 
     async def _start(self, session: Session, request: Request) -> tuple[RowStream, Batches]:
         prepared = await self._get_prepared(session, request)
@@ -225,6 +232,7 @@ class PostgresExecutor(Executor):
             session.prepared.move_to_end(key)
             return kept
         prepared = await self._prepare(session, request)
+        session.compiled = True
         if not self._pooled:
             session.prepared[key] = prepared
             if len(session.prepared) > REMEMBERED:

@@ -187,6 +187,14 @@ def raise_translated(error: Exception, database: str, prefix: int = 0, length: i
         raise unreachable(database, *_reason(error)) from None
 
 
+def translate(error: Exception, database: str) -> Exception:
+    """Return what `raise_translated` raises."""
+    try:
+        raise_translated(error, database)
+    except Exception as translated:
+        return translated
+
+
 def _raise(error: Exception, database: str, prefix: int, length: int | None) -> NoReturn:
     if too_much := _too_much(error):
         raise too_much from None

@@ -8,6 +8,7 @@ import re
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from dragoman.pool import Lost, Manager, Pool
 
 from dragoman_postgres.connecting import Connector
 from dragoman_postgres.driver import CATALOG, OURS, Connection
-from dragoman_postgres.failures import LOST, raise_translated, translate_errors, unreachable
+from dragoman_postgres.failures import LOST, raise_translated, translate, translate_errors, unreachable
 from dragoman_postgres.spelling import quote, quote_text
 
 GONE = (*LOST, asyncpg.InternalClientError)
@@ -29,6 +30,7 @@ MOST_IDLE: Final = 300.0
 """Seconds after which an unused connection is not trusted any more: what lies between may have forgotten it."""
 CATALOG_TIMEOUT = 30.0
 _NOT_FOR_CALLER = "it does not let the gateway act for this caller"
+_REFUSALS = (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError)
 _GRANT = "The administrator can grant the roles of database_roles to the one that signs in; see `dragoman doctor`."
 
 
@@ -36,12 +38,13 @@ _GRANT = "The administrator can grant the roles of database_roles to the one tha
 class Session:
     """A connection, with what has been prepared on it, the most recently used last. `spent`: not to be lent again.
 
-    `tags` and `acting`: of the request it is lent for.
+    `compiled`: a statement was prepared during this loan. `tags` and `acting`: of the request it is lent for.
     """
 
     connection: Connection
     prepared: OrderedDict[Any, Any] = field(default_factory=OrderedDict[Any, Any])
     spent: bool = False
+    compiled: bool = False
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
     acting: Acting | None = None
     _names: Iterator[int] = field(default_factory=itertools.count)
@@ -86,23 +89,7 @@ class Connections(Manager[Session]):
         way out the transaction is rolled back, and the connection is clean or gone. Raises `Busy` when none comes free
         in time, and `ConnectionFailed`.
         """
-
-        async def begin(session: Session) -> None:
-            session.tags, session.acting = tags, acting
-            try:
-                await self._begin(session, seconds)
-            except GONE as error:
-                raise Lost(self._translate(error)) from None
-            except Exception as error:
-                raise_translated(error, self._name)
-
-        return self._pool.lend(seconds, begin)
-
-    def _translate(self, error: Exception) -> Exception:
-        try:
-            raise_translated(error, self._name)
-        except Exception as translated:
-            return translated
+        return self._pool.lend(seconds, partial(self._begin, seconds=seconds, tags=tags, acting=acting))
 
     # What the pool has to know
 
@@ -136,8 +123,12 @@ class Connections(Manager[Session]):
 
     # What is Postgres' own
 
-    async def _begin(self, session: Session, seconds: float) -> None:
-        """One message: the transaction, its deadlines and, where sessions are shared, their settings."""
+    async def _begin(self, session: Session, seconds: float, tags: Mapping[str, str], acting: Acting | None) -> None:
+        """One message: the transaction, its deadlines and, where sessions are shared, their settings.
+
+        Raises `Lost` where the connection is gone, and `DragomanError`s.
+        """
+        session.tags, session.acting, session.compiled = tags, acting, False
         timeout = max(1, round(seconds * 1000))
         prelude = (
             f"BEGIN READ ONLY; SET LOCAL statement_timeout = {timeout};"
@@ -146,18 +137,19 @@ class Connections(Manager[Session]):
         )
         if self.connector.pooled:
             prelude += self.connector.prelude
-        if session.tags:
-            prelude += f"; SET LOCAL application_name = '{_format_tags(session.tags)}'"
-        if session.acting is not None:  # last: nothing of the above depends on the caller
-            prelude += _become(session.acting)
+        if tags:
+            prelude += f"; SET LOCAL application_name = '{_format_tags(tags)}'"
+        if acting is not None:  # last: nothing of the above depends on the caller
+            prelude += _become(acting)
         session.connection.allow(OURS)
         try:
             await session.connection.execute(prelude)
-        except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError):
-            if session.acting is None:
-                raise
-            # What the server says names its roles, and may show values.
-            raise unreachable(self._name, _NOT_FOR_CALLER, _GRANT) from None
+        except Exception as error:
+            if acting is not None and isinstance(error, _REFUSALS):
+                # What the server says names its roles, and may show values.
+                raise unreachable(self._name, _NOT_FOR_CALLER, _GRANT) from None
+            translated = translate(error, self._name)
+            raise Lost(translated) if isinstance(error, GONE) else translated from None
 
     async def restart(self, session: Session, seconds: float) -> None:
         """Begin the transaction of a lent session anew, with nothing prepared and no type remembered."""
@@ -165,7 +157,7 @@ class Connections(Manager[Session]):
         with translate_errors(self._name):
             await session.connection.execute("ROLLBACK")
             await session.connection.reload_schema_state()
-            await self._begin(session, seconds)
+        await self._begin_again(session, seconds)
 
     async def renew(self, session: Session, seconds: float) -> None:
         """Give a lent session whose connection is lost a new one, inside its transaction."""
@@ -173,7 +165,13 @@ class Connections(Manager[Session]):
         await session.connection.leave()
         with translate_errors(self._name):
             session.connection = await self.connector.connect(seconds)
-            await self._begin(session, seconds)
+        await self._begin_again(session, seconds)
+
+    async def _begin_again(self, session: Session, seconds: float) -> None:
+        try:
+            await self._begin(session, seconds, session.tags, session.acting)
+        except Lost as lost:
+            raise lost.error from None
 
     async def aclose(self) -> None:
         """Close every connection. What the server does not end within `GRACE` seconds is left to it."""

@@ -44,7 +44,7 @@ class SQLiteExecutor(WorkerExecutor):
     def order(self, request: Request, **more: Any) -> Run:
         """As the base class says; what SQLite cannot store is sent as it can."""
         limits = request.limits
-        parameters = storable(request.parameters)
+        parameters = storable(request.parameters) if request.parameters else []
         if request.confinement is not None:
             bound = confining.values(request.confinement)
             more["confine"] = Confine(confining.SCHEMA, confining.HIDDEN, confining.views(request.confinement), bound)
