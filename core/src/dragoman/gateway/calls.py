@@ -106,7 +106,10 @@ class Admission:
         if lends:
             self.held = False
             self.calls.slots.release()
-        await database.acquire(seconds)
+        if database.slots.locked():
+            await database.acquire(seconds)
+        else:
+            await database.slots.acquire()  # at once
         try:
             if lends:
                 await self.calls.slots.acquire()  # however many wait: a call that was let in once is not refused later
@@ -245,7 +248,7 @@ class Calls:
         try:
             if self.quotas is not None:
                 self.quotas.charge(principal)
-            await self._limiter.acquire()
+            await (self._limiter.acquire() if self._limiter.slots.locked() else self._limiter.slots.acquire())
             record.admission.held = True
             self._watchdog.under_way += 1
             if self._watchdog.asleep:
