@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -25,6 +26,9 @@ _UNSEEN: Final = (
     *range(0xE0000, 0xE0080),
 )
 _SPELLED: Final = {code: f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}" for code in _UNSEEN}
+_PLAIN: Final = re.compile(r"-?[\w$]+(?:[.:-][\w$]+)*")
+_QUOTED: Final = re.compile(r'"(?:[^"]|"")*("?)|`(?:[^`]|``)*(`?)|\[[^\]]*(\]?)')
+_CLOSING: Final = {'"': '"', "`": "`", "[": "]"}
 _LINES: Final = {code: spelled for code, spelled in _SPELLED.items() if chr(code) not in "\n\t"}
 
 
@@ -42,6 +46,25 @@ def display(name: str, longest: int = SHOWN) -> str:
     """Return a foreign name as a message may hold it: one visible line of at most `longest` characters."""
     line = visible(" ".join(name[: 2 * longest].split())) or "''"
     return line if len(line) <= longest else line[: longest - 3] + "..."
+
+
+def mention(name: str) -> str:
+    """Return a foreign name, or a value, as a sentence of ours may hold it: a plain word as it is, else in quotes."""
+    return name if len(name) <= SHOWN and _PLAIN.fullmatch(name) else quote_foreign(name)
+
+
+def quote_foreign(text: str) -> str:
+    """Return foreign text in quotes, one visible line and cut: it is data, whatever it says."""
+    doubled = display(text).replace('"', '""')
+    return f'"{doubled}"'
+
+
+def close_quotes(name: str) -> str:
+    """Return a name, as in SQL, with the quote closed in which it was cut."""
+    for quoted in _QUOTED.finditer(name):
+        if not any(quoted.groups()):
+            return name + _CLOSING[quoted[0][0]]
+    return name
 
 
 def nearest(word: str, known: Iterable[str], count: int = 1, cutoff: float = 0.6) -> list[str]:

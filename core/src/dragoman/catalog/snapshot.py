@@ -15,7 +15,7 @@ from dragoman.catalog.search import Index
 from dragoman.dialect import Dialect
 from dragoman.errors import NotFound, SchemaNotFound, TableNotFound
 from dragoman.model import Relation, Schema, Table
-from dragoman.words import display
+from dragoman.words import close_quotes, display
 
 
 @dataclass(frozen=True)
@@ -227,5 +227,5 @@ def did_you_mean(names: Sequence[str]) -> str:
 
 def quote_name(name: str) -> str:
     """Return a name, as in SQL, in quotes and as short as a message may hold it: it is data, whatever it says."""
-    line = display(name)
-    return line if line.startswith(('"', "`", "[")) else f'"{line}"'
+    line = close_quotes(display(name))
+    return line if any(mark in line for mark in '"`[') else f'"{line}"'

@@ -19,6 +19,7 @@ from dragoman.knowledge.types import family
 from dragoman.model import Result, Table, TableColumn
 from dragoman.results import Collected
 from dragoman.sql import Statement
+from dragoman.words import mention
 
 if TYPE_CHECKING:
     from dragoman.sql.selection import Comparison, Condition, Selection
@@ -210,17 +211,17 @@ class _Doctor:
         selection = self.selection
         for source, any_row in zip(selection.sources, filled, strict=True):
             if not any_row:
-                return f"{source.name} has no rows."
+                return f"{mention(source.name)} has no rows."
         for condition, home, is_met in zip(selection.conditions, homes, met, strict=True):
             if not is_met and (home or (all(joined) and kept)):
                 return await self._explain_unmet(condition, home, cached)
         for number, any_row in enumerate(joined):
             if not any_row:
-                names = " and ".join(source.name for source in selection.sources[: number + 2])
+                names = " and ".join(mention(source.name) for source in selection.sources[: number + 2])
                 on = f" ON {selection.joins[number]}" if selection.joins[number] else ""
                 return f"No row of {names} has a partner{on}." if on else f"{names} have no rows together."
         if not kept:
-            return f"No rows of {' and '.join(source.name for source in selection.sources)} fit together."
+            return f"No rows of {' and '.join(mention(source.name) for source in selection.sources)} fit together."
         return self._not_together(without)
 
     def _not_together(self, without: Sequence[bool]) -> str:
@@ -269,7 +270,7 @@ class _Doctor:
         if len(values) <= 12:
             return f"{condition.text}: {there_are(wanted, values)}"
         near = near_values(wanted, values)[:3]
-        return f"{condition.text}: no such value; near ones are {', '.join(near)}." if near else ""
+        return f"{condition.text}: no such value; near ones are {', '.join(map(mention, near))}." if near else ""
 
     async def _ask(self, questions: Sequence[Any]) -> list[bool]:
         sql, order = await asyncio.to_thread(self.selection.ask, questions, self.opened.dialect.placeholder)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from dragoman.access import DatabaseAccess, Misfit, Permission, ReadGrant, misfits
-from dragoman.catalog import GrantedCatalog, Snapshot, quote_name
+from dragoman.catalog import GrantedCatalog, Snapshot
 from dragoman.config import Configuration
 from dragoman.dialect import Dialect
 from dragoman.errors import ColumnNotFound, ConfigurationError, PermissionDenied, TableNotFound
@@ -18,6 +18,7 @@ from dragoman.gateway.visible import unknown_type
 from dragoman.model import Database, Relation, Table
 from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
+from dragoman.words import quote_foreign
 
 TryOut = Callable[[str, tuple[ReadGrant, ...]], Awaitable[Sequence[Misfit]]]
 """Tells of the grants of a role which of their filters and masks the database cannot compile."""
@@ -149,9 +150,9 @@ class Granting:
 
 
 def _not_all(relation: Relation, permission: Permission) -> ColumnNotFound:
-    named = ", ".join(map(quote_name, permission.columns[:FEW]))
+    named = ", ".join(map(quote_foreign, permission.columns[:FEW]))
     return ColumnNotFound(
-        f"The statement reads columns that {quote_name(relation.name)} does not have, or all of them.",
+        f"The statement reads columns that {quote_foreign(relation.name)} does not have, or all of them.",
         suggestion=f"Name them one by one; its columns are: {named}.",
     )
 

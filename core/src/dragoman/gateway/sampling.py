@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.catalog import did_you_mean, quote_name
+from dragoman.catalog import did_you_mean
 from dragoman.dialect import Dialect
 from dragoman.errors import ColumnNotFound, DragomanError
 from dragoman.gateway.failures import locate
 from dragoman.model import Table
 from dragoman.sql.expressions import read_expression
-from dragoman.words import display, nearest
+from dragoman.words import display, nearest, quote_foreign
 
 FEW = 20
 """Columns named when none is near."""
@@ -37,13 +37,13 @@ def _column(written: str, table: Table, dialect: Dialect) -> str:
     near = nearest(written, names)
     raise ColumnNotFound(
         f"{display(table.relation.name)} has no column {display(written)!r}.",
-        suggestion=did_you_mean(near) or f"Its columns are: {_some(names)}.",
+        suggestion=did_you_mean([dialect.quote(name) for name in near]) or f"Its columns are: {_some(names)}.",
     )
 
 
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
-    return ", ".join(map(quote_name, names[:FEW])) + more
+    return ", ".join(map(quote_foreign, names[:FEW])) + more
 
 
 def _expression(where: str, dialect: Dialect) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dragoman.catalog import Insight
 from dragoman.knowledge.types import family
 from dragoman.model import ColumnProfile, Table, TableColumn
-from dragoman.words import nearest
+from dragoman.words import mention, nearest
 
 if TYPE_CHECKING:
     from dragoman.sql.selection import Comparison, Condition, Selection, Value
@@ -156,7 +156,7 @@ def explain_unmet(comparison: Comparison, column: TableColumn, profile: ColumnPr
 def there_are(wanted: Sequence[str], values: Sequence[str]) -> str:
     """Return the values that there are, the nearest to those wanted first."""
     shown = list(dict.fromkeys((*near_values(wanted, values), *values)))
-    listed = ", ".join(shown[:SHOWN]) + (", ..." if len(shown) > SHOWN else "")
+    listed = ", ".join(map(mention, shown[:SHOWN])) + (", ..." if len(shown) > SHOWN else "")
     return f"no such value; there {'is' if len(shown) == 1 else 'are'} {listed}."
 
 
@@ -172,10 +172,10 @@ def near_values(wanted: Sequence[str], values: Sequence[str]) -> list[str]:
 def _beyond(comparison: Comparison, profile: ColumnProfile) -> str:
     if comparison.operator in _LOWER and profile.maximum is not None:
         if _order(profile.maximum, comparison.values[0]) == -1:
-            return f"the greatest is {profile.maximum}."
+            return f"the greatest is {mention(profile.maximum)}."
     if comparison.operator in _UPPER and profile.minimum is not None:
         if _order(profile.minimum, comparison.values[0]) == 1:
-            return f"the least is {profile.minimum}."
+            return f"the least is {mention(profile.minimum)}."
     return ""
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from dragoman.words import mention
+
 from dragoman_postgres.nodes import Node
 from dragoman_postgres.spelling import quote
 
@@ -60,7 +62,7 @@ def _scans(plan: Node, tables: Tables) -> Iterator[str]:
     wasteful = [each for each in found if each[0] >= BIG and each[1] <= each[0] * SELECTIVE]
     for read, kept, node, table in sorted(wasteful, key=lambda each: -each[0])[:MOST_SCANS]:
         amounts = f"about {read:.0f} rows read to keep {kept:.0f}"
-        yield f"Sequential scan of {node.relation}: {amounts}; {_remedy(node, table)}."
+        yield f"Sequential scan of {mention(str(node.relation))}: {amounts}; {_remedy(node, table)}."
 
 
 def _of(node: Node, tables: Tables) -> Scanned:

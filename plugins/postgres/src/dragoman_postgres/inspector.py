@@ -21,6 +21,7 @@ from dragoman import (
     Scope,
     Table,
 )
+from dragoman.words import mention
 
 from dragoman_postgres import profiles, queries
 from dragoman_postgres.tables import Facts, build, group_names
@@ -130,7 +131,7 @@ def _notices(facts: Facts) -> Iterator[str]:
     for _, schema, name, *_, locked in facts.relations:
         if locked:
             yield (
-                f"{schema}.{name} is locked by another session: its defaults, checks and expressions,"
+                f"{mention(f'{schema}.{name}')} is locked by another session: its defaults, checks and expressions,"
                 " and the definitions of views, are left out."
             )
 

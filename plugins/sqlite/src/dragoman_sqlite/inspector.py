@@ -29,6 +29,7 @@ from dragoman import (
     Scope,
     Table,
 )
+from dragoman.words import mention, quote_foreign
 
 from dragoman_sqlite.ddl import quote_name
 from dragoman_sqlite.executor import check_file, file_of
@@ -142,7 +143,7 @@ class SQLiteInspector(Inspector):
         try:
             columns = await self._executor.describe(Request(statement=f"SELECT * FROM {quote_name(name)}"))
         except DragomanError as error:
-            facts.notices.append(f"The columns of {name} cannot be read: {error.message}.")
+            facts.notices.append(f"The columns of {mention(name)} cannot be read: {quote_foreign(error.message)}.")
             return []
         return [(name, column.name, column.type, 0, None, 0, 0) for column in columns]
 
@@ -227,7 +228,7 @@ def _row_estimates(connection: sqlite3.Connection, facts: Facts) -> dict[str, in
     try:
         spans = _spans(connection, {name: key for name, key in facts.rowids().items() if name not in counted})
     except sqlite3.DatabaseError as error:
-        facts.notices.append(f"The number of rows is not known: {error}.")
+        facts.notices.append(f"The number of rows is not known: {quote_foreign(str(error))}.")
         return counted
     pages, size = (_rows(connection, "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"))[0]
     possible = pages * size // SMALLEST_ROW

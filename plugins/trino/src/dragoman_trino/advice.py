@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dragoman import Relation
+from dragoman.words import mention
 
 from dragoman_trino.nodes import Node
 from dragoman_trino.partitions import source
@@ -39,8 +40,8 @@ def reads(scans: Sequence[Scan]) -> Iterator[str]:
 
 def _amount(scan: Scan) -> str:
     if scan.rows is None:
-        return f"{scan.relation} (how much is not known)"
-    return f"{scan.relation} (about {scan.rows:.0f} rows{f', {_bytes(scan.size)}' if scan.size else ''})"
+        return f"{mention(str(scan.relation))} (how much is not known)"
+    return f"{mention(str(scan.relation))} (about {scan.rows:.0f} rows{f', {_bytes(scan.size)}' if scan.size else ''})"
 
 
 def _bytes(size: float) -> str:
@@ -90,7 +91,8 @@ def _whole_tables(scans: Sequence[Scan], partitioned: Partitioned) -> Iterator[s
 def _much(scans: Sequence[Scan]) -> Iterator[str]:
     for scan in scans:
         if scan.size is not None and scan.size >= MANY_BYTES:
-            yield f"About {_bytes(scan.size)} of {scan.relation} are read: select fewer columns or limit the rows."
+            name = mention(str(scan.relation))
+            yield f"About {_bytes(scan.size)} of {name} are read: select fewer columns or limit the rows."
 
 
 def _unknown(scans: Sequence[Scan]) -> Iterator[str]:

@@ -27,6 +27,7 @@ from dragoman import (
     Scope,
     Table,
 )
+from dragoman.words import mention, quote_foreign
 
 from dragoman_trino import queries
 from dragoman_trino.concurrency import together
@@ -195,12 +196,13 @@ class TrinoInspector(Inspector):
         if not isinstance(found, DragomanError):
             return found
         if len(scope.schemas) == 1:
-            return Inspection((), (f"Schema {catalog.name}.{min(scope.schemas)} could not be read: {found.message}",))
+            name = mention(f"{catalog.name}.{min(scope.schemas)}")
+            return Inspection((), (f"Schema {name} could not be read: {quote_foreign(found.message)}",))
         schemas = found if isinstance(found, QueryTimeout) else await self._schemas(catalog)
         told = [] if isinstance(schemas, DragomanError) else schemas
         names = [schema.name for schema in told if not scope.schemas or schema.name in scope.schemas]
         if not 0 < len(names) <= MOST_SCHEMAS:
-            return Inspection((), (f"Catalog {catalog} could not be read: {found.message}",))
+            return Inspection((), (f"Catalog {catalog} could not be read: {quote_foreign(found.message)}",))
         alone = (replace(scope, schemas=frozenset({name})) for name in names)
         return _together(await together(*(self._inspect(catalog, each) for each in alone)))
 

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
 from dragoman import Names, Relation, Table, TableColumn
+from dragoman.words import mention
 
 from dragoman_trino.spelling import short_type
 
@@ -94,7 +95,7 @@ def _columns(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[TableColumn, ..
 
 def without_columns(tables: Iterable[Table]) -> Iterator[str]:
     """Yield notices of relations that are listed and cannot be read."""
-    unread = [str(table.relation) for table in tables if not table.columns]
+    unread = [mention(str(table.relation)) for table in tables if not table.columns]
     if unread:
         more = f" and {len(unread) - 5} more" if len(unread) > 5 else ""
         yield f"The columns of {', '.join(unread[:5])}{more} could not be read."

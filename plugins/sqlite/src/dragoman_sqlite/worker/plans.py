@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import apsw
+from dragoman.words import mention, quote_foreign
 from dragoman.workers.frames import Run, Told
 
 from dragoman_sqlite.ddl import quote_name
@@ -48,12 +49,13 @@ def _measure(start: Start) -> float:
 def _warnings(connection: apsw.Connection, steps: Sequence[Step], bytecode: Sequence[Any]) -> Iterator[str]:
     for _, _, detail in steps:
         if "AUTOMATIC" in detail:
-            yield f"An index is built for this query alone ({detail}): a lasting one would help."
+            yield f"An index is built for this query alone ({quote_foreign(detail)}): a lasting one would help."
     pairs: Any = connection.execute(TABLES)
     tables: dict[int, str] = dict(pairs)
     for root in _list_scanned(steps, bytecode):
         if root in tables and (rows := _rows(connection, tables[root])) >= BIG:
-            yield f"Full scan of {tables[root]} (about {rows} rows): an index on what it is filtered by would help."
+            name = mention(tables[root])
+            yield f"Full scan of {name} (about {rows} rows): an index on what it is filtered by would help."
 
 
 def _list_scanned(steps: Sequence[Step], bytecode: Sequence[Any]) -> Iterator[int]:
