@@ -78,8 +78,9 @@ class Changes:
         while True:
             await asyncio.sleep(self._period)
             after = await asyncio.to_thread(self._mark_files)
-            for kind in [kind for kind in after if after[kind] != before[kind]]:
-                self.tell(Change(kind))
+            for kind, mark in after.items():
+                if mark != before[kind]:
+                    self.tell(Change(kind))
             before = after
 
     def _mark_files(self) -> dict[ListKind, Mark]:
