@@ -338,7 +338,7 @@ def test_describe_of_a_broken_view_says_why_it_has_no_columns(dragoman: Dragoman
     with closing(sqlite3.connect(folder / "shop.db")) as connection:
         connection.execute("CREATE VIEW broken AS SELECT * FROM gone")
     outcome = dragoman("describe", "shop.db", "broken")
-    assert outcome.err == "note: The columns of broken cannot be read: no such table: main.gone.\n"
+    assert outcome.err == 'note: The columns of broken cannot be read: "no such table: main.gone".\n'
     assert "broken" not in dragoman("describe", "shop.db", "orders").err
 
 

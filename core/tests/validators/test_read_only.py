@@ -82,7 +82,7 @@ REFUSED = [
     ("select * from secret", UnsafeSql, 14, "secret"),
     ("select * from main.secret", UnsafeSql, 19, "main.secret"),
     ("select other.abs(1)", UnsafeSql, 13, "other.abs"),
-    ("show columns", UnsafeSql, 0, "SHOW"),
+    ("show columns", WriteDenied, 0, "SHOW"),
 ]
 
 

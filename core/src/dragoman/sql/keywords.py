@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from dragoman.parsed import Refusal
 from dragoman.sql.calls import verbs
 from dragoman.sql.statement import Statement
@@ -23,8 +21,6 @@ _OTHER_WORDS = frozenset(
 )
 # Where a dialect reserves them they cannot be names: no query holds them outside quotes.
 _WRITE_WORDS = frozenset("alter create delete drop insert into set update".split())
-_LOOKS = frozenset({"desc", "describe", "show"})
-"""What only looks, in every SQL that has it: refused for another tool's sake, not as a write."""
 _TOOLS = {
     "explain": "Use explain_query with the query itself.",
     "describe": "Use describe_table.",
@@ -53,5 +49,4 @@ def _other_statement(verb: Token) -> Refusal | None:
     word = verb.text.lower()
     if word not in _OTHER_WORDS:
         return None
-    kind: Literal["unsafe", "write"] = "unsafe" if word in _LOOKS else "write"
-    return Refusal(kind, f"{word.upper()} is not a query.", _TOOLS.get(word, READ_ONLY), verb.start)
+    return Refusal("write", f"{word.upper()} is not a query.", _TOOLS.get(word, READ_ONLY), verb.start)
