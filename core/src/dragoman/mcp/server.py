@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dragoman.telemetry import Origin
     from dragoman.tools import Answer, Toolbox
     from dragoman.tools.spec import Tool
+    from dragoman.tools.surfaces import Backlog
 
 _CACHE = CacheHint(ttl_ms=CACHE_MS, scope=CACHE_SCOPE)
 _BRIEF = CacheHint(ttl_ms=BRIEF_MS, scope=CACHE_SCOPE)
@@ -35,10 +36,16 @@ _LISTS: tuple[CacheableMethod, ...] = ("resources/list", "resources/templates/li
 Context = ServerRequestContext[Any, Any]
 
 
-def build(toolbox: Toolbox, calls: Calls | None = None, local: Principal | None = LOCAL) -> Server[Any]:
+def build(
+    toolbox: Toolbox,
+    calls: Calls | None = None,
+    local: Principal | None = LOCAL,
+    backlog: Backlog | None = None,
+) -> Server[Any]:
     """Return the MCP server of a toolbox, for both protocol eras; the transports run it.
 
     `local`: who calls where there is no HTTP request that says it; None in an HTTP server, whose callers differ.
+    `backlog`: as in `Subscriptions.serve_connection`.
     """
     running = calls or Calls(toolbox)
     said = handshake(toolbox, local)
@@ -84,7 +91,7 @@ def build(toolbox: Toolbox, calls: Calls | None = None, local: Principal | None 
     # Its spans would be a quarter of a small call, and the gateway makes its own, which tell of the database too.
     server.middleware.clear()
     if local is not None:
-        subscriptions.serve_connection(server)
+        subscriptions.serve_connection(server, backlog)
     return server
 
 

@@ -27,6 +27,7 @@ from dragoman.mcp.signals import stopping
 from dragoman.mcp.switch import hot_path
 from dragoman.mcp.wire import Wire, same_id
 from dragoman.model import LOCAL
+from dragoman.tools.surfaces import Backlog
 
 if TYPE_CHECKING:
     from dragoman.mcp.answers import RequestId
@@ -87,8 +88,11 @@ class _Connection:
     async def serve(self) -> None:
         """Serve until the client leaves; then what still runs is ended."""
         reading = asyncio.create_task(self._read())
+        # Calls may change something before the SDK is there to tell the client.
+        changes, backlog = self._toolbox.surfaces.changes, Backlog()
         try:
-            await self._serve_sdk()
+            with changes.listening(backlog.note, self._principal.identity):
+                await self._serve_sdk(backlog)
         finally:
             reading.cancel()
             with anyio.CancelScope(shield=True):
@@ -202,7 +206,7 @@ class _Connection:
 
     # The SDK
 
-    async def _serve_sdk(self) -> None:
+    async def _serve_sdk(self, backlog: Backlog) -> None:
         """Let the SDK serve what the gate does not; returns at the end of input."""
         if not await self._sdk_is_wanted():
             await self._leave()
@@ -210,7 +214,7 @@ class _Connection:
         from dragoman.mcp.server import accepts, build, options
         from dragoman.mcp.streams import Incoming, Outgoing, Replay
 
-        server = build(self._toolbox, self._calls, self._principal)
+        server = build(self._toolbox, self._calls, self._principal, backlog)
         if self._gate is not None:
             self._gate.judge = accepts
         replay = Replay(self._early.exchanges)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from dragoman.kept import Owner
     from dragoman.model import Principal
-    from dragoman.tools.surfaces import Surfaces
+    from dragoman.tools.surfaces import Backlog, Surfaces
 
 LOGGER = logging.getLogger("dragoman.mcp")
 MAX_ADDRESSES = 100
@@ -94,9 +94,12 @@ class Subscriptions:
         """End every stream and say so."""
         self._streams.close()
 
-    def serve_connection(self, server: Server[Any]) -> None:
-        """Let a server that has one connection tell it what changes before 2026-07-28, too."""
-        connection = _Connection(self._surfaces, self._who)
+    def serve_connection(self, server: Server[Any], backlog: Backlog | None = None) -> None:
+        """Let a server that has one connection tell it what changes before 2026-07-28, too.
+
+        `backlog`: it notes the changes of this connection, some of which may have come already.
+        """
+        connection = _Connection(self._surfaces, self._who, backlog)
         server.add_request_handler("resources/subscribe", types.SubscribeRequestParams, connection.subscribe)
         server.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, connection.unsubscribe)
         server.add_notification_handler("notifications/initialized", types.NotificationParams, connection.begin)
@@ -105,9 +108,10 @@ class Subscriptions:
 class _Connection:
     """The client of one connection before 2026-07-28, and the resources it listens to."""
 
-    def __init__(self, surfaces: Surfaces, who: Callable[[Context], Principal]) -> None:
+    def __init__(self, surfaces: Surfaces, who: Callable[[Context], Principal], backlog: Backlog | None = None) -> None:
         self._surfaces = surfaces
         self._who = who
+        self._backlog = backlog
         self._addresses: set[str] = set()
         self._sending: set[asyncio.Task[None]] = set()
         self._session: ServerSession | None = None
@@ -115,8 +119,12 @@ class _Connection:
 
     async def begin(self, context: Context, _: types.NotificationParams) -> None:
         """Tell this connection from now on."""
-        if self._session is None:
-            self._session = context.session
+        if self._session is not None:
+            return
+        self._session = context.session
+        if self._backlog is not None:
+            self._backlog.deliver_to(self._note)
+        else:
             # As long as the process: a connection over stdio ends with it.
             owner = self._who(context).identity
             self._listening.enter_context(self._surfaces.changes.listening(self._note, owner))

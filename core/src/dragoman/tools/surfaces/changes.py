@@ -34,6 +34,30 @@ class Change:
 
 
 Listener = Callable[[Change], None]
+
+
+class Backlog:
+    """Keeps changes for a client that cannot be told yet, each once."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Change, None] = {}
+        self._listener: Listener | None = None
+
+    def note(self, change: Change) -> None:
+        """Tell the client, or keep the change until it can be told."""
+        if self._listener is None:
+            self._kept[change] = None
+        else:
+            self._listener(change)
+
+    def deliver_to(self, listener: Listener) -> None:
+        """Tell `listener` what was kept, and from now on every change."""
+        self._listener = listener
+        for change in self._kept:
+            listener(change)
+        self._kept.clear()
+
+
 ListKind = Literal["prompts", "resources"]
 Mark = set[tuple[str, int, int]]
 """Name, time of the last change and size of each file."""
