@@ -95,6 +95,7 @@ class Toolbox:
         self._administration = Administration(gateway, reread, self.reload) if reread else None
         self.refresh()
         self.surfaces = Surfaces(gateway)
+        self.surfaces.changes.take_queries = self._take_queries
         self._history = History() if "list_queries" in self._specs else None
 
     def refresh(self) -> None:
@@ -122,6 +123,15 @@ class Toolbox:
         for kind in ("tools", "resources", "prompts"):
             self.surfaces.changes.tell(Change(kind))
         return changed
+
+    def _take_queries(self) -> None:
+        """Offer the saved queries as their files are now, and tell those who listen."""
+        try:
+            self.refresh()
+        except DragomanError as error:  # a tool that the configuration names is not there any more
+            _log.warning("the saved queries were not taken: %s %s", error.message, error.suggestion)
+            return
+        self.surfaces.changes.tell(Change("tools"))
 
     @property
     def gateway(self) -> Gateway:

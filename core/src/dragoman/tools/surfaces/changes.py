@@ -66,11 +66,15 @@ _FILES = ""
 
 
 class Changes:
-    """Tells listeners of changes. `period`: seconds between two looks."""
+    """Tells listeners of changes. `period`: seconds between two looks.
+
+    `take_queries` is called when files of saved queries have changed, before listeners are told.
+    """
 
     def __init__(self, gateway: Gateway, period: float = PERIOD) -> None:
         self._gateway = gateway
         self._period = period
+        self.take_queries: Callable[[], None] | None = None
         self._listeners: list[tuple[Listener, Owner | None]] = []
         self._watched: Counter[str] = Counter()
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -104,8 +108,13 @@ class Changes:
             after = await asyncio.to_thread(self._mark_files)
             for kind, mark in after.items():
                 if mark != before[kind]:
-                    self.tell(Change(kind))
+                    self._take_files(kind)
             before = after
+
+    def _take_files(self, kind: ListKind) -> None:
+        if kind == "resources" and self.take_queries is not None:
+            self.take_queries()
+        self.tell(Change(kind))
 
     def _mark_files(self) -> dict[ListKind, Mark]:
         server = self._gateway.configuration.server
