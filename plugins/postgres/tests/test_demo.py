@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import asyncpg
 import pytest
 from dragoman import Gateway
 from dragoman_postgres import embedded
+from dragoman_postgres.demo import build
 from dragoman_postgres.testing import Server, installations
 
 pytestmark = pytest.mark.skipif(not installations(), reason="no PostgreSQL server can be started here")
@@ -35,8 +37,6 @@ asyncio.run(main())
 
 @pytest.fixture(scope="module")
 def support(tmp_path_factory):
-    from dragoman_postgres.demo import build
-
     (database,) = build(tmp_path_factory.mktemp("demo"))
     folder = database.options["embedded"]
     yield database
@@ -96,6 +96,17 @@ async def test_it_tells_what_postgres_can(support):
     assert {key.references.name for key in table.foreign_keys} == {"product", "agent"}
     assert [row[0] for row in result.rows] == ["open", "waiting", "solved"]
     assert agent.rows == [[1, "Yusuf", ["en", "tr"], "[6,15)"]]
+
+
+def test_its_data_is_gone_with_the_folder_of_the_demo():
+    with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
+        (database,) = build(Path(folder))
+        data = database.options["embedded"]
+        assert Path(data).parent == Path(folder)
+        with asked(data) as process:
+            assert process.communicate(timeout=60)[0] == "600\n"
+        assert not Path(data, "data", "postmaster.pid").exists(), "the process waits for the end of its server"
+    assert not Path(folder).exists()
 
 
 def test_a_server_that_does_not_start_leaves_nothing_behind(monkeypatch, tmp_path):

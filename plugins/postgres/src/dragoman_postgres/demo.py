@@ -14,6 +14,7 @@ import asyncpg
 from dragoman import Database
 
 from dragoman_postgres.testing import Server
+from dragoman_postgres.testing.server import find_unprivileged_user
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ FIRST_DAY = datetime(2024, 1, 1, tzinfo=UTC)
 def build(folder: Path) -> Sequence[Database]:
     """Build `support` on the embedded server and return it configured; nothing where no server can be started."""
     try:
-        server = Server.start(lasting=True)
+        server = _start(folder)
     except (RuntimeError, OSError) as error:
         _log.debug("the demo does without PostgreSQL: %s", error)
         return ()
@@ -92,6 +93,16 @@ def build(folder: Path) -> Sequence[Database]:
             options={"embedded": str(server.folder)},
         ),
     )
+
+
+def _start(folder: Path) -> Server:
+    """Start the server with its data in `folder`, and so gone with it."""
+    if find_unprivileged_user():
+        folder.chmod(0o711)  # the user that the server runs as has to pass
+    try:
+        return Server.start(lasting=True, within=folder)
+    except RuntimeError:  # that user cannot pass a folder further up, or the name of the socket is too long
+        return Server.start(lasting=True)
 
 
 async def _fill(server: Server) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,8 @@ ABSENT = (FileNotFoundError, ConnectionRefusedError, asyncpg.CannotConnectNowErr
 async def awake(folder: str) -> bool:
     """Start the server whose data is in `folder`, unless one runs there; False when it cannot be started.
 
-    It ends with this process, however that ends. Another process that uses it starts it again.
+    It ends with this process, however that ends; a process that is not killed waits for it, so that the folder can be
+    removed afterwards. Another process that uses it starts it again.
     """
     return await asyncio.to_thread(_awake, folder)
 
@@ -33,7 +35,8 @@ def _awake(folder: str) -> bool:
         if Path(folder, ".s.PGSQL.5432").exists() and folder in _running:
             return True
         try:
-            _running[folder] = Server.reopen(Path(folder))
+            server = _running[folder] = Server.reopen(Path(folder))
         except (RuntimeError, OSError):
             return False
+        atexit.register(server.stop)
         return True

