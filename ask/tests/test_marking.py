@@ -50,6 +50,24 @@ async def test_a_wrong_answer_is_a_case_that_must_come_out_otherwise(asking, tmp
         assert (await evaluate(gateway, case, Principal())).right
 
 
+async def test_the_last_mark_of_an_answer_counts(asking, tmp_path):
+    def marked(name):
+        return [case.question for case in load_cases(str(tmp_path / name))] if (tmp_path / name).exists() else []
+
+    (tmp_path / "shop.yaml").write_text("# ours\n- question: Who?\n  sql: SELECT 1\n")
+    async with asking([query(COUNT)], examples_dir=tmp_path) as (gateway, _):
+        await gateway.ask("How many orders?")
+        asker = gateway.asker()
+        await asker.rate(Principal(), "How many orders?", right=True)
+        await asker.rate(Principal(), "How many orders?", right=True)
+        assert marked("shop.yaml") == ["Who?", "How many orders?"]
+        await asker.rate(Principal(), "How many orders?", right=False)
+        assert (marked("shop.yaml"), marked("shop.wrong.yaml")) == (["Who?"], ["How many orders?"])
+        assert (tmp_path / "shop.yaml").read_text().startswith("# ours"), "what people wrote stays"
+        await asker.rate(Principal(), "How many orders?", right=True)
+    assert (marked("shop.yaml"), marked("shop.wrong.yaml")) == (["Who?", "How many orders?"], [])
+
+
 async def test_only_an_answer_of_ones_own_can_be_marked(asking, tmp_path):
     async with asking([query(COUNT)], examples_dir=tmp_path) as (gateway, _):
         await gateway.ask(Question(text="How many?", principal=Principal("ada", subject="ada")))

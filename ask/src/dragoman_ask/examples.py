@@ -22,18 +22,43 @@ SHOWN = 3
 
 
 def add(folder: Path, database: str, question: str, sql: str, *, right: bool) -> str:
-    """Add a marked answer to its file; return the file's name. Raises `ConfigurationError` where that fails."""
-    import yaml
+    """Add a marked answer to its file and take back the opposite mark; return the file's name.
 
-    name = f"{database}.yaml" if right else f"{database}.wrong.yaml"
-    entry = {"question": question, "database": database, "sql": sql, **({} if right else {"expect": "other"})}
+    Raises `ConfigurationError` where that fails.
+    """
+    name, other = f"{database}.yaml", f"{database}.wrong.yaml"
+    told, taken_back = _entry(database, question, sql, right=right), _entry(database, question, sql, right=not right)
+    if not right:
+        name, other = other, name
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / name).open("a", encoding="utf-8") as file:
-            file.write(yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=120))
+        _take_back(folder / other, taken_back)
+        if told not in _read(folder / name):
+            with (folder / name).open("a", encoding="utf-8") as file:
+                file.write(told)
     except OSError as error:
         raise ConfigurationError(f"model.examples_dir cannot be written ({error.strerror}).") from None
     return name
+
+
+def _entry(database: str, question: str, sql: str, *, right: bool) -> str:
+    import yaml
+
+    entry = {"question": question, "database": database, "sql": sql, **({} if right else {"expect": "other"})}
+    return yaml.safe_dump([entry], sort_keys=False, allow_unicode=True, width=120)
+
+
+def _take_back(path: Path, entry: str) -> None:
+    """Remove an entry as it was added. The rest of the file, which people may have changed, stays as it is."""
+    text = _read(path)
+    if text == entry:
+        path.unlink()
+    elif entry in text:
+        path.write_text(text.replace(entry, ""), encoding="utf-8")
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def _load_marked(folder: Path | None, database: str) -> list[Case]:
