@@ -184,7 +184,14 @@ class Pool(Generic[R]):
         if clean and not self._closed:
             self._idle.append((resource, time.monotonic()))
         else:
+            await self._close(resource)
+
+    async def _close(self, resource: R) -> None:
+        """Close a resource. Its borrower has what it wanted: an error is none of its concern."""
+        try:
             await self._manager.close(resource)
+        except Exception:
+            _log.warning("one of %s could not be closed", self._what, exc_info=True)
 
     async def _end_apart(self, resource: R, ending: Ending) -> None:
         """End in a task: a cancellation may strike at every await, and no borrower waits for ever."""

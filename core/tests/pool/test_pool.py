@@ -116,7 +116,7 @@ class Files(Manager[Connection]):
         self.path = path
         self.open_ones: set[Connection] = set()
         self.most = self.opened = 0
-        self.trusted = True
+        self.trusted, self.spoils = True, False
         self.aborted: list[Connection] = []
 
     async def open(self, seconds: float) -> Connection:
@@ -135,12 +135,14 @@ class Files(Manager[Connection]):
         return self.trusted
 
     async def clean(self, resource: Connection) -> bool:
-        return await resource.end()
+        return await resource.end() and not self.spoils
 
     async def close(self, resource: Connection) -> None:
         if resource in self.open_ones:
             await resource.close()
             self.open_ones.discard(resource)
+        if self.spoils:
+            raise sqlite3.OperationalError("disk I/O error")
 
     def abort(self, resource: Connection) -> None:
         self.aborted.append(resource)
@@ -283,6 +285,15 @@ async def test_a_failure_on_loan_is_the_borrower_s_and_the_connection_serves_on(
             await ask(pool, "SELECT * FROM nowhere")
     assert await ask(pool, "SELECT 1") == [(1,)]
     assert files.opened == 1
+
+
+async def test_an_error_at_closing_is_logged_and_not_the_borrower_s(
+    files: Files, pool: Pool[Connection], caplog: pytest.LogCaptureFixture
+):
+    files.spoils = True
+    for _ in range(SIZE + 1):
+        assert await ask(pool, "SELECT 1") == [(1,)]
+    assert caplog.messages == ["one of connections could not be closed"] * (SIZE + 1)
 
 
 async def test_cancelled_work_is_ended_before_the_next_borrower_comes(files: Files, pool: Pool[Connection]):

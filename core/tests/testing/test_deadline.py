@@ -69,7 +69,7 @@ def test_a_fixture_that_fails_is_one_failure(run):
             "*: was not judged: what its cases stand on failed",
             "*could not begin: *",
             "*no server",
-            "*next: mend the fix*",
+            "*next: fix the fix*",
         ]
     )
     outcome.stdout.no_fnmatch_line("*never(*")

@@ -112,7 +112,7 @@ WARNED = [
     (
         'SELECT * FROM apart."Odd name" WHERE "select" = 7',
         False,
-        "Sequential scan of Odd name: about 50000 rows",
+        'Sequential scan of "Odd name": about 50000 rows',
         "index on select",
     ),
     ("SELECT * FROM big ORDER BY pad", True, "Sort wrote ", "more work_mem"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import abc
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import sqlalchemy
@@ -41,8 +42,8 @@ class Lane(abc.ABC):
         """Ask a running job to stop, if this kind of driver can be asked."""
 
     @abc.abstractmethod
-    async def close(self) -> None:
-        """Close the connection, after what was started before."""
+    async def close(self, *, broken: bool) -> None:
+        """Close the connection, after what was started before. `broken`: nothing more is asked of it."""
 
     @abc.abstractmethod
     def abandon(self) -> None:
@@ -91,9 +92,9 @@ class ThreadLane(Lane):
     def cancel(self, job: asyncio.Future[Any]) -> None:
         """A thread cannot be asked; the executor's `interrupt` asks the driver."""
 
-    async def close(self) -> None:
+    async def close(self, *, broken: bool) -> None:
         if self._connection is not None:
-            await self._thread.start(self._connection.close)
+            await self._thread.start(partial(_close, self._connection, broken))
         self.abandon()
 
     def abandon(self) -> None:
@@ -118,9 +119,17 @@ class LoopLane(Lane):
     def cancel(self, job: asyncio.Future[Any]) -> None:
         job.cancel()
 
-    async def close(self) -> None:
+    async def close(self, *, broken: bool) -> None:
         if self._connection is not None:
+            if broken and not self._connection.closed:
+                await self._connection.invalidate()
             await self._connection.close()
 
     def abandon(self) -> None:
         """Its task goes on by itself."""
+
+
+def _close(connection: sqlalchemy.Connection, broken: bool) -> None:
+    if broken and not connection.closed:
+        connection.invalidate()
+    connection.close()

@@ -31,7 +31,7 @@ class Session:
         self.result: sqlalchemy.CursorResult[Any] | None = None
         self._interrupt = interrupt
         self._job: asyncio.Future[Any] | None = None
-        self._lent = False
+        self._lent = self._broken = False
         self._timeout = self._deadline = math.inf
 
     async def begin(self, timeout: float) -> None:
@@ -44,6 +44,7 @@ class Session:
             except QueryTimeout:
                 raise
             except Exception as error:
+                self._broken = True
                 raise Lost(error) from error
         self._lent = True
 
@@ -68,7 +69,12 @@ class Session:
             await self._finish(self._job, patience=0)
         self._job = rolling_back = self.lane.start(self._roll_back)
         await self._finish(rolling_back, patience=DRAINING)
-        return not rolling_back.cancelled() and rolling_back.result()
+        self._broken = rolling_back.cancelled() or not rolling_back.result()
+        return not self._broken
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self.lane.close(broken=self._broken)
 
     async def _finish(self, job: asyncio.Future[Any], *, patience: float) -> None:
         """Wait until `job` has come to its end, with the driver's help once patience is over."""
@@ -129,7 +135,7 @@ class Sessions(Manager[Session]):
 
     async def close(self, resource: Session) -> None:
         """Close the connection."""
-        await resource.lane.close()
+        await resource.close()
 
     def abort(self, resource: Session) -> None:
         """Leave it to itself."""

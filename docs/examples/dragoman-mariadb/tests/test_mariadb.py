@@ -200,7 +200,7 @@ async def test_values_partitions_and_changes_are_told(server):
     database = await server.create("parted", (PARTED, f"INSERT INTO visits VALUES {rows}"))
     async with Gateway.open([database]) as gateway, server.connected("parted") as run:
         inspector = gateway.database().inspector
-        (table,) = (await inspector.tables(Scope())).tables
+        (table,) = (await inspector.tables(Scope(schemas=frozenset({"parted"})))).tables
         assert (table.type, len(table.partitioned_by)) == ("partitioned table", 2)
         assert "year" in table.partitioned_by[0].lower()
         assert await inspector.profiles([table], ProfileBudget()) == {}

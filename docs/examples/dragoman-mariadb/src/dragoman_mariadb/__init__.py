@@ -4,7 +4,7 @@ import contextlib
 import re
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -187,7 +187,7 @@ class MariaDBInspector(InformationSchemaInspector):
         """As the base class says, and what tables are partitioned by; a partition is no table of its own here."""
         seen = await super().tables(scope)
         rows = await self.fetch(PARTITIONS)
-        parts = {Relation(name, schema): tuple(filter(None, by)) for schema, name, *by in rows}
+        parts = {Relation(name, schema): _name_parts(by) for schema, name, *by in rows}
         return replace(seen, tables=tuple(_partitioned(table, parts.get(table.relation)) for table in seen.tables))
 
     async def profiles(
@@ -208,6 +208,11 @@ class MariaDBInspector(InformationSchemaInspector):
     async def fingerprint(self) -> str | None:
         """Tell a sum over columns, keys, comments and partitions; checks may change without it."""
         return str((await self.fetch(FINGERPRINT))[0][0])
+
+
+def _name_parts(by: Iterable[str | None]) -> tuple[str, ...]:
+    """The expressions of partitions and subpartitions, of which either may be missing."""
+    return tuple(each for each in by if each)
 
 
 def _partitioned(table: Table, by: tuple[str, ...] | None) -> Table:
