@@ -104,7 +104,7 @@ async def test_a_worker_that_heeds_no_interrupt_is_killed_and_the_next_query_run
             Worker, "send", lambda self, order: None if type(order).__name__ == "Cancel" else send(self, order)
         )
         endless = "SELECT count(*) FROM range(10000000) a, range(10000000) b, range(1000) c"
-        async with executor.worker(executor.order(Request(statement=endless))) as worker:
+        async with executor._pool.lend(60) as worker:
             worker.send(executor.order(Request(statement=endless)))
         assert not worker.alive
         assert (await gateway.query(None, "SELECT 1 AS n")).rows == [[1]]

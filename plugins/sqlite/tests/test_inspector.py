@@ -239,8 +239,8 @@ async def test_a_broken_view_and_a_missing_module_spoil_nothing_else(bench):
     told = {table.relation.name: columns(table) for table in inspection.tables if not table.system}
     assert told == {"t": ["a"], "v": ["a"], "broken": [], "ghost": []}
     assert inspection.notices == (
-        "The columns of broken cannot be read: no such table: main.gone.",
-        "The columns of ghost cannot be read: no such module: absent.",
+        'The columns of broken cannot be read: "no such table: main.gone".',
+        'The columns of ghost cannot be read: "no such module: absent".',
     )
 
 
