@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import sqlite3
 
 import pytest
 from dragoman import ModelError
+from dragoman.gateway.asking import Question
 from dragoman.tools import Toolbox
 from scripted import KEY, Failure, Never, Text, query
 
@@ -86,6 +88,37 @@ async def test_cancelling_ends_the_request_to_the_model(asking):
             await asked
         async with asyncio.timeout(30):
             await model.left.wait()
+
+
+def is_read_by_nobody(database):
+    connection = sqlite3.connect(database.folder / database.database, timeout=0, isolation_level=None)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+async def test_cancelling_ends_the_query_in_the_database(asking, shop):
+    endless = "SELECT count(*) AS n FROM orders a, orders b, orders c, orders d, orders e, orders f"
+    runs = asyncio.Event()
+
+    async def note(step, steps, message):
+        if message == "running the query":
+            runs.set()
+
+    async with asking([query(endless)]) as (gateway, _), asyncio.timeout(60):
+        asked = asyncio.create_task(gateway.ask(Question(text="How many?", report=note)))
+        await runs.wait()
+        while is_read_by_nobody(shop):
+            await asyncio.sleep(0)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        while not is_read_by_nobody(shop):
+            await asyncio.sleep(0)
 
 
 async def test_queries_go_on_while_questions_wait_for_the_model(asking):
