@@ -43,6 +43,19 @@ async def test_a_conversation_at_the_terminal(shop):
     assert code == 0
 
 
+async def test_a_conversation_asks_no_command_and_ends_by_one(shop):
+    async with scripted([query(COUNT)]) as model:
+        code, out, err = await run(
+            shop.folder, model.url, "ask", "shop", "How many orders?", "--chat", "--explain",
+            stdin="/write\n/quit\nHow many, again?\n",
+        )  # fmt: skip
+    assert len(model.requests) == 1
+    assert "There is no /write. Ask; an empty line, /quit or Ctrl-D ends." in err
+    assert "openai:m: 1 call, 100 tokens in" in err
+    assert out.count("orders\n") == 1
+    assert code == 0
+
+
 async def test_the_command_of_evaluation_tells_what_was_right_and_writes_junit(shop):
     (shop.folder / "own.yaml").write_text(
         f"- question: How many?\n  database: shop\n  sql: {COUNT}\n"

@@ -116,7 +116,8 @@ async def answer(gateway: Gateway, question: Question, arguments: argparse.Names
             output.put(str(found.plan.plan), sys.stderr)
         if use is not None:
             cost = f", {use.cost:.4f} in money" if use.cost else ""
-            warn(f"{use.name}: {use.calls} calls, {use.input_tokens} tokens in, {use.output_tokens} out{cost}")
+            calls = "1 call" if use.calls == 1 else f"{use.calls} calls"
+            warn(f"{use.name}: {calls}, {use.input_tokens} tokens in, {use.output_tokens} out{cost}")
     return found
 
 

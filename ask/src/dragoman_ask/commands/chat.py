@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from dragoman.gateway import Gateway
     from dragoman.gateway.asking import AskAnswer, Question, Turn
 
-HELP = "Ask; an empty line or Ctrl-D ends. /right and /wrong mark the last answer, /new forgets what was said."
+HELP = "Ask; an empty line, /quit or Ctrl-D ends. /right and /wrong mark the last answer, /new forgets what was said."
+LEAVING = ("", "/quit", "/exit")
 TURNS = 8
 """Turns that a question still knows."""
 Answer = Callable[["Gateway", "Question", argparse.Namespace], Awaitable["AskAnswer"]]
@@ -32,7 +33,7 @@ async def chat(gateway: Gateway, first: Question, arguments: argparse.Namespace,
     if first.text:
         await conversation.say(first.text)
     async for line in _lines():
-        if not line.strip():
+        if line.strip() in LEAVING:
             return
         try:
             await conversation.say(line.strip())
@@ -80,6 +81,8 @@ class _Conversation:
             warn(f"kept in {name}")
         elif line == "/new":
             self._turns, self._asked = [], ""
+        elif line.startswith("/"):
+            warn(f"There is no {line}. {HELP}")
         else:
             await self._ask(line)
 
