@@ -195,6 +195,7 @@ PARTED = """
     (PARTITION old VALUES LESS THAN (2024), PARTITION new VALUES LESS THAN MAXVALUE)"""
 
 
+@pytest.mark.anyio
 async def test_values_partitions_and_changes_are_told(server):
     rows = ", ".join(f"({n}, '2024-01-{1 + n % 28:02}', '{'paid' if n % 3 else 'open'}', NULL)" for n in range(90))
     database = await server.create("parted", (PARTED, f"INSERT INTO visits VALUES {rows}"))
