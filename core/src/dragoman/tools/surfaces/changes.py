@@ -37,21 +37,21 @@ Listener = Callable[[Change], None]
 
 
 class Backlog:
-    """Keeps changes for a client that cannot be told yet, each once."""
+    """Keeps changes, each once, until the client can be notified."""
 
     def __init__(self) -> None:
         self._kept: dict[Change, None] = {}
         self._listener: Listener | None = None
 
     def note(self, change: Change) -> None:
-        """Tell the client, or keep the change until it can be told."""
+        """Notify the client, or keep the change until that is possible."""
         if self._listener is None:
             self._kept[change] = None
         else:
             self._listener(change)
 
     def deliver_to(self, listener: Listener) -> None:
-        """Tell `listener` what was kept, and from now on every change."""
+        """Pass what was kept to `listener`, and from now on every change."""
         self._listener = listener
         for change in self._kept:
             listener(change)
