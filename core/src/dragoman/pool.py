@@ -121,7 +121,7 @@ class Pool(Generic[R]):
         self._closed = True
         await self._settle()
         for resource in self.idle:
-            self._later(self._manager.close(resource), resource, set())
+            self._later(self._close(resource), resource, set())
         self._idle.clear()
         await self._settle()
         for task, left in [*self._ending.items()]:
@@ -159,7 +159,7 @@ class Pool(Generic[R]):
 
     async def _replace(self, resource: R, ending: Ending) -> None:
         """Close a resource apart; its place is not free before."""
-        closing = self._later(self._manager.close(resource), resource, ending)
+        closing = self._later(self._close(resource), resource, ending)
         await asyncio.wait({closing}, timeout=MOMENT)
 
     async def _open(self, seconds: float, ending: Ending) -> R:
@@ -187,7 +187,7 @@ class Pool(Generic[R]):
             await self._close(resource)
 
     async def _close(self, resource: R) -> None:
-        """Close a resource. Its borrower has what it wanted: an error is none of its concern."""
+        """Close a resource. An error is logged: it is no concern of a borrower, nor of who closes the pool."""
         try:
             await self._manager.close(resource)
         except Exception:
@@ -202,13 +202,8 @@ class Pool(Generic[R]):
         task = asyncio.get_running_loop().create_task(work)
         ending.add(task)
         self._ending[task] = resource
-        task.add_done_callback(self._forget)
+        task.add_done_callback(self._ending.pop)
         return task
-
-    def _forget(self, task: asyncio.Task[None]) -> None:
-        del self._ending[task]
-        if not task.cancelled() and (error := task.exception()):
-            _log.warning("one of %s could not be closed", self._what, exc_info=error)
 
     async def _settle(self) -> None:
         if self._ending:
