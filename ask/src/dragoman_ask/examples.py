@@ -26,19 +26,21 @@ def add(folder: Path, database: str, question: str, sql: str, *, right: bool) ->
 
     Raises `ConfigurationError` where that fails.
     """
-    name, other = f"{database}.yaml", f"{database}.wrong.yaml"
-    told, taken_back = _entry(database, question, sql, right=right), _entry(database, question, sql, right=not right)
-    if not right:
-        name, other = other, name
+    file, other = _file(folder, database, right=right), _file(folder, database, right=not right)
+    entry = _entry(database, question, sql, right=right)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _take_back(folder / other, taken_back)
-        if told not in _read(folder / name):
-            with (folder / name).open("a", encoding="utf-8") as file:
-                file.write(told)
+        _take_back(other, _entry(database, question, sql, right=not right))
+        if entry not in _read(file):
+            with file.open("a", encoding="utf-8") as opened:
+                opened.write(entry)
     except OSError as error:
         raise ConfigurationError(f"model.examples_dir cannot be written ({error.strerror}).") from None
-    return name
+    return file.name
+
+
+def _file(folder: Path, database: str, *, right: bool) -> Path:
+    return folder / (f"{database}.yaml" if right else f"{database}.wrong.yaml")
 
 
 def _entry(database: str, question: str, sql: str, *, right: bool) -> str:
@@ -63,7 +65,7 @@ def _read(path: Path) -> str:
 
 def _load_marked(folder: Path | None, database: str) -> list[Case]:
     """The answers of a database that were marked right."""
-    file = None if folder is None else folder / f"{database}.yaml"
+    file = None if folder is None else _file(folder, database, right=True)
     if file is None or not file.is_file():
         return []
     try:
