@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Generator, Iterable
+from contextlib import contextmanager
 from typing import Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -33,3 +35,15 @@ async def in_thread_if_many(count: int, function: Callable[P, T], *arguments: P.
     if count <= FEW:
         return function(*arguments, **named)
     return await asyncio.to_thread(function, *arguments, **named)
+
+
+@contextmanager
+def pause_collection() -> Generator[None]:
+    """Collect no garbage while a million small values are made that all stay: looking for some takes longer."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -58,6 +58,7 @@ async def test_a_fingerprint_is_another_one_after_a_change_and_the_same_after_ro
             "CREATE VIEW marked_view AS SELECT id FROM marked",
             "CREATE OR REPLACE VIEW marked_view AS SELECT id FROM marked WHERE id > 0",
             "CREATE TABLE part_of_marked () INHERITS (marked)",
+            "GRANT CREATE ON SCHEMA public TO pg_monitor",
         ):
             await server.run(change, database_name)
             seen.append(await inspector.fingerprint())
@@ -66,7 +67,9 @@ async def test_a_fingerprint_is_another_one_after_a_change_and_the_same_after_ro
         await server.run("INSERT INTO marked VALUES (1, 'x', 2); ANALYZE marked", database_name)
         assert await inspector.fingerprint() == seen[-1]
     await server.run(
-        "DROP VIEW marked_view; DROP TABLE marked, part_of_marked; DROP TYPE mood_of_marked", database_name
+        "DROP VIEW marked_view; DROP TABLE marked, part_of_marked; DROP TYPE mood_of_marked;"
+        " REVOKE CREATE ON SCHEMA public FROM pg_monitor",
+        database_name,
     )
 
 

@@ -50,15 +50,28 @@ class _Written:
     name: Words
 
 
-def suggest(tables: Sequence[Table]) -> Iterator[ForeignKey]:
-    """Yield the keys that names and types of columns suggest, at most one for each column that has none."""
-    stored = [table for table in tables if table.type in ("table", "partitioned table") and not table.system]
-    shared = _shared_words(stored)
-    names = {table.relation: _name(table, shared) for table in stored}
-    targets = _Targets(target for table in stored if (target := _target(table, names[table.relation])))
-    for table in stored:
-        for written in _columns(table, names[table.relation]):
-            found = _best(written, targets.near(written))
+class Suggestions:
+    """The keys that names and types of columns suggest: of each relation, once it is asked about."""
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self._found: dict[Relation, tuple[ForeignKey, ...]] = {}
+        stored = [table for table in tables if table.type in ("table", "partitioned table") and not table.system]
+        shared = _shared_words(stored)
+        self._names = {table.relation: _name(table, shared) for table in stored}
+        self._targets = _Targets(target for table in stored if (target := _target(table, self._names[table.relation])))
+
+    def of(self, table: Table) -> tuple[ForeignKey, ...]:
+        """Return at most one key for each column of a relation that has none; nothing for what is not stored."""
+        found = self._found.get(table.relation)
+        if found is None:
+            found = self._found[table.relation] = tuple(self._suggest(table))
+        return found
+
+    def _suggest(self, table: Table) -> Iterator[ForeignKey]:
+        if table.relation not in self._names:
+            return
+        for written in _columns(table, self._names[table.relation]):
+            found = _best(written, self._targets.near(written))
             if found is not None:
                 yield ForeignKey(
                     relation=table.relation,
@@ -67,6 +80,12 @@ def suggest(tables: Sequence[Table]) -> Iterator[ForeignKey]:
                     referenced_columns=(found.key.name,),
                     suggested="by name",
                 )
+
+
+def suggest(tables: Sequence[Table]) -> Iterator[ForeignKey]:
+    """Yield the keys that names and types of columns suggest, at most one for each column that has none."""
+    suggestions = Suggestions(tables)
+    return (key for table in tables for key in suggestions.of(table))
 
 
 def _columns(table: Table, name: Words) -> Iterator[_Written]:
@@ -94,10 +113,10 @@ def _name(table: Table, shared: frozenset[str]) -> Words:
 
 def _column_prefix(table: Table) -> str:
     """A word that stands before all columns of a relation, as in `c_name`, `c_phone`."""
-    found = [words(column.name) for column in table.columns]
-    first = {each[0] for each in found if each}
-    alike = len(found) > 2 and len(first) == 1 and all(len(each) > 1 for each in found)
-    return first.pop() if alike else ""
+    first = words(table.columns[0].name)[:1] if len(table.columns) > 2 else ()
+    # Most relations have none, which two columns show: the names of all would have to be taken apart for that.
+    alike = all(len(each := words(column.name)) > 1 and each[:1] == first for column in table.columns)
+    return first[0] if first and alike else ""
 
 
 def _without(found: Words, prefix: str) -> Words:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from dragoman.cooperative import pause_collection
 from dragoman.dialect import Inspector, WrappedInspector
 from dragoman.errors import DragomanError
 from dragoman.knowledge.store import key_of, replace_file
@@ -38,6 +39,7 @@ class KeptInspector(WrappedInspector):
         self._first: Scope | None = None
         self._kept: _File | None = None
         self._read = False
+        self._reading = asyncio.Lock()
 
     async def names(self, scope: Scope) -> Sequence[Names] | None:
         """As `Inspector.names`; None where everything is at hand."""
@@ -59,16 +61,23 @@ class KeptInspector(WrappedInspector):
 
     async def _warm(self, scope: Scope) -> _File | None:
         """What was kept of a scope, if it is as it was."""
-        if not self._read:
-            self._read = True
-            self._kept = await asyncio.to_thread(self._decode)
-            if self._kept is not None and self._kept.fingerprint != await self._fingerprint():
-                self._kept = None
+        async with self._reading:  # who asks meanwhile waits: it is at hand sooner than the database's own answer
+            if not self._read:
+                self._read = True
+                self._kept = await self._take()
         return self._kept if self._kept is not None and self._kept.scope == scope else None
+
+    async def _take(self) -> _File | None:
+        """The file, if it is of what the database holds now; it is decoded while the database is asked."""
+        if not self._path.exists():
+            return None
+        file, told = await asyncio.gather(asyncio.to_thread(self._decode), self._fingerprint())
+        return file if file is not None and file.fingerprint == told else None
 
     def _decode(self) -> _File | None:
         try:
-            file = msgspec.msgpack.decode(self._path.read_bytes(), type=_File)
+            with pause_collection():
+                file = msgspec.msgpack.decode(self._path.read_bytes(), type=_File)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:

@@ -20,12 +20,22 @@ _log = logging.getLogger(__name__)
 
 
 class Learned(msgspec.Struct, array_like=True):
-    """What was learned of one relation. `mark`: its columns then; `at`: when, in seconds since 1970."""
+    """What was learned of one relation. `mark`: its columns then; `at`: when, in seconds since 1970.
+
+    `profiles` stay encoded until the relation is asked about: a start must not wait for those of 1,000 others.
+    """
 
     relation: tuple[str | None, str | None, str]
     mark: str
-    profiles: tuple[ColumnProfile, ...]
+    profiles: msgspec.Raw
     at: float
+
+    def decode(self) -> tuple[ColumnProfile, ...]:
+        """Return the profiles; none where they are damaged."""
+        try:
+            return msgspec.msgpack.decode(self.profiles, type=tuple[ColumnProfile, ...])
+        except msgspec.DecodeError:
+            return ()
 
 
 class _File(msgspec.Struct):
@@ -70,10 +80,9 @@ def replace_file(path: Path, content: bytes, database: str) -> None:
 
 def make_learned(table: Table, profiles: Mapping[str, ColumnProfile], age: float) -> Learned:
     """Return what is written of a relation that was learned `age` seconds ago."""
-    relation = table.relation
-    return Learned(
-        (relation.catalog, relation.schema, relation.name), mark(table), tuple(profiles.values()), time.time() - age
-    )
+    name = (table.relation.catalog, table.relation.schema, table.relation.name)
+    encoded = msgspec.Raw(msgspec.msgpack.encode(tuple(profiles.values())))
+    return Learned(name, mark(table), encoded, time.time() - age)
 
 
 def mark(table: Table) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dragoman import (
@@ -21,6 +19,7 @@ from dragoman import (
     Scope,
     Table,
 )
+from dragoman.cooperative import pause_collection
 from dragoman.words import mention
 
 from dragoman_postgres import profiles, queries
@@ -62,7 +61,7 @@ class PostgresInspector(Inspector):
         """Return relations of every kind. Raises `Busy` when others keep locking them while they are looked at."""
         if scope.catalogs:
             return Inspection(())
-        with _pause_collection():
+        with pause_collection():
             facts = await self._facts(scope)
             tables = await asyncio.to_thread(build, facts)
         return Inspection(tables, tuple(_notices(facts)))
@@ -134,15 +133,3 @@ def _notices(facts: Facts) -> Iterator[str]:
                 f"{mention(f'{schema}.{name}')} is locked by another session: its defaults, checks and expressions,"
                 " and the definitions of views, are left out."
             )
-
-
-@contextmanager
-def _pause_collection() -> Generator[None]:
-    """A million small values are made and none is garbage: looking for some takes longer than making them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

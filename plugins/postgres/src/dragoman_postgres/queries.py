@@ -38,25 +38,32 @@ WHERE {_IS_SHOWN} ORDER BY n.nspname
 
 _MARKED = (
     ("pg_class", "oid", "relkind IN ('r', 'v', 'm', 'f', 'p', 'i', 'I')"),
-    ("pg_attribute", "attrelid", "attnum > 0"),
+    ("pg_attribute", "attrelid, attnum", "attnum > 0"),
     ("pg_constraint", "oid", "true"),
     ("pg_index", "indexrelid", "true"),
-    ("pg_description", "objoid", "true"),
+    ("pg_description", "objoid, classoid, objsubid", "true"),
     ("pg_enum", "oid", "true"),
-    ("pg_inherits", "inhrelid", "true"),
-    ("pg_namespace", "oid", "true"),
-    ("pg_rewrite", "ev_class", "true"),
-    ("pg_auth_members", "member", "member = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)"),
+    ("pg_inherits", "inhrelid, inhseqno", "true"),
+    ("pg_rewrite", "ev_class, rulename", "true"),
+    ("pg_auth_members", "member, xmin::text", "member = (SELECT oid FROM pg_roles WHERE rolname = current_user)"),
 )
-"""Catalogs, what orders their rows, and which rows count. Those of the system itself (OIDs below 16384) do not."""
+"""Catalogs, an order of their rows, and which rows count. Those of the system itself (OIDs below 16384) do not.
+The order is an index's, so that newer servers need not sort."""
 
-FINGERPRINT = "SELECT md5(pg_catalog.concat_ws(','::text, {}, current_user::text))".format(
-    ", ".join(
-        f"(SELECT md5(string_agg({key}::text || ':'::text || xmin::text, ','::text ORDER BY {key}, xmin::text))"
-        f" FROM pg_catalog.{name} WHERE {key} >= 16384::oid AND {wanted})"
-        for name, key, wanted in _MARKED
-    )
-)
+_MARK = "md5(string_agg({key}::text || ':'::text || xmin::text, ','::text ORDER BY {order})) FROM pg_catalog.{name}"
+
+
+def _mark(name: str, order: str, wanted: str) -> str:
+    key = order.partition(",")[0]
+    return f"(SELECT {_MARK.format(key=key, order=order, name=name)} WHERE {key} >= 16384::oid AND {wanted})"
+
+
+_SCHEMAS_MARK = f"(SELECT {_MARK.format(key='oid', order='oid', name='pg_namespace')})"
+"""Of all schemas: `public` is one of the system's, and what a role may use in it changes as anywhere."""
+FINGERPRINT = f"""
+SELECT md5(pg_catalog.concat_ws(','::text, {_SCHEMAS_MARK}, {", ".join(_mark(*each) for each in _MARKED)},
+  current_user::text))
+"""
 
 NAMES = f"""
 SELECT n.nspname::text, c.relkind::text, {_IS_SYSTEM}, parent.home, parent.name,
