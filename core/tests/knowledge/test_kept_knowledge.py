@@ -81,6 +81,27 @@ async def test_a_file_that_cannot_be_read_is_made_anew(desk, values, tmp_path, c
     assert len(kept.read_bytes()) == len(whole)
 
 
+async def test_what_was_known_of_dropped_tables_does_not_pile_up(desk, tmp_path):
+    configuration = Configuration(databases={"desk": desk}, server=Server(state_dir=tmp_path / "state"))
+    sizes: list[int] = []
+    for first in range(0, 20, 10):
+        async with Gateway.open(configuration) as gateway:
+            for number in range(first, first + 10):
+                _replace_table(tmp_path / "desk.db", number)
+                opened = gateway.database()
+                await opened.insights((await opened.catalog.refresh()).listed)
+        (kept,) = (tmp_path / "state").glob("*.knowledge")
+        sizes.append(len(kept.read_bytes()))
+    assert sizes[0] == sizes[1] < 1_000
+
+
+def _replace_table(path: Path, number: int) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"CREATE TABLE fleeting_{number + 1:02} AS SELECT id, status FROM tickets")
+        connection.execute(f"DROP TABLE IF EXISTS fleeting_{number:02}")
+    connection.close()
+
+
 async def test_what_is_old_is_told_and_learned_again_behind(desk, tmp_path):
     brief = replace(desk, knowledge=KnowledgeSettings(refresh_interval=1e-9))
     async with Gateway.open([brief]) as gateway:

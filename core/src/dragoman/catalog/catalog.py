@@ -189,7 +189,8 @@ class Catalog:
             return await self._open(tables)
         told = await self._open(told)
         self._details |= {table.relation: _Detailed(table, more, now) for table, more in zip(wanted, told, strict=True)}
-        return [self._details[table.relation].told for table in tables]
+        known = self._details  # without those that another look has meanwhile found to be gone
+        return [known[table.relation].told if table.relation in known else table for table in tables]
 
     async def _open(self, tables: Sequence[Table]) -> list[Table]:
         """What may be shown of visible relations, their definitions included."""
@@ -312,7 +313,8 @@ class Catalog:
         seen = await self._inspector.tables(scope)
         async with self._merging:
             # In a thread: there may be 10,000 tables, and of each every text is looked through.
-            self._snapshot = await asyncio.to_thread(self._renew, self._snapshot, scope, schemas, seen)
+            self._snapshot = fresh = await asyncio.to_thread(self._renew, self._snapshot, scope, schemas, seen)
+        self._details = {name: each for name, each in self._details.items() if name in fresh.by_relation}
         if schemas is not None:
             self._born, self._early = self._clock(), None
         self._cost = self._clock() - start

@@ -17,7 +17,7 @@ from dragoman.cooperative import without_blocking
 from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError
 from dragoman.knowledge.gate import Gate
-from dragoman.knowledge.joins import comparison_sql, judge, suggest
+from dragoman.knowledge.joins import Suggestions, comparison_sql, judge
 from dragoman.knowledge.search import Held, ValueIndex
 from dragoman.knowledge.store import KnowledgeFile, Learned, make_learned, mark
 from dragoman.model import Database, ForeignKey, ProfileBudget, Relation, Table, TableColumn
@@ -68,7 +68,7 @@ class Knowledge:
         self._catalog = catalog
         self._gate = Gate(self._settings, vetoed)
         self._read = read if dialect.probes and not vetoed else None
-        self._suggested: tuple[int, dict[Relation, list[ForeignKey]]] = (0, {})
+        self._suggested: tuple[int, Suggestions] = (0, Suggestions(()))
         self._flights = SingleFlight()
         self._compared: dict[ForeignKey, tuple[float, ForeignKey | None]] = {}
         self._clock = clock
@@ -130,13 +130,21 @@ class Knowledge:
             wanted = [table for table in tables if self._is_missing(table) or self._is_old(table)]
             if not wanted:
                 return
-            incoming = (await self._catalog.snapshot()).graph.incoming
+            snapshot = await self._catalog.snapshot()
+            incoming = snapshot.graph.incoming
             told = await self._inspector.profiles(wanted, budget)
             now = self._clock()
             async for table in without_blocking(wanted):
                 profiles = self._gate.filter(table, told.get(table.relation, ()), table.relation in incoming)
                 self._keep(table, Insight(MappingProxyType(profiles)), now)
+            self._drop_all_but(snapshot)
             self._unwritten = True
+
+    def _drop_all_but(self, snapshot: Snapshot) -> None:
+        """Drop what is known of relations that are gone: where tables come and go, it would pile up."""
+        for relation in self._kept.keys() - snapshot.by_relation.keys():
+            del self._kept[relation]
+            self._values.drop(relation)
 
     def budget(self, seconds: float) -> ProfileBudget:
         """Return what learning may take."""
@@ -180,16 +188,18 @@ class Knowledge:
             found = self._warm.pop(table.relation, None)
             if found is not None and found.mark == mark(table):
                 age = max(time.time() - found.at, 0.0)
-                profiles = MappingProxyType({profile.name: profile for profile in found.profiles})
+                profiles = MappingProxyType({profile.name: profile for profile in found.decode()})
                 self._keep(table, Insight(profiles), self._clock() - age)
 
     async def save(self) -> None:
         """Keep what is known over a restart, where a folder for it is configured."""
         if self._file is None or not self._unwritten:
             return
-        now = self._clock()
+        now, snapshot = self._clock(), self._catalog.loaded
         known = [make_learned(kept.table, kept.insight.profiles, now - kept.born) for kept in self._kept.values()]
-        await asyncio.to_thread(self._file.write, [*known, *(self._warm or {}).values()])
+        warm = self._warm or {}
+        unasked = [each for name, each in warm.items() if snapshot is None or name in snapshot.by_relation]
+        await asyncio.to_thread(self._file.write, [*known, *unasked])
         self._unwritten = False
 
     async def aclose(self) -> None:
@@ -207,7 +217,8 @@ class Knowledge:
         if not self._settings.infer_joins:
             return []
         snapshot = await self._catalog.snapshot()
-        candidates = [key for keys in (await self._candidates(snapshot)).values() for key in keys]
+        suggestions = await self._suggestions(snapshot)
+        candidates = [key async for table in without_blocking(snapshot.listed) for key in suggestions.of(table)]
         wrong: set[ForeignKey] = set()
         for _ in range(ROUNDS):
             left = [key for key in candidates if key not in wrong]
@@ -227,15 +238,15 @@ class Knowledge:
             return {}
         try:
             async with asyncio.timeout(patience):
-                candidates = await self._candidates(await self._catalog.snapshot())
-                keys = [key for table in tables for key in candidates.get(table.relation, ())]
+                suggestions = await self._suggestions(await self._catalog.snapshot())
+                keys = [key async for table in without_blocking(tables) for key in suggestions.of(table)]
                 await self._compare(keys)
         except (TimeoutError, DragomanError) as error:
             _log.info("inferred joins were left out of an answer: %s", error)
             return {}
         return _by_relation(found for key in keys if (found := self._add_evidence(key)))
 
-    async def _candidates(self, snapshot: Snapshot) -> dict[Relation, list[ForeignKey]]:
+    async def _suggestions(self, snapshot: Snapshot) -> Suggestions:
         if self._suggested[0] != snapshot.version:
             # Once, however many ask: when one stops waiting, the next must not begin it anew.
             await self._flights.run(snapshot.version, lambda: self._suggest(snapshot))
@@ -243,8 +254,7 @@ class Knowledge:
 
     async def _suggest(self, snapshot: Snapshot) -> None:
         # In a thread: the names of 10,000 tables take a while.
-        found = await asyncio.to_thread(lambda: _by_relation(suggest(snapshot.listed)))
-        self._suggested = (snapshot.version, found)
+        self._suggested = (snapshot.version, await asyncio.to_thread(Suggestions, snapshot.listed))
 
     async def _compare(self, keys: Iterable[ForeignKey]) -> None:
         """Compare some values of those that were not compared lately."""
@@ -252,6 +262,8 @@ class Knowledge:
             return
         now = self._clock()
         old = [key for key in dict.fromkeys(keys) if self._compared.get(key, (float("-inf"),))[0] <= now]
+        if old:  # those of columns that are gone would pile up
+            self._compared = {key: each for key, each in self._compared.items() if each[0] > now}
         for start in range(0, len(old), AT_ONCE):
             few = old[start : start + AT_ONCE]
             for number, looked_at, found in await self._read(comparison_sql(few, self._catalog.namespace), PATIENCE):

@@ -38,13 +38,17 @@ class ValueIndex:
 
     def replace(self, relation: Relation, profiles: Mapping[str, ColumnProfile]) -> None:
         """Hold the values of these profiles in place of the relation's own before."""
-        for held in self._of.pop(relation, ()):
-            for key in _keys(held.value):
-                self._discard(key, held)
+        self.drop(relation)
         self._of[relation] = tuple(
             Held(relation, name, value) for name, each in profiles.items() for value in each.values
         )
         self._add(self._of[relation])
+
+    def drop(self, relation: Relation) -> None:
+        """Hold nothing of a relation."""
+        for held in self._of.pop(relation, ()):
+            for key in _keys(held.value):
+                self._discard(key, held)
 
     def _add(self, values: Iterable[Held]) -> None:
         for held in values:
