@@ -45,7 +45,9 @@ async def begin(session: Session, opened: OpenDatabase, settings: ModelSettings)
     """Return the conversation up to where the model writes."""
     schema = await link(opened, session.question.text, settings.send)
     fence, database = session.fence, opened.config
-    about = [f"-- {line}" for line in (" ".join(database.description.split()), *await _notes(session, opened)) if line]
+    about = [
+        f"-- {line}" for line in (" ".join((await opened.describe()).split()), *await _notes(session, opened)) if line
+    ]
     system = session.fill(
         "system", dialect=opened.dialect.name, database=database.name, instructions=opened.dialect.instructions
     )

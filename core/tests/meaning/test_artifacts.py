@@ -69,6 +69,23 @@ def test_an_ossie_model_tells_descriptions_synonyms_keys_and_metrics():
     )
 
 
+def test_an_ossie_source_may_be_an_object(tmp_path):
+    (tmp_path / "m.yaml").write_text("""
+version: 0.2.0.dev0
+semantic_model:
+  - name: shop
+    datasets:
+      - name: orders
+        source: {kind: HIVE_CATALOG, format: table, identifier: analytics.main.orders}
+      - {name: events, source: {kind: file, format: parquet, locations: ["s3://events/*.parquet"]}}
+      - {name: big, source: {kind: SNOWFLAKE_CATALOG, format: SQL_QUERY, query: SELECT 1}}
+    relationships:
+      - {name: of, from: orders, to: events, from_columns: [event_id], to_columns: [id]}
+""")
+    (orders,) = read(tmp_path, "m.yaml").tables
+    assert (orders.name, orders.keys) == (("analytics", "main", "orders"), ())
+
+
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [

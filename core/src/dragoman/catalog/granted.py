@@ -8,8 +8,10 @@ from dataclasses import replace
 from dragoman.access import Decider, Permission, intersect
 from dragoman.catalog.catalog import Catalog
 from dragoman.catalog.listing import Listing
+from dragoman.catalog.mentions import Comments
 from dragoman.catalog.places import Places
 from dragoman.catalog.snapshot import Snapshot
+from dragoman.cooperative import in_thread_if_many
 from dragoman.dialect import Dialect, Inspector
 from dragoman.model import Constraint, Database, ForeignKey, Index, Plan, Relation, Scope, Table, TableColumn
 
@@ -59,6 +61,7 @@ class GrantedCatalog(Catalog):
         self._check = check
         self._seen: Snapshot | None = None
         self._permissions: Permissions = {}
+        self._comments = Comments((), {})
         self._names: frozenset[str] = frozenset()
 
     async def snapshot(self) -> Snapshot:
@@ -106,7 +109,7 @@ class GrantedCatalog(Catalog):
         assert seen is not None  # permissions sets it
         known = [seen.by_relation[table.relation] for table in tables]
         told = await self._whole.add_details(known)
-        return await self._open([_reduce(table, permissions) for table in told])
+        return await self._open([_reduce(self._comments.prune(table), permissions) for table in told])
 
     async def _restrict(self, seen: Snapshot) -> Snapshot:
         if self._snapshot is not None and seen is self._seen:
@@ -114,7 +117,7 @@ class GrantedCatalog(Catalog):
         await self._check(seen)
         permissions = await self._decide(seen)
         self.places.settle(schema.name for schema in seen.known_schemas if schema.system)
-        kept = [_reduce(table, permissions) for table in seen.tables if table.relation in permissions]
+        comments, kept = await in_thread_if_many(len(seen.tables), _reduce_all, seen.tables, permissions)
         holding = {(relation.schema, relation.catalog) for relation in permissions}
         self._namespace = seen.namespace
         self._homes = seen.homes
@@ -125,7 +128,7 @@ class GrantedCatalog(Catalog):
             version=seen.version,
             known_schemas=tuple(each for each in seen.known_schemas if (each.name, each.catalog) in holding),
         )
-        self._seen, self._permissions = seen, permissions
+        self._seen, self._permissions, self._comments = seen, permissions, comments
         self._names = frozenset(table.relation.name for table in seen.tables)
         return self._snapshot
 
@@ -158,6 +161,12 @@ class GrantedCatalog(Catalog):
         if table.type in VIEWS:
             return await self._behind(table)
         return () if table.partition_of is None else (table.partition_of,)
+
+
+def _reduce_all(tables: Sequence[Table], permissions: Permissions) -> tuple[Comments, list[Table]]:
+    comments = Comments(tables, permissions)
+    granted = (table for table in tables if table.relation in permissions)
+    return comments, [_reduce(comments.prune(table), permissions) for table in granted]
 
 
 def _reduce(table: Table, permissions: Permissions) -> Table:

@@ -121,7 +121,6 @@ class OpenDatabase:
             )
         self._faces: dict[Acting, OpenDatabase] = {}
         meaning = read_meaning(self.config)
-        self.config = replace(self.config, description=self.config.description or meaning.about)
         examples = () if self.delegation else meaning.examples  # no one run of them holds for everybody
         self.written = Written(replace(meaning, examples=examples), self._run_example)
         self.limiter = Limiter(f"{database.name} runs statements", self.config.pool_size, waiting)
@@ -357,6 +356,13 @@ class OpenDatabase:
         if self.delegation or (isinstance(self.catalog, GrantedCatalog) and not await self.catalog.is_whole()):
             return None
         return self.written
+
+    async def describe(self) -> str:
+        """Return what is said of the database as a whole: by the configuration, else by files."""
+        if self.config.description or not self.written.about:
+            return self.config.description
+        written = await self.read_files()
+        return "" if written is None else written.about
 
     async def is_reduced(self, table: Table) -> bool:
         """Whether something of a relation is not granted to those who see this database."""

@@ -22,6 +22,7 @@ class Written:
     """Notes and examples of one database. An example is shown once its query has run; one that fails is dropped."""
 
     def __init__(self, meaning: Meaning, attempt: Try) -> None:
+        self.about = meaning.about
         self.notes: Sequence[Note] = meaning.notes
         self._waiting = list(meaning.examples)
         self._usable: list[Example] = []

@@ -51,9 +51,19 @@ class _Metric(msgspec.Struct):
     ai_context: _Context | str | None = None
 
 
+class _Source(msgspec.Struct):
+    """A source that is written as an object: a relation of a catalog has an identifier, files and queries have none."""
+
+    identifier: str = ""
+
+    def __str__(self) -> str:
+        """The relation's name, if there is one."""
+        return self.identifier
+
+
 class _Dataset(msgspec.Struct):
     name: str
-    source: str
+    source: _Source | str
     primary_key: list[str] = []
     description: str | None = None
     ai_context: _Context | str | None = None
@@ -134,7 +144,7 @@ def read(document: Any, name: str) -> Meaning:
 
 
 def _model(model: _Model, name: str) -> Meaning:
-    places = {dataset.name: _place(dataset.source) for dataset in model.datasets}
+    places = {dataset.name: _place(str(dataset.source)) for dataset in model.datasets}
     tables = (_table(dataset, model, places, name) for dataset in model.datasets)
     instructions = [model.ai_context, *(dataset.ai_context for dataset in model.datasets)]
     metrics = [*model.metrics, *(metric for dataset in model.datasets for metric in dataset.metrics)]

@@ -14,11 +14,9 @@ from dragoman.model import Database
 from dragoman.tools.answer import Body
 from dragoman.tools.context import ENVELOPE, Budget, ToolCall
 from dragoman.tools.describing import by_schema
-from dragoman.tools.overview import describe_small, find_notes, find_values
+from dragoman.tools.overview import PROBE, describe_small, find_description, find_notes, find_values
 
 Known = TypeVar("Known", Snapshot, Listing)
-PROBE = 1.0
-"""Seconds a database has to say that it is there."""
 PATIENCE = 5.0
 """Seconds the catalog of one database among several has to load before a search goes on without it."""
 SHOWN_SCHEMAS = 20
@@ -47,7 +45,7 @@ async def _database(call: ToolCall, name: str) -> dict[str, Any]:
         return {**drop_empty(facts), "status": "unreachable", "error": error.message, "schemas": list(config.schemas)}
     schemas = await _schemas(opened, config) if status.state == "ready" else list(config.schemas)
     facts |= {
-        "description": opened.config.description,
+        "description": await find_description(opened),
         "version": status.version,
         "status": status.state,
         "error": status.error,

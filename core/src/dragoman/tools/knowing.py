@@ -12,8 +12,7 @@ from dragoman.errors import ParameterError
 from dragoman.model import ForeignKey, Relation, Result, Table
 from dragoman.tools.answer import Body
 from dragoman.tools.context import ToolCall
-from dragoman.tools.finding import PROBE
-from dragoman.tools.overview import find_notes
+from dragoman.tools.overview import PROBE, find_description, find_notes
 
 
 async def read_schema(call: ToolCall) -> Body:
@@ -139,7 +138,7 @@ async def server_info(call: ToolCall) -> Body:
         "version": status.version,
         "status": status.state,
         "error": status.error,
-        "description": config.description,
+        "description": await find_description(opened),
         "placeholder": dialect.placeholder,
         "abilities": sorted(ability.name.lower() for ability in dialect.capabilities),
         "max_rows": config.max_rows,

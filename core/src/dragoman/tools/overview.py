@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from dragoman.catalog import Insight, Listing, Match, Snapshot, compact
+from dragoman.errors import DragomanError
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.knowledge.search import fitting
 from dragoman.model import Relation
 from dragoman.tools.answer import size
 from dragoman.tools.context import Budget
 
+PROBE = 1.0
+"""Seconds a database has to say that it is there."""
 SMALL = 8
 """A database is small when its descriptions take this part of an answer at most."""
 SHORTEST = 8
@@ -28,6 +32,15 @@ async def find_notes(opened: OpenDatabase, query: str) -> list[str]:
     if written is None:
         return []
     return await written.find(query, NOTES) if query.strip() else Budget(ROOM).fitting(await written.all())
+
+
+async def find_description(opened: OpenDatabase) -> str:
+    """Return what is said of a database as a whole; what the configuration says where it does not answer in time."""
+    try:
+        async with asyncio.timeout(PROBE):
+            return await opened.describe()
+    except (TimeoutError, DragomanError):
+        return opened.config.description
 
 
 async def describe_small(opened: OpenDatabase, listing: Listing) -> dict[str, list[str]] | None:

@@ -43,7 +43,7 @@ async def _database(gateway: Gateway, name: str) -> dict[str, Any]:
     try:
         async with asyncio.timeout(PROBE):
             opened = gateway.database(name)
-            facts["description"] = opened.config.description
+            facts["description"] = await opened.describe()
             listing = await opened.catalog.listing()
     except (TimeoutError, DragomanError) as error:
         reason = error.message if isinstance(error, DragomanError) else "It did not answer in time."
@@ -59,7 +59,7 @@ async def schema(gateway: Gateway, principal: Principal, values: Mapping[str, st
     known = await opened.insights(tables)
     namespace = opened.catalog.namespace
     budget = Budget(opened.config.max_bytes - ENVELOPE)
-    about = [one_line(opened.config.description)] if opened.config.description else []
+    about = [one_line(text)] if (text := await opened.describe()) else []
     notes = budget.fitting(f"-- {note}" for note in (*about, *await find_notes(opened, "")))
     texts = budget.fitting(
         "\n".join([as_sql(table, namespace, known[table.relation]), *indexes_sql(table, namespace)]) for table in tables

@@ -1,0 +1,67 @@
+"""What people wrote about relations, for those who see a part: comments name other columns and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from dragoman.access import Permission
+from dragoman.catalog.search import words
+from dragoman.model import Relation, Table
+
+Words = tuple[str, ...]
+
+
+class Mentions:
+    """Finds names in texts: `order_items` is named by "OrderItems" and by "the items of an order item", too."""
+
+    def __init__(self, names: Iterable[Words]) -> None:
+        self._by_first: dict[str, set[Words]] = {}
+        for name in filter(None, names):
+            self._by_first.setdefault(name[0], set()).add(name)
+
+    def are_in(self, text: str) -> bool:
+        """Whether a text names one of them."""
+        found = words(text)
+        return any(
+            found[start : start + len(name)] == name
+            for start, first in enumerate(found)
+            for name in self._by_first.get(first, ())
+        )
+
+
+class Comments:
+    """Leaves out the comments that name a hidden relation, schema or column.
+
+    A name that something visible has as well tells nothing, but of the relation's own columns.
+    """
+
+    def __init__(self, tables: Collection[Table], permissions: Mapping[Relation, Permission]) -> None:
+        self._permissions = permissions
+        own = [table for table in tables if not table.system]
+        shown = {words(name) for name in _names(own, permissions, hidden=False)}
+        self._elsewhere = Mentions({words(name) for name in _names(own, permissions, hidden=True)} - shown)
+
+    def prune(self, table: Table) -> Table:
+        """Return a relation that is granted, as the database tells it, without such comments."""
+        granted = self._permissions[table.relation].columns
+        own = Mentions(words(column.name) for column in table.columns if column.name not in granted)
+
+        def keep(comment: str | None) -> str | None:
+            told = comment and not own.are_in(comment) and not self._elsewhere.are_in(comment)
+            return comment if told else None
+
+        if not table.comment and not any(column.comment for column in table.columns):
+            return table
+        columns = tuple(replace(each, comment=keep(each.comment)) for each in table.columns)
+        return replace(table, comment=keep(table.comment), columns=columns)
+
+
+def _names(tables: Iterable[Table], permissions: Mapping[Relation, Permission], *, hidden: bool) -> Iterator[str]:
+    """The names of schemas, relations and columns that are hidden, or those that are not."""
+    for table in tables:
+        permission = permissions.get(table.relation)
+        if (permission is None) == hidden:
+            yield from filter(None, (table.relation.name, table.relation.schema, table.relation.catalog))
+        granted = permission.columns if permission is not None else ()
+        yield from (column.name for column in table.columns if (column.name not in granted) == hidden)

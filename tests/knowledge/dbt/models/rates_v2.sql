@@ -1,0 +1,1 @@
+select 'EUR' as currency, 1.1 as rate
