@@ -6,14 +6,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from dragoman.access import Permission
-from dragoman.catalog.search import words
+from dragoman.catalog.search import split
 from dragoman.model import Relation, Table
 
 Words = tuple[str, ...]
 
 
+def stems(text: str) -> Words:
+    """Return the words of a name or a text, cut until singular and plural are the same; too short rather than not."""
+    return tuple((cut[:-1] + "i" if (cut := word.rstrip("se")).endswith("y") else cut) or word for word in split(text))
+
+
 class Mentions:
-    """Finds names in texts: `order_items` is named by "OrderItems" and by "the items of an order item", too."""
+    """Finds names, as stems, in texts: `order_items` is named by "OrderItems" and by "an order item", too."""
 
     def __init__(self, names: Iterable[Words]) -> None:
         self._by_first: dict[str, set[Words]] = {}
@@ -22,7 +27,7 @@ class Mentions:
 
     def are_in(self, text: str) -> bool:
         """Whether a text names one of them."""
-        found = words(text)
+        found = stems(text)
         return any(
             found[start : start + len(name)] == name
             for start, first in enumerate(found)
@@ -39,13 +44,13 @@ class Comments:
     def __init__(self, tables: Collection[Table], permissions: Mapping[Relation, Permission]) -> None:
         self._permissions = permissions
         own = [table for table in tables if not table.system]
-        shown = {words(name) for name in _names(own, permissions, hidden=False)}
-        self._elsewhere = Mentions({words(name) for name in _names(own, permissions, hidden=True)} - shown)
+        shown = {stems(name) for name in _names(own, permissions, hidden=False)}
+        self._elsewhere = Mentions({stems(name) for name in _names(own, permissions, hidden=True)} - shown)
 
     def prune(self, table: Table) -> Table:
         """Return a relation that is granted, as the database tells it, without such comments."""
         granted = self._permissions[table.relation].columns
-        own = Mentions(words(column.name) for column in table.columns if column.name not in granted)
+        own = Mentions(stems(column.name) for column in table.columns if column.name not in granted)
 
         def keep(comment: str | None) -> str | None:
             told = comment and not own.are_in(comment) and not self._elsewhere.are_in(comment)

@@ -43,7 +43,12 @@ class Match:
 
 def words(text: str) -> tuple[str, ...]:
     """Split a name or a comment into lower-case words in the singular: `OrderItems_2` is order, item, 2."""
-    return tuple(_singular(word.lower()) for word in _WORDS.findall(text))
+    return tuple(map(_singular, split(text)))
+
+
+def split(text: str) -> Iterator[str]:
+    """Yield the words of a name or a comment in lower case, as they stand."""
+    return (word.lower() for word in _WORDS.findall(text))
 
 
 _name_words = lru_cache(maxsize=50_000)(words)
