@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from dragoman.catalog.search import words
 from dragoman.knowledge.types import family
@@ -109,10 +110,15 @@ def without_values(profile: ColumnProfile) -> ColumnProfile:
 
 def is_personal(column: TableColumn, *, bare_name: bool = False) -> bool:
     """Whether a column's name says that it tells of people. `bare_name`: a name alone is one of a kind."""
-    parts = words(column.name)
+    return _speaks_of_people(column.name, bare_name)
+
+
+@lru_cache(maxsize=10_000)
+def _speaks_of_people(name: str, bare_name: bool) -> bool:
+    parts = words(name)
     if parts and parts[-1] in OF_KINDS:
         return False
-    if not parts or PERSONAL & set(parts) or parts[-1] in BY_SOMEBODY or _runs_together(column.name):
+    if not parts or PERSONAL & set(parts) or parts[-1] in BY_SOMEBODY or _runs_together(name):
         return True
     return "name" in parts and not bare_name
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from dragoman.catalog import Insight, Match
@@ -67,8 +68,9 @@ class ValueIndex:
         return {held for key in wanted for held in self._found.get(key, ())}
 
 
-def _keys(value: str) -> set[str]:
-    return {_whole(value), *words(value)}
+@lru_cache(maxsize=10_000)
+def _keys(value: str) -> frozenset[str]:
+    return frozenset((_whole(value), *words(value)))
 
 
 def _whole(value: str) -> str:

@@ -15,16 +15,21 @@ STATISTICS = """
 SELECT stats.schemaname::text, stats.tablename::text, stats.attname::text, stats.null_frac, stats.n_distinct,
   CASE WHEN stats.avg_width <= 64 AND told.listed THEN stats.most_common_vals::text::text[] END,
   CASE WHEN stats.avg_width <= 64 AND told.listed THEN stats.most_common_freqs END,
-  CASE WHEN told.ranged THEN stats.histogram_bounds::text::text[] END
+  CASE WHEN told.whole OR bounds.held IS NULL THEN bounds.held
+    ELSE ARRAY[bounds.held[1], bounds.held[pg_catalog.array_upper(bounds.held, 1)]] END
 FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]),
-    pg_catalog.unnest($4::boolean[]), pg_catalog.unnest($5::boolean[])) AS told(schema, name, column_, listed, ranged)
+    pg_catalog.unnest($4::boolean[]), pg_catalog.unnest($5::boolean[]), pg_catalog.unnest($6::boolean[])
+  ) AS told(schema, name, column_, listed, ranged, whole)
 JOIN pg_catalog.pg_stats AS stats
   ON stats.schemaname = told.schema::name AND stats.tablename = told.name::name AND stats.attname = told.column_::name
-WHERE stats.schemaname = ANY($6::name[]) AND stats.tablename = ANY($7::name[])
+CROSS JOIN LATERAL (
+  SELECT CASE WHEN told.ranged OR told.whole THEN stats.histogram_bounds::text::text[] END) AS bounds(held)
+WHERE stats.schemaname = ANY($7::name[]) AND stats.tablename = ANY($8::name[])
 ORDER BY stats.inherited
 """
-"""Columns by schema, table and name; of each whether its values and its range are wanted; the schemas, the tables.
-Rows over the children of a relation as well come last, and so replace those over itself alone."""
+"""Columns by schema, table and name; of each whether its values, its range and its whole histogram are wanted; the
+schemas, the tables. Only the ends of a histogram tell a range: 1,000 tables have a million bounds. Rows over the
+children of a relation as well come last, and so replace those over itself alone."""
 
 AGES = """
 SELECT n.nspname::text, c.relname::text, greatest(
@@ -61,15 +66,15 @@ async def profiles(
 
 
 def _list_columns(tables: Iterable[Table]) -> list[list[Any]]:
-    """The columns of tables, and of each whether its common values and its range are of use."""
+    """The columns of tables, and of each whether its common values, its range and its whole histogram are of use."""
     wanted: list[tuple[Any, ...]] = []
     for table in tables:
         small = table.row_estimate is not None and table.row_estimate <= SMALL
         for column in table.columns:
             ranged, listed = column.type.startswith(_RANGED), not column.type.startswith(_UNLISTED)
             place = (table.relation.schema or "", table.relation.name, column.name)
-            wanted.append((*place, listed, ranged or (small and listed)))
-    return [list(values) for values in zip(*wanted, strict=True)] or [[], [], [], [], []]
+            wanted.append((*place, listed, ranged, small and (ranged or listed)))
+    return [list(values) for values in zip(*wanted, strict=True)] or [[], [], [], [], [], []]
 
 
 def _profile(
@@ -88,7 +93,8 @@ def _profile(
     told = dict(zip(common or (), fractions or (), strict=True))
     values = _values(told, bounds or (), distinct)
     few = len(values) <= budget.values and (distinct or 0) <= budget.values
-    low, high = _range((*(common or ()), *(bounds or ()))) if type_.startswith(_RANGED) else (None, None)
+    ends = (*(common or ()), *(bounds or ())[:1], *(bounds or ())[-1:])
+    low, high = _range(ends) if type_.startswith(_RANGED) else (None, None)
     return ColumnProfile(
         name=column,
         null_fraction=round(null_fraction, 6),
