@@ -23,6 +23,15 @@ async def _read(toolbox: Toolbox, uri: str, principal: Principal = LOCAL) -> str
     return text
 
 
+@pytest.mark.parametrize("uri", ["schema://shop/main/nothing", "queries://none", "file:///etc/passwd"])
+async def test_what_is_not_there_is_logged_as_the_callers_mistake(toolbox, caplog, uri):
+    with caplog.at_level("INFO", "dragoman.calls"), pytest.raises(UnknownResource):
+        await toolbox.surfaces.read(uri, LOCAL)
+    assert [record.call["outcome"] for record in caplog.records if record.name == "dragoman.calls"] == [
+        "PARAMETER_ERROR"
+    ]
+
+
 async def test_the_list_of_databases_counts_tables_and_views(toolbox):
     shop, crm = json.loads(await _read(toolbox, "databases://list"))["databases"]
     assert (shop["name"], shop["tables"], shop["views"]) == ("shop", 5, 1)

@@ -1,7 +1,7 @@
 """A data lake: Iceberg's partitions, materialized views and hidden tables, and a metastore that does not answer."""
 
 import pytest
-from dragoman import Database, ExplainOptions, Request, Scope
+from dragoman import Database, ExplainOptions, ProfileBudget, Request, Scope
 from dragoman_trino.client import Client
 from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.inspector import TrinoInspector
@@ -111,6 +111,19 @@ async def test_a_catalog_whose_metastore_does_not_answer_keeps_nobody_from_the_o
 
 async def explained(executor, condition):
     return await executor.explain(Request(statement=f"SELECT count(*) FROM logs{condition}"), ExplainOptions())
+
+
+async def test_partitions_tell_all_values_of_their_columns_and_statistics_the_ranges_of_others(inspector, tables):
+    told = await inspector.profiles([tables["logs"], tables["plain"]], ProfileBudget())
+    logs = {profile.name: profile for profile in told[tables["logs"].relation]}
+    region, day = logs["region"], logs["visit_day"]
+    assert (set(region.values), region.kind, region.source) == ({"r0", "r1"}, "all", "statistics")
+    assert region.fractions == (0.5, 0.5)
+    assert sorted(map(int, day.values)) == list(range(10))
+    assert (day.kind, day.fractions) == ("all", (0.1,) * 10)
+    assert (logs["id"].minimum, logs["id"].maximum, logs["id"].values) == ("1", "10000", ())
+    assert logs["note"].null_fraction == 0
+    assert logs["note"].values == ()  # partitioned by a part of it
 
 
 @pytest.mark.parametrize("condition", ["", " WHERE upper(region) = 'R1'"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dragoman.errors import ParameterError
 
@@ -11,8 +12,11 @@ JSON = "application/json"
 SQL = "application/sql"
 
 
-class UnknownResource(LookupError):
+class UnknownResource(ParameterError):
     """There is no such resource for this caller."""
+
+    def __init__(self, message: str = "There is no such resource.", **more: Any) -> None:
+        super().__init__(message, **more)
 
 
 class UnknownPrompt(LookupError):

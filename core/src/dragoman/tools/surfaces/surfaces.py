@@ -80,11 +80,13 @@ class Surfaces:
         """Return what a resource holds. Raises `UnknownResource`, and `DragomanError` for what cannot be read now."""
         found = uris.match(uri)
         gateway = self._gateway.for_principal(principal)
-        if found is None or not self._offers(gateway, found[0].name):
-            raise UnknownResource(uri)
-        kind, values = found
-        async with self._gateway.call("read_resource", principal, values.get("database")) as record:
+        async with self._gateway.call(
+            "read_resource", principal, found[1].get("database") if found else None
+        ) as record:
             record.arguments = record.arguments or {"uri": uri}
+            if found is None or not self._offers(gateway, found[0].name):
+                raise UnknownResource
+            kind, values = found
             held = await read(gateway, principal, kind, values)
             record.bytes = len(held.encode() if isinstance(held, str) else held)
         return Content(uri, mime_of(kind, values), held)
