@@ -353,7 +353,11 @@ class OpenDatabase:
 
     async def read_files(self) -> Written | None:
         """Return what files tell of the database; None for those who see a part: it may speak of the rest."""
-        if self.delegation or (isinstance(self.catalog, GrantedCatalog) and not await self.catalog.is_whole()):
+        if (
+            self.delegation
+            or self.whole.places.hides
+            or (isinstance(self.catalog, GrantedCatalog) and not await self.catalog.is_whole())
+        ):
             return None
         return self.written
 
