@@ -75,11 +75,11 @@ class Connector:
         }
 
     @property
-    def prelude(self) -> str:
-        """What must be set in each transaction, as SQL: nothing, unless sessions are shared."""
+    def prelude(self) -> list[str]:
+        """The commands that each transaction needs at its beginning: none, unless sessions are shared."""
         if not self.pooled:
-            return ""
-        return "".join(f"; SET LOCAL {name} = {_literal(name, value)}" for name, value in self.settings.items())
+            return []
+        return [f"SET LOCAL {name} = {_literal(name, value)}" for name, value in self.settings.items()]
 
     async def connect(self, seconds: float) -> Connection:
         """Open a connection within `seconds`. Raises what the driver raises, which `failures` translates."""

@@ -11,7 +11,7 @@ import contextlib
 import socket
 import struct
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import asyncpg
@@ -19,6 +19,7 @@ from asyncpg import connect_utils
 from asyncpg.prepared_stmt import PreparedStatement
 from dragoman import ResultTooLarge
 
+from dragoman_postgres.ahead import ROLLBACK, Answers, batch
 from dragoman_postgres.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class CountingProtocol(asyncio.Protocol):
         self._most = self._left = CATALOG
         self._deadline: Deadline | None = None
         self.kept: bytearray | None = None
+        self.aside: list[Answers] = []
         self.deaf = False
         self.gone = asyncio.get_running_loop().create_future()
 
@@ -92,6 +94,8 @@ class CountingProtocol(asyncio.Protocol):
         if self._left < 0 or (self._frames and self._frames.tell(data) > MOST_TOLD):
             self.end(TooMuch(self._most))
             return
+        if self.aside and not (data := self._put_aside(data)):
+            return
         if self.kept is not None:
             self.kept += data
         if self._deadline is not None:
@@ -100,6 +104,15 @@ class CountingProtocol(asyncio.Protocol):
             else:
                 data = self._deadline.change(data)
         self._driver.data_received(data)
+
+    def _put_aside(self, data: bytes) -> bytes:
+        """Return what is the driver's of what has arrived."""
+        while self.aside and data:
+            data = self.aside[0].take(data)
+            if self.aside[0].left:
+                break
+            del self.aside[0]
+        return data
 
     def end(self, why: Exception | None) -> None:
         """For the driver the connection is lost; the socket stays open until the server has closed it."""
@@ -158,6 +171,19 @@ class Connection(_Connection):
         self._key = protocol.backend_pid, protocol.backend_secret
         transport.set_protocol(self._counting)
         _keep_alive(transport.get_extra_info("socket"))
+
+    def send_ahead(self, commands: Sequence[str]) -> None:
+        """Send commands in one batch with the prepared statement that the driver is about to run.
+
+        When one of them fails, its error is the statement's, and the statement does not run.
+        """
+        self._own_transport.write(batch(commands))
+        self._counting.aside.append(Answers.to_batch(commands))
+
+    def roll_back(self) -> None:
+        """Roll back without waiting for the answer. The driver has its answers, and no cancellation is on its way."""
+        self._own_transport.write(ROLLBACK)
+        self._counting.aside.append(Answers.to_rollback())
 
     async def leave(self) -> None:
         """End whatever the server does for us, and return once it has closed the connection: nothing of it is left.

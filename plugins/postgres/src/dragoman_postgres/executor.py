@@ -31,7 +31,7 @@ from dragoman import (
 from dragoman_postgres import plans
 from dragoman_postgres.deadline import Deadline
 from dragoman_postgres.driver import OURS, Statement, TooMuch
-from dragoman_postgres.failures import Stale, Unreadable, raise_translated, translate_errors
+from dragoman_postgres.failures import Stale, Unreadable, Vanished, is_lost, raise_translated, translate_errors
 from dragoman_postgres.parameters import Parameters, teach
 from dragoman_postgres.pool import Connections, Session
 from dragoman_postgres.types import NATIVE, SCALARS, Types
@@ -85,10 +85,12 @@ class PostgresExecutor(Executor):
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
         """Run a statement; leaving cancels what still runs and rolls the transaction back."""
-        async with self._connections.lend(request.limits.timeout, request.tags, request.acting) as session:
+        limits = request.limits
+        key = self._key(request) if limits.max_bytes <= LARGE else None
+        async with self._connections.lend(limits.timeout, request.tags, request.acting, key) as session:
             try:
                 stream, batches = await self._start(session, request)
-            except (Stale, InvalidSql, NotFound, TooMuch) as error:
+            except (Stale, Vanished, InvalidSql, NotFound, TooMuch) as error:
                 stream, batches = await self._start_anew(session, request, error)
             async with aclosing(batches):
                 yield stream
@@ -140,6 +142,9 @@ class PostgresExecutor(Executor):
 
     async def _start_anew(self, session: Session, request: Request, error: DragomanError) -> tuple[RowStream, Batches]:
         """Start a statement again that failed in a way in which it may not fail anew. Else raises its error."""
+        if isinstance(error, Vanished):
+            await self._connections.renew(session)
+            return await self._start(session, request)
         if isinstance(error, TooMuch) and not self._key(request)[1]:
             await self._count_from_now_on(session, request)
             return await self._start(session, request)
@@ -147,7 +152,7 @@ class PostgresExecutor(Executor):
             raise error
         # It was prepared before a table or type was altered.
         self._types.forget()
-        await self._connections.restart(session, request.limits.timeout)
+        await self._connections.restart(session)
         try:
             return await self._start(session, request)
         except TooMuch:
@@ -162,7 +167,7 @@ class PostgresExecutor(Executor):
         self._wide[key] = None
         if len(self._wide) > WIDE:
             self._wide.popitem(last=False)
-        await self._connections.renew(session, request.limits.timeout)
+        await self._connections.renew(session)
 
     async def _start(self, session: Session, request: Request) -> tuple[RowStream, Batches]:
         prepared = await self._get_prepared(session, request)
@@ -178,10 +183,15 @@ class PostgresExecutor(Executor):
             most = (1 if prepared.wrapped.most_bytes is None else 3) * SLACK * request.limits.max_bytes
             deadline = Deadline(time.monotonic() + NEAR * request.limits.timeout)
             session.connection.allow(max(most, SMALL), deadline=deadline)
+            kept = not session.begun
+            self._connections.begin_ahead(session)
             try:
                 rows: Rows = await prepared.statement.fetch(*arguments)
             except Exception as error:
+                if kept and is_lost(error):
+                    raise Vanished(str(error)) from error
                 raise_translated(error, self._name, prepared.wrapped.prefix, len(request.statement))
+            session.read = True
             cut: Cut = ""
             if prepared.wrapped.most_bytes is not None:
                 rows, cut = split_counts(rows, prepared.wrapped)
@@ -231,6 +241,7 @@ class PostgresExecutor(Executor):
         if kept is not None and kept.until > time.monotonic():
             session.prepared.move_to_end(key)
             return kept
+        await self._connections.ensure_begun(session)
         prepared = await self._prepare(session, request)
         session.compiled = True
         if not self._pooled:

@@ -37,7 +37,7 @@ LOST = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
 )
-"""What a connection that is gone raises."""
+"""What a connection that is gone raises; the last, when the server's last words came and not yet its end."""
 
 SLOW = QueryTimeout.remedy
 _SYNTAX = "Check the statement against PostgreSQL's syntax."
@@ -143,6 +143,10 @@ def stale() -> Stale:
     return Stale("A table or type of the query was altered meanwhile.", suggestion="Try again.")
 
 
+class Vanished(ConnectionFailed):
+    """A connection that was kept had ended before a statement was sent over it: nothing came back."""
+
+
 class Unreadable(Unsupported):
     """The driver cannot take a type apart: a composite with parts of which it knows only the text."""
 
@@ -185,6 +189,11 @@ def raise_translated(error: Exception, database: str, prefix: int = 0, length: i
         ) from None
     except OSError as error:
         raise unreachable(database, *_reason(error)) from None
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether a connection is gone, and not because we ended it."""
+    return isinstance(error, LOST) and _too_much(error) is None
 
 
 def translate(error: Exception, database: str) -> Exception:

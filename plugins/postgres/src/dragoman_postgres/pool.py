@@ -18,11 +18,9 @@ from dragoman.pool import Lost, Manager, Pool
 
 from dragoman_postgres.connecting import Connector
 from dragoman_postgres.driver import CATALOG, OURS, Connection
-from dragoman_postgres.failures import LOST, raise_translated, translate, translate_errors, unreachable
+from dragoman_postgres.failures import LOST, is_lost, raise_translated, translate, translate_errors, unreachable
 from dragoman_postgres.spelling import quote, quote_text
 
-GONE = (*LOST, asyncpg.InternalClientError)
-"""What a kept connection raises that the server has ended: the second, when its last words came and not yet its end."""
 UNTAGGED: Mapping[str, str] = MappingProxyType({})
 GRACE: Final = 2.0
 """Seconds a caller waits for the server to end what it runs; the place is occupied until it has."""
@@ -38,14 +36,18 @@ _GRANT = "The administrator can grant the roles of database_roles to the one tha
 class Session:
     """A connection, with what has been prepared on it, the most recently used last. `spent`: not to be lent again.
 
-    `compiled`: a statement was prepared during this loan. `tags` and `acting`: of the request it is lent for.
+    Of a loan: `seconds`, `tags` and `acting` are those of its request; `compiled`: a statement was prepared; `begun`:
+    its transaction was; `read`: a statement's whole answer is there, so that nothing can come but the rollback's.
     """
 
     connection: Connection
     prepared: OrderedDict[Any, Any] = field(default_factory=OrderedDict[Any, Any])
     spent: bool = False
     compiled: bool = False
-    tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    begun: bool = False
+    read: bool = False
+    seconds: float = 0.0
+    tags: Mapping[str, str] = field(default_factory=lambda: UNTAGGED)
     acting: Acting | None = None
     _names: Iterator[int] = field(default_factory=itertools.count)
 
@@ -81,15 +83,22 @@ class Connections(Manager[Session]):
                 yield session.connection
 
     def lend(
-        self, seconds: float, tags: Mapping[str, str] = UNTAGGED, acting: Acting | None = None
+        self,
+        seconds: float,
+        tags: Mapping[str, str] = UNTAGGED,
+        acting: Acting | None = None,
+        key: Any = None,
     ) -> contextlib.AbstractAsyncContextManager[Session]:
         """Lend a connection inside a read-only transaction whose statements end after `seconds`.
 
         `tags` are shown in the server's `application_name` meanwhile; `acting`: as whom the transaction runs. On the
         way out the transaction is rolled back, and the connection is clean or gone. Raises `Busy` when none comes free
         in time, and `ConnectionFailed`.
+
+        `key`: the prepared statement that the loan is for. Where the connection has it, the transaction may not have
+        begun: that is left to `ensure_begun` or, in one batch with the statement, `begin_ahead`.
         """
-        return self._pool.lend(seconds, partial(self._begin, seconds=seconds, tags=tags, acting=acting))
+        return self._pool.lend(seconds, partial(self._start_loan, seconds=seconds, tags=tags, acting=acting, key=key))
 
     # What the pool has to know
 
@@ -106,10 +115,15 @@ class Connections(Manager[Session]):
 
     async def clean(self, resource: Session) -> bool:
         """Roll back; the connection is no use when that fails."""
+        if resource.read and self.is_usable(resource):
+            resource.connection.roll_back()
+            return True
+        if not resource.begun:
+            return self.is_usable(resource)
         try:
             # The driver lets a cancellation that is on its way arrive before it sends this.
             await resource.connection.execute("ROLLBACK")
-        except (*GONE, asyncpg.PostgresError, asyncpg.InterfaceError):
+        except (*LOST, asyncpg.PostgresError):
             return False
         return not resource.spent
 
@@ -123,53 +137,79 @@ class Connections(Manager[Session]):
 
     # What is Postgres' own
 
-    async def _begin(self, session: Session, seconds: float, tags: Mapping[str, str], acting: Acting | None) -> None:
+    async def _start_loan(
+        self, session: Session, seconds: float, tags: Mapping[str, str], acting: Acting | None, key: Any
+    ) -> None:
+        session.seconds, session.tags, session.acting = seconds, tags, acting
+        session.compiled = session.begun = session.read = False
+        # What a role may not do is told apart from what its statement may not: the beginning is heard.
+        if acting is not None or key not in session.prepared:
+            await self._begin(session)
+
+    async def _begin(self, session: Session) -> None:
         """One message: the transaction, its deadlines and, where sessions are shared, their settings.
 
         Raises `Lost` where the connection is gone, and `DragomanError`s.
         """
-        session.tags, session.acting, session.compiled = tags, acting, False
-        timeout = max(1, round(seconds * 1000))
-        prelude = (
-            f"BEGIN READ ONLY; SET LOCAL statement_timeout = {timeout};"
-            f" SET LOCAL lock_timeout = {timeout * 9 // 10 or 1};"
-            f" SET LOCAL idle_in_transaction_session_timeout = {timeout + 10_000}"
-        )
-        if self.connector.pooled:
-            prelude += self.connector.prelude
-        if tags:
-            prelude += f"; SET LOCAL application_name = '{_format_tags(tags)}'"
-        if acting is not None:  # last: nothing of the above depends on the caller
-            prelude += _become(acting)
+        session.begun = True
         session.connection.allow(OURS)
         try:
-            await session.connection.execute(prelude)
+            await session.connection.execute("; ".join(self._prelude(session)))
         except Exception as error:
-            if acting is not None and isinstance(error, _REFUSALS):
+            if session.acting is not None and isinstance(error, _REFUSALS):
                 # What the server says names its roles, and may show values.
                 raise unreachable(self._name, _NOT_FOR_CALLER, _GRANT) from None
             translated = translate(error, self._name)
-            raise Lost(translated) if isinstance(error, GONE) else translated from None
+            raise Lost(translated) if is_lost(error) else translated from None
 
-    async def restart(self, session: Session, seconds: float) -> None:
+    async def ensure_begun(self, session: Session) -> None:
+        """Begin the transaction of a loan if it has not, over a new connection where this one is gone."""
+        if not session.begun:
+            try:
+                await self._begin(session)
+            except Lost:
+                await self.renew(session)
+
+    def begin_ahead(self, session: Session) -> None:
+        """Begin the transaction in one batch with the prepared statement that runs next, if it has not begun."""
+        if not session.begun:
+            session.begun = True
+            session.connection.send_ahead(self._prelude(session))
+
+    def _prelude(self, session: Session) -> list[str]:
+        timeout = max(1, round(session.seconds * 1000))
+        commands = [
+            "BEGIN READ ONLY",
+            f"SET LOCAL statement_timeout = {timeout}",
+            f"SET LOCAL lock_timeout = {timeout * 9 // 10 or 1}",
+            f"SET LOCAL idle_in_transaction_session_timeout = {timeout + 10_000}",
+        ]
+        commands += self.connector.prelude
+        if session.tags:
+            commands.append(f"SET LOCAL application_name = '{_format_tags(session.tags)}'")
+        if session.acting is not None:  # last: nothing of the above depends on the caller
+            commands += _become(session.acting)
+        return commands
+
+    async def restart(self, session: Session) -> None:
         """Begin the transaction of a lent session anew, with nothing prepared and no type remembered."""
         session.prepared.clear()
         with translate_errors(self._name):
             await session.connection.execute("ROLLBACK")
             await session.connection.reload_schema_state()
-        await self._begin_again(session, seconds)
+        await self._begin_again(session)
 
-    async def renew(self, session: Session, seconds: float) -> None:
+    async def renew(self, session: Session) -> None:
         """Give a lent session whose connection is lost a new one, inside its transaction."""
         session.prepared.clear()
         await session.connection.leave()
         with translate_errors(self._name):
-            session.connection = await self.connector.connect(seconds)
-        await self._begin_again(session, seconds)
+            session.connection = await self.connector.connect(session.seconds)
+        await self._begin_again(session)
 
-    async def _begin_again(self, session: Session, seconds: float) -> None:
+    async def _begin_again(self, session: Session) -> None:
         try:
-            await self._begin(session, seconds, session.tags, session.acting)
+            await self._begin(session)
         except Lost as lost:
             raise lost.error from None
 
@@ -178,10 +218,10 @@ class Connections(Manager[Session]):
         await self._pool.aclose()
 
 
-def _become(acting: Acting) -> str:
-    """The SQL that makes a transaction somebody's; its end undoes it, whatever ran meanwhile."""
-    settings = "".join(f"; SET LOCAL {name} = {quote_text(value)}" for name, value in acting.settings)
-    return settings + (f"; SET LOCAL ROLE {quote(acting.role)}" if acting.role is not None else "")
+def _become(acting: Acting) -> list[str]:
+    """The commands that make a transaction somebody's; its end undoes it, whatever ran meanwhile."""
+    settings = [f"SET LOCAL {name} = {quote_text(value)}" for name, value in acting.settings]
+    return settings + ([f"SET LOCAL ROLE {quote(acting.role)}"] if acting.role is not None else [])
 
 
 def _format_tags(tags: Mapping[str, str]) -> str:

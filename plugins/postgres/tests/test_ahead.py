@@ -1,0 +1,136 @@
+"""A transaction that begins in one batch with its statement, on real connections; answers nobody waits for."""
+
+import anyio
+import asyncpg
+import pytest
+from dragoman import ConnectionFailed, QueryError, QueryTimeout
+from dragoman.testing.asking import ask, failure_of, value_of
+from dragoman_postgres.ahead import Answers, batch
+from dragoman_postgres.executor import PostgresExecutor
+from dragoman_postgres.pool import Connections
+
+BEGIN = ("BEGIN READ ONLY", "SET LOCAL statement_timeout = 20000")
+STATE = "SELECT state, xact_start IS NOT NULL AS within FROM pg_stat_activity WHERE pid = $1"
+
+
+@pytest.fixture
+async def connection(server, database_name):
+    connections = Connections(server.configure(database_name))
+    connection = await connections.connector.connect(20)
+    yield connection
+    await connection.leave()
+
+
+async def until_idle(admin, pid):
+    with anyio.fail_after(30):
+        while tuple(await admin.fetchrow(STATE, pid)) != ("idle", False):
+            await admin.execute("SELECT pg_sleep(0.02)")
+
+
+async def test_a_statement_runs_inside_the_transaction_sent_ahead_of_it(connection):
+    statement, _ = await connection.compile("SELECT pg_catalog.current_setting('statement_timeout')", "one")
+    connection.send_ahead(BEGIN)
+    assert await statement.fetchval() == "20s"
+    connection.roll_back()
+    assert await statement.fetchval() != "20s"
+
+
+async def test_a_statement_that_writes_is_refused_in_the_batch(connection, admin):
+    await admin.execute("CREATE TABLE IF NOT EXISTS batched (n int)")
+    statement, _ = await connection.compile("INSERT INTO batched VALUES (1) RETURNING n", "write")
+    connection.send_ahead(BEGIN)
+    with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+        await statement.fetch()
+    assert await admin.fetchval("SELECT count(*) FROM batched") == 0
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [("BEGIN READ ONLI",), (*BEGIN, "SET LOCAL statement_timeout = 'long'"), ("nonsense", *BEGIN)],
+    ids=["transaction", "setting", "syntax"],
+)
+async def test_where_the_beginning_fails_the_statement_does_not_run(connection, admin, commands):
+    await admin.execute("CREATE SEQUENCE IF NOT EXISTS ran; SELECT setval('ran', 1)")
+    await connection.execute("SET default_transaction_read_only = off")
+    statement, _ = await connection.compile("SELECT nextval('ran')", "next")
+    connection.send_ahead(commands)
+    with pytest.raises(asyncpg.PostgresError):
+        await statement.fetch()
+    await connection.execute("ROLLBACK")
+    assert await admin.fetchval("SELECT last_value FROM ran") == 1
+    assert await connection.fetchval("SELECT 1") == 1
+
+
+async def test_what_the_batch_answers_can_be_cut_anywhere(connection, monkeypatch):
+    pieces = []
+    counting, driver = connection._counting, connection._counting._driver
+    monkeypatch.setattr(counting, "_put_aside", lambda data: pieces.append(data) or Answers(2, ord("C")).take(data))
+    statement, _ = await connection.compile("SELECT 'Z' || repeat('C', 20) AS x", "text")
+    connection.send_ahead(BEGIN)
+    counting._driver = Recorder(driver)
+    assert await statement.fetchval() == "Z" + 20 * "C"
+    (answer,), (whole,) = pieces, counting._driver.seen
+    for place in range(len(answer) + 1):
+        answers = Answers.to_batch(BEGIN)
+        assert answers.take(answer[:place]) + answers.take(answer[place:]) == whole
+        assert answers.left == 0
+    counting._driver = driver
+
+
+class Recorder:
+    """Passes on what the driver is told, and keeps it."""
+
+    def __init__(self, driver):
+        self._driver = driver
+        self.seen = []
+
+    def data_received(self, data):
+        self.seen.append(data)
+        self._driver.data_received(data)
+
+
+def test_a_batch_has_no_end_of_its_own():
+    kinds, messages, place = [], batch(BEGIN), 0
+    while place < len(messages):
+        kinds.append(messages[place : place + 1])
+        place += 1 + int.from_bytes(messages[place + 1 : place + 5], "big")
+    assert kinds == [b"P", b"B", b"E"] * 2
+    assert place == len(messages)
+
+
+async def test_a_repeated_statement_leaves_no_transaction(server, database_name, admin):
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
+    for _ in range(3):
+        pid = await value_of(executor, "SELECT pg_backend_pid()")
+        await until_idle(admin, pid)
+    await executor.aclose()
+
+
+async def test_a_repeated_statement_that_fails_leaves_a_clean_connection(server, database_name, admin):
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
+    pid = await value_of(executor, "SELECT pg_backend_pid()")
+    assert await value_of(executor, "SELECT 6 / $1::int", 2) == 3
+    assert isinstance(await failure_of(executor, "SELECT 6 / $1::int", 0), QueryError)
+    await until_idle(admin, pid)
+    assert await value_of(executor, "SELECT 6 / $1::int", 3) == 2
+    assert await value_of(executor, "SELECT pg_backend_pid()") == pid
+    await executor.aclose()
+
+
+async def test_a_repeated_statement_has_its_own_deadline(server, database_name, admin):
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
+    pid = await value_of(executor, "SELECT pg_backend_pid()")
+    slow = "SELECT count(*) FROM generate_series(1, $1::bigint) AS n, generate_series(1, $1::bigint) AS m"
+    assert await value_of(executor, slow, 3) == 9
+    assert isinstance(await failure_of(executor, slow, 10**7, timeout=0.5), QueryTimeout)
+    await until_idle(admin, pid)
+    await executor.aclose()
+
+
+async def test_a_repeated_statement_that_ends_its_connection_is_a_clear_error(server, database_name):
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
+    victim = "SELECT pg_terminate_backend(pg_backend_pid()) FROM generate_series(1, $1::int)"
+    assert (await ask(executor, victim, 0))[1] == []
+    assert isinstance(await failure_of(executor, victim, 1), ConnectionFailed)
+    assert await value_of(executor, "SELECT 1") == 1
+    await executor.aclose()
