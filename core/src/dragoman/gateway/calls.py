@@ -221,8 +221,7 @@ class Calls:
         finally:
             self._drains.remove(drain)
 
-    def _leave(self, call: int) -> None:
-        self._running.discard(call)
+    def _tell_drains(self, call: int) -> None:
         for running, over in self._drains:
             running.discard(call)
             if not running and not over.done():
@@ -279,6 +278,8 @@ class Calls:
                 if rest is not None:
                     await rest
             finally:
-                self._leave(id(record))
+                self._running.discard(id(record))
+                if self._drains:
+                    self._tell_drains(id(record))
                 if _log.isEnabledFor(logging.INFO):
                     _log.info("call", extra={"call": record.as_dict()})

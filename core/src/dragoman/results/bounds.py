@@ -54,24 +54,26 @@ class Bounded:
     async def batches(self) -> AsyncIterator[Encoded]:
         """Yield the rows, as they come, until a limit cuts them."""
         async for batch in self._stream.batches:
-            encoded = batch if isinstance(batch, Encoded) else encode(self._stream.columns, batch)
-            fitting = self._fitting(encoded)
+            fitting = self.fit(batch)
             if fitting.count or fitting.notices:
                 yield fitting
-            if encoded.oversized and not self.truncated:
-                full = self.rows == self._limits.max_rows
-                self.truncated = truncation("rows", self._limits) if full else self._full()
             if self.truncated:
                 return
 
-    def _fitting(self, batch: Encoded) -> Encoded:
-        """The whole batch where it fits, else its first rows, found one by one."""
-        size = self.bytes + len(batch.json) + (1 if self.rows and batch.count else 0)
-        if self.rows + batch.count > self._limits.max_rows or size > self._limits.max_bytes:
-            return Encoded.of(list(self._first(batch.rows)), batch.notices)
-        self.rows += batch.count
-        self.bytes = size
-        return batch
+    def fit(self, batch: Sequence[Sequence[Any]] | Encoded) -> Encoded:
+        """Return what fits of the next batch, encoded; all that follows a batch that is `truncated` does not."""
+        encoded = batch if isinstance(batch, Encoded) else encode(self._stream.columns, batch)
+        size = self.bytes + len(encoded.json) + (1 if self.rows and encoded.count else 0)
+        if self.rows + encoded.count > self._limits.max_rows or size > self._limits.max_bytes:
+            fitting = Encoded.of(list(self._first(encoded.rows)), encoded.notices)
+        else:
+            fitting = encoded
+            self.rows += encoded.count
+            self.bytes = size
+        if encoded.oversized and not self.truncated:
+            full = self.rows == self._limits.max_rows
+            self.truncated = truncation("rows", self._limits) if full else self._full()
+        return fitting
 
     def _first(self, rows: Sequence[bytes]) -> Iterator[bytes]:
         for row in rows:
@@ -142,10 +144,13 @@ class Collector:
         parts: list[bytes] = []
         notices: list[str] = []
         try:
-            async for batch in bounded.batches():
-                if batch.count:
-                    parts.append(batch.json)
-                notices += batch.notices
+            async for batch in stream.batches:
+                fitting = bounded.fit(batch)
+                if fitting.count:
+                    parts.append(fitting.json)
+                notices += fitting.notices
+                if bounded.truncated:
+                    break
         finally:
             self.collected = found = Collected(
                 columns=tuple(stream.columns),

@@ -87,7 +87,16 @@ def check(given: Any, declared: Sequence[Argument]) -> dict[str, Any]:
     if not by_name.keys() >= arguments.keys():
         raise _unknown(arguments, by_name)  # pyright: ignore[reportUnknownArgumentType]
     get: Callable[[str], Any] = arguments.get  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return {name: _value(argument, get(name)) for name, argument in by_name.items()}
+    filled: dict[str, Any] = {}
+    for name, argument in by_name.items():
+        value = get(name)  # pyright: ignore[reportUnknownVariableType]
+        if value is not None:
+            filled[name] = _CHECKS[argument.type](argument, value)
+        elif argument.required:
+            raise _missing(argument)
+        else:
+            filled[name] = argument.default
+    return filled
 
 
 def _unknown(given: Mapping[Any, Any], known: Mapping[str, Argument]) -> ParameterError:
@@ -98,15 +107,10 @@ def _unknown(given: Mapping[Any, Any], known: Mapping[str, Argument]) -> Paramet
     return ParameterError(f"There is no argument {name[:100]!r}.", suggestion=remedy)
 
 
-def _value(argument: Argument, value: Any) -> Any:
-    """Return a value that fits, or the default when there is none."""
-    if value is not None:
-        return _CHECKS[argument.type](argument, value)
-    if argument.required:
-        raise ParameterError(
-            f"The argument {argument.name} is missing.", suggestion=f"Send {argument.name}, {words_of(argument.type)}."
-        )
-    return argument.default
+def _missing(argument: Argument) -> ParameterError:
+    return ParameterError(
+        f"The argument {argument.name} is missing.", suggestion=f"Send {argument.name}, {words_of(argument.type)}."
+    )
 
 
 def _string(argument: Argument, value: Any) -> str:

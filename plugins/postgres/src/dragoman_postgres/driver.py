@@ -11,7 +11,8 @@ import contextlib
 import socket
 import struct
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import asyncpg
@@ -19,7 +20,7 @@ from asyncpg import connect_utils
 from asyncpg.prepared_stmt import PreparedStatement
 from dragoman import ResultTooLarge
 
-from dragoman_postgres.ahead import ROLLBACK, Answers, batch
+from dragoman_postgres.batches import Batch
 from dragoman_postgres.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ _BACK = "ROLLBACK TO SAVEPOINT apart; RELEASE SAVEPOINT apart"
 _TERMINATE = b"X\0\0\0\4"
 _HEAD = struct.Struct("!BI")
 _TOLD = (ord("E"), ord("N"))
+_ERROR = ord("E")
+_ANSWERS = frozenset(b"12CZ")
+"""The kinds of messages that answer a command: parsed, bound, complete, ready for the next."""
 # A peer that has vanished without a word is noticed within half a minute.
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 
@@ -69,7 +73,7 @@ class CountingProtocol(asyncio.Protocol):
         self._most = self._left = CATALOG
         self._deadline: Deadline | None = None
         self.kept: bytearray | None = None
-        self.aside: list[Answers] = []
+        self.aside: list[Aside] = []
         self.deaf = False
         self.gone = asyncio.get_running_loop().create_future()
 
@@ -94,7 +98,12 @@ class CountingProtocol(asyncio.Protocol):
         if self._left < 0 or (self._frames and self._frames.tell(data) > MOST_TOLD):
             self.end(TooMuch(self._most))
             return
-        if self.aside and not (data := self._put_aside(data)):
+        while self.aside and data:
+            data = self.aside[0].take(data)
+            if self.aside[0].left:
+                break
+            del self.aside[0]
+        if not data:
             return
         if self.kept is not None:
             self.kept += data
@@ -104,15 +113,6 @@ class CountingProtocol(asyncio.Protocol):
             else:
                 data = self._deadline.change(data)
         self._driver.data_received(data)
-
-    def _put_aside(self, data: bytes) -> bytes:
-        """Return what is the driver's of what has arrived."""
-        while self.aside and data:
-            data = self.aside[0].take(data)
-            if self.aside[0].left:
-                break
-            del self.aside[0]
-        return data
 
     def end(self, why: Exception | None) -> None:
         """For the driver the connection is lost; the socket stays open until the server has closed it."""
@@ -159,6 +159,36 @@ class Frames:
         return longest
 
 
+@dataclass(slots=True)
+class Aside:
+    """Takes the answers to a `Batch` out of what arrives. `left`: answers that are still to come.
+
+    An error is the driver's to see, and no more answers come after it.
+    """
+
+    left: int
+    last: int
+    _held: bytes = b""
+
+    def take(self, data: bytes) -> bytes:
+        """Return what the driver is to see of what has arrived."""
+        data, place, seen = self._held + data, 0, b""
+        while self.left and place + _HEAD.size <= len(data):
+            kind, length = _HEAD.unpack_from(data, place)
+            end = place + 1 + length
+            if end > len(data):
+                break
+            if kind == _ERROR:
+                self.left = 0
+                break
+            if kind not in _ANSWERS:
+                seen += data[place:end]
+            self.left -= kind == self.last
+            place = end
+        self._held = data[place:] if self.left else b""
+        return seen if self.left else seen + data[place:]
+
+
 class Connection(_Connection):
     """A connection of the driver; made by it, as its `connection_class`."""
 
@@ -172,18 +202,14 @@ class Connection(_Connection):
         transport.set_protocol(self._counting)
         _keep_alive(transport.get_extra_info("socket"))
 
-    def send_ahead(self, commands: Sequence[str]) -> None:
-        """Send commands in one batch with the prepared statement that the driver is about to run.
+    def send_aside(self, batch: Batch) -> None:
+        """Send commands whose answers the driver does not see; it has its answers, and no cancellation is on its way.
 
-        When one of them fails, its error is the statement's, and the statement does not run.
+        Without an end of their own they are one batch with the prepared statement that the driver runs next. When one
+        of them fails, its error is the statement's, and the statement does not run.
         """
-        self._own_transport.write(batch(commands))
-        self._counting.aside.append(Answers.to_batch(commands))
-
-    def roll_back(self) -> None:
-        """Roll back without waiting for the answer. The driver has its answers, and no cancellation is on its way."""
-        self._own_transport.write(ROLLBACK)
-        self._counting.aside.append(Answers.to_rollback())
+        self._own_transport.write(batch.messages)
+        self._counting.aside.append(Aside(batch.answers, batch.last))
 
     async def leave(self) -> None:
         """End whatever the server does for us, and return once it has closed the connection: nothing of it is left.

@@ -8,7 +8,7 @@ import re
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import asyncpg
 from dragoman import Acting, Database
 from dragoman.pool import Lost, Manager, Pool
 
+from dragoman_postgres.batches import ROLLBACK, Batch
 from dragoman_postgres.connecting import Connector
 from dragoman_postgres.driver import CATALOG, OURS, Connection
 from dragoman_postgres.failures import LOST, is_lost, raise_translated, translate, translate_errors, unreachable
@@ -116,7 +117,7 @@ class Connections(Manager[Session]):
     async def clean(self, resource: Session) -> bool:
         """Roll back; the connection is no use when that fails."""
         if resource.read and self.is_usable(resource):
-            resource.connection.roll_back()
+            resource.connection.send_aside(ROLLBACK)
             return True
         if not resource.begun:
             return self.is_usable(resource)
@@ -174,22 +175,13 @@ class Connections(Manager[Session]):
         """Begin the transaction in one batch with the prepared statement that runs next, if it has not begun."""
         if not session.begun:
             session.begun = True
-            session.connection.send_ahead(self._prelude(session))
+            tagged = _tag(session.tags) if session.tags else ()
+            session.connection.send_aside(_batch(session.seconds, *tagged))
 
-    def _prelude(self, session: Session) -> list[str]:
-        timeout = max(1, round(session.seconds * 1000))
-        commands = [
-            "BEGIN READ ONLY",
-            f"SET LOCAL statement_timeout = {timeout}",
-            f"SET LOCAL lock_timeout = {timeout * 9 // 10 or 1}",
-            f"SET LOCAL idle_in_transaction_session_timeout = {timeout + 10_000}",
-        ]
-        commands += self.connector.prelude
-        if session.tags:
-            commands.append(f"SET LOCAL application_name = '{_format_tags(session.tags)}'")
-        if session.acting is not None:  # last: nothing of the above depends on the caller
-            commands += _become(session.acting)
-        return commands
+    def _prelude(self, session: Session) -> tuple[str, ...]:
+        commands = (*_begin(session.seconds), *self.connector.prelude, *_tag(session.tags))
+        # Last: nothing of the above depends on the caller.
+        return commands if session.acting is None else (*commands, *_become(session.acting))
 
     async def restart(self, session: Session) -> None:
         """Begin the transaction of a lent session anew, with nothing prepared and no type remembered."""
@@ -216,6 +208,25 @@ class Connections(Manager[Session]):
     async def aclose(self) -> None:
         """Close every connection. What the server does not end within `GRACE` seconds is left to it."""
         await self._pool.aclose()
+
+
+def _begin(seconds: float) -> tuple[str, ...]:
+    timeout = max(1, round(seconds * 1000))
+    return (
+        "BEGIN READ ONLY",
+        f"SET LOCAL statement_timeout = {timeout}",
+        f"SET LOCAL lock_timeout = {timeout * 9 // 10 or 1}",
+        f"SET LOCAL idle_in_transaction_session_timeout = {timeout + 10_000}",
+    )
+
+
+@lru_cache(64)
+def _batch(seconds: float, *more: str) -> Batch:
+    return Batch.of(*_begin(seconds), *more)
+
+
+def _tag(tags: Mapping[str, str]) -> tuple[str, ...]:
+    return (f"SET LOCAL application_name = '{_format_tags(tags)}'",) if tags else ()
 
 
 def _become(acting: Acting) -> list[str]:

@@ -5,11 +5,13 @@ import asyncpg
 import pytest
 from dragoman import ConnectionFailed, QueryError, QueryTimeout
 from dragoman.testing.asking import ask, failure_of, value_of
-from dragoman_postgres.ahead import Answers, batch
+from dragoman_postgres.batches import ROLLBACK, Batch
+from dragoman_postgres.driver import Aside
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.pool import Connections
 
-BEGIN = ("BEGIN READ ONLY", "SET LOCAL statement_timeout = 20000")
+COMMANDS = ("BEGIN READ ONLY", "SET LOCAL statement_timeout = 20000")
+BEGIN = Batch.of(*COMMANDS)
 STATE = "SELECT state, xact_start IS NOT NULL AS within FROM pg_stat_activity WHERE pid = $1"
 
 
@@ -29,16 +31,16 @@ async def until_idle(admin, pid):
 
 async def test_a_statement_runs_inside_the_transaction_sent_ahead_of_it(connection):
     statement, _ = await connection.compile("SELECT pg_catalog.current_setting('statement_timeout')", "one")
-    connection.send_ahead(BEGIN)
+    connection.send_aside(BEGIN)
     assert await statement.fetchval() == "20s"
-    connection.roll_back()
+    connection.send_aside(ROLLBACK)
     assert await statement.fetchval() != "20s"
 
 
 async def test_a_statement_that_writes_is_refused_in_the_batch(connection, admin):
     await admin.execute("CREATE TABLE IF NOT EXISTS batched (n int)")
     statement, _ = await connection.compile("INSERT INTO batched VALUES (1) RETURNING n", "write")
-    connection.send_ahead(BEGIN)
+    connection.send_aside(BEGIN)
     with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
         await statement.fetch()
     assert await admin.fetchval("SELECT count(*) FROM batched") == 0
@@ -46,14 +48,14 @@ async def test_a_statement_that_writes_is_refused_in_the_batch(connection, admin
 
 @pytest.mark.parametrize(
     "commands",
-    [("BEGIN READ ONLI",), (*BEGIN, "SET LOCAL statement_timeout = 'long'"), ("nonsense", *BEGIN)],
+    [("BEGIN READ ONLI",), (*COMMANDS, "SET LOCAL statement_timeout = 'long'"), ("nonsense", *COMMANDS)],
     ids=["transaction", "setting", "syntax"],
 )
 async def test_where_the_beginning_fails_the_statement_does_not_run(connection, admin, commands):
     await admin.execute("CREATE SEQUENCE IF NOT EXISTS ran; SELECT setval('ran', 1)")
     await connection.execute("SET default_transaction_read_only = off")
     statement, _ = await connection.compile("SELECT nextval('ran')", "next")
-    connection.send_ahead(commands)
+    connection.send_aside(Batch.of(*commands))
     with pytest.raises(asyncpg.PostgresError):
         await statement.fetch()
     await connection.execute("ROLLBACK")
@@ -61,20 +63,25 @@ async def test_where_the_beginning_fails_the_statement_does_not_run(connection, 
     assert await connection.fetchval("SELECT 1") == 1
 
 
-async def test_what_the_batch_answers_can_be_cut_anywhere(connection, monkeypatch):
-    pieces = []
-    counting, driver = connection._counting, connection._counting._driver
-    monkeypatch.setattr(counting, "_put_aside", lambda data: pieces.append(data) or Answers(2, ord("C")).take(data))
+async def test_what_the_batch_answers_can_be_cut_anywhere(connection):
     statement, _ = await connection.compile("SELECT 'Z' || repeat('C', 20) AS x", "text")
-    connection.send_ahead(BEGIN)
-    counting._driver = Recorder(driver)
+    counting = connection._counting
+    arriving, answers = counting.data_received, []
+    counting._driver = told = Recorder(counting._driver)
+
+    def note(data):
+        answers.append(data)
+        arriving(data)
+
+    counting.data_received = note
+    connection.send_aside(BEGIN)
     assert await statement.fetchval() == "Z" + 20 * "C"
-    (answer,), (whole,) = pieces, counting._driver.seen
+    answer, whole = b"".join(answers), b"".join(told.seen)
+    assert answer.endswith(whole)
     for place in range(len(answer) + 1):
-        answers = Answers.to_batch(BEGIN)
-        assert answers.take(answer[:place]) + answers.take(answer[place:]) == whole
-        assert answers.left == 0
-    counting._driver = driver
+        aside = Aside(BEGIN.answers, BEGIN.last)
+        assert aside.take(answer[:place]) + aside.take(answer[place:]) == whole
+        assert aside.left == 0
 
 
 class Recorder:
@@ -88,9 +95,12 @@ class Recorder:
         self.seen.append(data)
         self._driver.data_received(data)
 
+    def __getattr__(self, name):
+        return getattr(self._driver, name)
+
 
 def test_a_batch_has_no_end_of_its_own():
-    kinds, messages, place = [], batch(BEGIN), 0
+    kinds, messages, place = [], BEGIN.messages, 0
     while place < len(messages):
         kinds.append(messages[place : place + 1])
         place += 1 + int.from_bytes(messages[place + 1 : place + 5], "big")

@@ -1,0 +1,41 @@
+"""Commands as messages that travel beside the driver's own, and whose answers the driver does not see.
+
+The driver waits for the answer to each of its messages. A transaction around a statement would cost it two more round
+trips; begun in one batch with the statement, and with a rollback that nobody waits for, it costs none.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+_COMPLETE, _READY = b"CZ"
+_BIND, _EXECUTE = struct.pack("!cI8x", b"B", 12), struct.pack("!cI5x", b"E", 9)
+"""As they are for a command without a name, parameters and columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Commands as messages. They are answered by so many `answers` whose last message is of the kind `last`."""
+
+    messages: bytes
+    answers: int
+    last: int
+
+    @classmethod
+    def of(cls, *commands: str) -> Batch:
+        """Commands of the extended protocol, without an end: when one fails the server skips what follows, to the end.
+
+        What the driver sends next ends the batch, so that nothing runs outside a transaction that did not begin.
+        """
+        return cls(b"".join(map(_message, commands)), len(commands), _COMPLETE)
+
+
+ROLLBACK: Final = Batch(b"Q" + struct.pack("!I", 13) + b"ROLLBACK\0", 1, _READY)
+
+
+def _message(command: str) -> bytes:
+    # No name before the text; no types of parameters after it.
+    body = b"\0" + command.encode() + b"\0\0\0"
+    return b"P" + struct.pack("!I", len(body) + 4) + body + _BIND + _EXECUTE
