@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 from dragoman.model import LOCAL, Principal
 
 if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine
+
     from dragoman.config import Configuration
     from dragoman.mcp.early import Early
     from dragoman.mcp.prefork import Worker
@@ -37,7 +40,7 @@ def run(configuration: Configuration, principal: Principal = LOCAL, reread: Rere
         _run_workers(configuration, hot, reread)
         return
     if configuration.server.transport != "stdio" or not hot:
-        _run_in_loop(configuration, None, hot, principal, reread)
+        _run(serve(configuration, hot=hot, principal=principal, reread=reread), hot)
         return
     from dragoman.mcp.descriptors import standard_streams
     from dragoman.mcp.early import Early, answer_early
@@ -46,7 +49,7 @@ def run(configuration: Configuration, principal: Principal = LOCAL, reread: Rere
         early = Early(source, sink)
         answer_early(early, _handshake(configuration, principal), _load)
         if not early.stopped:
-            _run_in_loop(configuration, early, hot, principal, reread)
+            _run(serve(configuration, early, hot=hot, principal=principal, reread=reread), hot)
 
 
 def _run_workers(configuration: Configuration, hot: bool, reread: Reread | None) -> None:
@@ -60,10 +63,8 @@ def _run_workers(configuration: Configuration, hot: bool, reread: Reread | None)
 
     forked = prefork(configuration, reread, listening(configuration.server))
     if forked is not None:
-        import asyncio
-
         worker, taken = forked
-        asyncio.run(serve(taken, hot=hot, reread=reread, worker=worker))
+        _run(serve(taken, hot=hot, reread=reread, worker=worker), hot)
 
 
 def _handshake(configuration: Configuration, principal: Principal) -> Any:
@@ -83,17 +84,26 @@ def _load() -> None:
     try:
         for module in _LOADED_BEHIND:
             importlib.import_module(module)
+        _fast_loop()
     finally:
         gc.enable()
         gc.freeze()
 
 
-def _run_in_loop(
-    configuration: Configuration, early: Early | None, hot: bool, principal: Principal, reread: Reread | None
-) -> None:
+def _run(serving: Coroutine[Any, Any, None], hot: bool) -> None:
+    """Run in uvloop where that is installed and the hot path is on, else in asyncio's own loop."""
     import asyncio
 
-    asyncio.run(serve(configuration, early, hot=hot, principal=principal, reread=reread))
+    with asyncio.Runner(loop_factory=_fast_loop() if hot else None) as runner:
+        runner.run(serving)
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 async def serve(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import select
 import signal
 import sys
 from collections.abc import Callable
@@ -42,8 +41,6 @@ class Worker:
         self._process = process
         self._input = process.stdin
         self._output = process.stdout
-        self._hang_up = select.poll()
-        self._hang_up.register(self._input.get_extra_info("pipe"), 0)
         self._expected: int | None = None
         self._most = 0
         self.idle = True
@@ -69,8 +66,8 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether the process still holds its end of the pipe: the kernel knows before the event loop does."""
-        return not self._input.is_closing() and not self._hang_up.poll(0)
+        """Whether the process is there: the kernel knows before the event loop does."""
+        return self._process.returncode is None and not self._input.is_closing() and not _has_ended(self._process.pid)
 
     def send(self, order: Order) -> None:
         """Send an order; one to a process that has died is lost, and `next` tells."""
@@ -138,6 +135,16 @@ class Worker:
         self._input.close()
         with contextlib.suppress(ConnectionError):
             await self._input.wait_closed()
+
+
+def _has_ended(child: int) -> bool:
+    """Whether a child process has ended; its exit status stays for the event loop, which may have it already."""
+    if sys.platform == "win32" or not hasattr(os, "waitid"):  # macOS has it from Python 3.13 on
+        return False
+    try:
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
 
 
 class Workers(Manager[Worker]):
