@@ -42,7 +42,7 @@ log_level = "warning"
 [databases.shop]
 url = "{url}"
 pool_size = 8
-max_bytes = 100000000
+max_bytes = 16000000
 """
 
 

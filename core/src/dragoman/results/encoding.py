@@ -21,7 +21,7 @@ import msgspec
 
 from dragoman.errors import ResultTooLarge
 from dragoman.model import Column, Encoded, Kind, KindName
-from dragoman.results.documents import MAX_SAFE, exact_json
+from dragoman.results.documents import MAX_SAFE, exact_json, plain_documents
 from dragoman.shapes import Malformed, check_rows
 
 Convert = Callable[[Any], Any]
@@ -78,6 +78,8 @@ class _Encoder:
         for plain, ready in _READY.get(column.kind.name, ()):
             if types <= plain and ready(values):
                 return values
+        if column.kind.name == "json" and types <= _TEXTS[0] and (found := _plain(values)) is not None:
+            return found
         convert = self.converter(column.kind)
         return [None if value is None else convert(value) for value in values]
 
@@ -212,10 +214,19 @@ class _Encoder:
                 return self.text(str(value))
 
 
+def _plain(values: Sequence[str | None]) -> Sequence[Any] | None:
+    """The values of JSON documents where all of them are plain."""
+    found = plain_documents([value for value in values if value is not None])
+    if found is None or len(found) == len(values):
+        return found
+    rest = iter(found)
+    return [None if value is None else next(rest) for value in values]
+
+
 def _all_valid(values: Iterable[Any]) -> bool:
     """Whether no text holds what UTF-8 cannot: a lone surrogate."""
     try:
-        "".join(value for value in values if type(value) is str).encode()
+        "".join(filter(None, values)).encode()
     except UnicodeEncodeError:
         return False
     return True
@@ -227,7 +238,7 @@ def _all_safe(values: Iterable[Any]) -> bool:
 
 
 def _all_finite(values: Iterable[Any]) -> bool:
-    return all(math.isfinite(value) for value in values if value is not None)
+    return all(map(math.isfinite, filter(None, values)))
 
 
 _Ready = tuple[_Types, Callable[[Iterable[Any]], bool]]
