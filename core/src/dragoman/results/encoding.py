@@ -238,7 +238,8 @@ def _all_safe(values: Iterable[Any]) -> bool:
 
 
 def _all_finite(values: Iterable[Any]) -> bool:
-    return all(map(math.isfinite, filter(None, values)))
+    numbers: Iterable[float] = filter(None, values)
+    return all(map(math.isfinite, numbers))
 
 
 _Ready = tuple[_Types, Callable[[Iterable[Any]], bool]]
