@@ -1,5 +1,10 @@
 """A transaction that begins in one batch with its statement, on real connections; answers nobody waits for."""
 
+import os
+import signal
+import sys
+from pathlib import Path
+
 import anyio
 import asyncpg
 import pytest
@@ -7,7 +12,7 @@ from dragoman import ConnectionFailed, QueryError, QueryTimeout
 from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_postgres.batches import ROLLBACK, Batch
 from dragoman_postgres.driver import Aside
-from dragoman_postgres.executor import PostgresExecutor
+from dragoman_postgres.executor import REMEMBERED, PostgresExecutor
 from dragoman_postgres.pool import Connections
 
 COMMANDS = ("BEGIN READ ONLY", "SET LOCAL statement_timeout = 20000")
@@ -143,4 +148,26 @@ async def test_a_repeated_statement_that_ends_its_connection_is_a_clear_error(se
     assert (await ask(executor, victim, 0))[1] == []
     assert isinstance(await failure_of(executor, victim, 1), ConnectionFailed)
     assert await value_of(executor, "SELECT 1") == 1
+    await executor.aclose()
+
+
+async def test_statements_that_are_not_kept_are_closed_without_a_round_trip_each(server, database_name):
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
+    for number in range(REMEMBERED + 20):
+        assert await value_of(executor, f"SELECT {number}") == number
+    kept = await value_of(executor, "SELECT count(*) FROM pg_prepared_statements")
+    # What a new one pushes out is closed with the statement after it.
+    assert REMEMBERED <= kept <= REMEMBERED + 2
+    await executor.aclose()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("sql", ["SELECT pg_backend_pid()", "SELECT 2"], ids=["known", "new"])
+async def test_a_kept_connection_that_ended_unheard_is_replaced(server, database_name, sql):
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
+    pid = await value_of(executor, "SELECT pg_backend_pid()")
+    os.kill(pid, signal.SIGTERM)
+    while Path(f"/proc/{pid}").exists():  # the event loop must not turn: it would hear of it
+        pass
+    assert await value_of(executor, sql) not in (pid, None)
     await executor.aclose()

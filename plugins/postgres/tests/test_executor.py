@@ -495,7 +495,7 @@ async def test_a_repeated_statement_takes_one_round_trip(server, database_name):
         new_text = meter.trips - before
         await executor.aclose()
     assert costs[1:] == [1, 1]
-    assert new_text <= 5
+    assert new_text <= 3
 
 
 EXPLAINING = """

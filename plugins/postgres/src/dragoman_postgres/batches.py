@@ -7,10 +7,11 @@ trips; begun in one batch with the statement, and with a rollback that nobody wa
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-_COMPLETE, _READY = b"CZ"
+_COMPLETE, _CLOSED, _READY = b"C3Z"
 _BIND, _EXECUTE = struct.pack("!cI8x", b"B", 12), struct.pack("!cI5x", b"E", 9)
 """As they are for a command without a name, parameters and columns."""
 
@@ -31,6 +32,11 @@ class Batch:
         """
         return cls(b"".join(map(_message, commands)), len(commands), _COMPLETE)
 
+    @classmethod
+    def closing(cls, names: Collection[str]) -> Batch:
+        """Let the server forget prepared statements; without an end, as above."""
+        return cls(b"".join(map(_close, names)), len(names), _CLOSED)
+
 
 ROLLBACK: Final = Batch(b"Q" + struct.pack("!I", 13) + b"ROLLBACK\0", 1, _READY)
 
@@ -39,3 +45,7 @@ def _message(command: str) -> bytes:
     # No name before the text; no types of parameters after it.
     body = b"\0" + command.encode() + b"\0\0\0"
     return b"P" + struct.pack("!I", len(body) + 4) + body + _BIND + _EXECUTE
+
+
+def _close(name: str) -> bytes:
+    return b"C" + struct.pack("!I", len(name.encode()) + 6) + b"S" + name.encode() + b"\0"

@@ -43,8 +43,8 @@ _TERMINATE = b"X\0\0\0\4"
 _HEAD = struct.Struct("!BI")
 _TOLD = (ord("E"), ord("N"))
 _ERROR = ord("E")
-_ANSWERS = frozenset(b"12CZ")
-"""The kinds of messages that answer a command: parsed, bound, complete, ready for the next."""
+_ANSWERS = frozenset(b"123CZ")
+"""The kinds of messages that answer a command: parsed, bound, closed, complete, ready for the next."""
 # A peer that has vanished without a word is noticed within half a minute.
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 
@@ -242,6 +242,12 @@ class Connection(_Connection):
             return await self.prepare(text, name=name), modifiers(kept)
         finally:
             self._counting.kept = None
+
+    async def _cleanup_stmts(self) -> None:
+        """Close statements that nobody uses any more; the driver would wait for each."""
+        own: Any = self
+        closing, own._stmts_to_close = own._stmts_to_close, set()
+        self.send_aside(Batch.closing([statement.name for statement in closing]))
 
     async def _introspect_types(self, *given: Any) -> Any:
         async with self._apart():

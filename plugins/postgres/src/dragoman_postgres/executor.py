@@ -13,6 +13,7 @@ import asyncpg
 from asyncpg.types import Attribute
 from dragoman import (
     Column,
+    ConnectionFailed,
     Database,
     DragomanError,
     Encoded,
@@ -31,7 +32,7 @@ from dragoman import (
 from dragoman_postgres import plans
 from dragoman_postgres.deadline import Deadline
 from dragoman_postgres.driver import OURS, Statement, TooMuch
-from dragoman_postgres.failures import Stale, Unreadable, Vanished, is_lost, raise_translated, translate_errors
+from dragoman_postgres.failures import Stale, Unreadable, raise_translated, translate_errors
 from dragoman_postgres.parameters import Parameters, teach
 from dragoman_postgres.pool import Connections, Session
 from dragoman_postgres.types import NATIVE, SCALARS, Types
@@ -86,11 +87,11 @@ class PostgresExecutor(Executor):
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
         """Run a statement; leaving cancels what still runs and rolls the transaction back."""
         limits = request.limits
-        key = self._key(request) if limits.max_bytes <= LARGE else None
-        async with self._connections.lend(limits.timeout, request.tags, request.acting, key) as session:
+        ahead = limits.max_bytes <= LARGE
+        async with self._connections.lend(limits.timeout, request.tags, request.acting, ahead=ahead) as session:
             try:
                 stream, batches = await self._start(session, request)
-            except (Stale, Vanished, InvalidSql, NotFound, TooMuch) as error:
+            except (Stale, ConnectionFailed, InvalidSql, NotFound, TooMuch) as error:
                 stream, batches = await self._start_anew(session, request, error)
             async with aclosing(batches):
                 yield stream
@@ -142,7 +143,9 @@ class PostgresExecutor(Executor):
 
     async def _start_anew(self, session: Session, request: Request, error: DragomanError) -> tuple[RowStream, Batches]:
         """Start a statement again that failed in a way in which it may not fail anew. Else raises its error."""
-        if isinstance(error, Vanished):
+        if isinstance(error, ConnectionFailed):
+            if session.heard:
+                raise error
             await self._connections.renew(session)
             return await self._start(session, request)
         if isinstance(error, TooMuch) and not self._key(request)[1]:
@@ -183,15 +186,12 @@ class PostgresExecutor(Executor):
             most = (1 if prepared.wrapped.most_bytes is None else 3) * SLACK * request.limits.max_bytes
             deadline = Deadline(time.monotonic() + NEAR * request.limits.timeout)
             session.connection.allow(max(most, SMALL), deadline=deadline)
-            kept = not session.begun
             self._connections.begin_ahead(session)
             try:
                 rows: Rows = await prepared.statement.fetch(*arguments)
             except Exception as error:
-                if kept and is_lost(error):
-                    raise Vanished(str(error)) from error
                 raise_translated(error, self._name, prepared.wrapped.prefix, len(request.statement))
-            session.read = True
+            session.heard = session.read = True
             cut: Cut = ""
             if prepared.wrapped.most_bytes is not None:
                 rows, cut = split_counts(rows, prepared.wrapped)
@@ -241,7 +241,7 @@ class PostgresExecutor(Executor):
         if kept is not None and kept.until > time.monotonic():
             session.prepared.move_to_end(key)
             return kept
-        await self._connections.ensure_begun(session)
+        self._connections.begin_ahead(session)
         prepared = await self._prepare(session, request)
         session.compiled = True
         if not self._pooled:
@@ -310,7 +310,9 @@ class PostgresExecutor(Executor):
         name = "" if self._pooled else session.new_name()
         with self._translate_errors(wrapped, request):
             async with teach(session, names, lasting=self._pooled):
-                return await session.connection.compile(wrapped.text, name)
+                compiled = await session.connection.compile(wrapped.text, name)
+        session.heard = True
+        return compiled
 
     async def _parameters(self, session: Session, statement: Statement) -> Parameters:
         oids = [parameter.oid for parameter in statement.get_parameters()]

@@ -143,10 +143,6 @@ def stale() -> Stale:
     return Stale("A table or type of the query was altered meanwhile.", suggestion="Try again.")
 
 
-class Vanished(ConnectionFailed):
-    """A connection that was kept had ended before a statement was sent over it: nothing came back."""
-
-
 class Unreadable(Unsupported):
     """The driver cannot take a type apart: a composite with parts of which it knows only the text."""
 

@@ -38,7 +38,8 @@ class Session:
     """A connection, with what has been prepared on it, the most recently used last. `spent`: not to be lent again.
 
     Of a loan: `seconds`, `tags` and `acting` are those of its request; `compiled`: a statement was prepared; `begun`:
-    its transaction was; `read`: a statement's whole answer is there, so that nothing can come but the rollback's.
+    its transaction was; `heard`: the server has answered; `read`: a statement's whole answer is there, so that nothing
+    can come but the rollback's.
     """
 
     connection: Connection
@@ -46,6 +47,7 @@ class Session:
     spent: bool = False
     compiled: bool = False
     begun: bool = False
+    heard: bool = False
     read: bool = False
     seconds: float = 0.0
     tags: Mapping[str, str] = field(default_factory=lambda: UNTAGGED)
@@ -88,7 +90,8 @@ class Connections(Manager[Session]):
         seconds: float,
         tags: Mapping[str, str] = UNTAGGED,
         acting: Acting | None = None,
-        key: Any = None,
+        *,
+        ahead: bool = False,
     ) -> contextlib.AbstractAsyncContextManager[Session]:
         """Lend a connection inside a read-only transaction whose statements end after `seconds`.
 
@@ -96,10 +99,12 @@ class Connections(Manager[Session]):
         way out the transaction is rolled back, and the connection is clean or gone. Raises `Busy` when none comes free
         in time, and `ConnectionFailed`.
 
-        `key`: the prepared statement that the loan is for. Where the connection has it, the transaction may not have
-        begun: that is left to `ensure_begun` or, in one batch with the statement, `begin_ahead`.
+        `ahead`: what is sent first runs a prepared statement or prepares one. The transaction is left to `begin_ahead`.
+        An error before anything was `heard` may mean that the connection had ended while it was kept.
         """
-        return self._pool.lend(seconds, partial(self._start_loan, seconds=seconds, tags=tags, acting=acting, key=key))
+        return self._pool.lend(
+            seconds, partial(self._start_loan, seconds=seconds, tags=tags, acting=acting, ahead=ahead)
+        )
 
     # What the pool has to know
 
@@ -139,12 +144,12 @@ class Connections(Manager[Session]):
     # What is Postgres' own
 
     async def _start_loan(
-        self, session: Session, seconds: float, tags: Mapping[str, str], acting: Acting | None, key: Any
+        self, session: Session, seconds: float, tags: Mapping[str, str], acting: Acting | None, ahead: bool
     ) -> None:
         session.seconds, session.tags, session.acting = seconds, tags, acting
-        session.compiled = session.begun = session.read = False
+        session.compiled = session.begun = session.heard = session.read = False
         # What a role may not do is told apart from what its statement may not: the beginning is heard.
-        if acting is not None or key not in session.prepared:
+        if acting is not None or self.connector.pooled or not ahead:
             await self._begin(session)
 
     async def _begin(self, session: Session) -> None:
@@ -162,17 +167,10 @@ class Connections(Manager[Session]):
                 raise unreachable(self._name, _NOT_FOR_CALLER, _GRANT) from None
             translated = translate(error, self._name)
             raise Lost(translated) if is_lost(error) else translated from None
-
-    async def ensure_begun(self, session: Session) -> None:
-        """Begin the transaction of a loan if it has not, over a new connection where this one is gone."""
-        if not session.begun:
-            try:
-                await self._begin(session)
-            except Lost:
-                await self.renew(session)
+        session.heard = True
 
     def begin_ahead(self, session: Session) -> None:
-        """Begin the transaction in one batch with the prepared statement that runs next, if it has not begun."""
+        """Begin the transaction in one batch with what is sent next, if it has not begun."""
         if not session.begun:
             session.begun = True
             tagged = _tag(session.tags) if session.tags else ()
