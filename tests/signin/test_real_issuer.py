@@ -1,24 +1,18 @@
 """A real client signs in at a real OAuth server and calls a tool of a real gateway."""
 
-import asyncio
-import re
 import sqlite3
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
 from dragoman.auth import InvalidToken
 from dragoman.auth.verifier import Verifier
 from dragoman.config import Auth
-from mcp import Client
-from mcp.client.auth import OAuthClientProvider
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from mock_server import running
+from people import Person
+from processes import gateway_in
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 AUDIENCE = "dragoman-rs"
@@ -56,65 +50,17 @@ user_claim = "preferred_username"
 [databases.shop]
 url = "sqlite:///shop.db"
 """)
-    command = [sys.executable, "-m", "dragoman", "serve"]
-    process = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, stderr=asyncio.subprocess.PIPE)
-    assert process.stderr is not None
-    log: list[str] = []
-    async for line in process.stderr:
-        log.append(line.decode())
-        if found := re.search(r"serving on (http://\S+/mcp)", log[-1]):
-            break
-    assert found
-    rest = asyncio.create_task(process.stderr.read())
-    yield found[1]
-    process.terminate()
-    log.append((await rest).decode())
-    await process.wait()
+    async with gateway_in(tmp_path) as (url, log):
+        yield url
     assert '"ada"' in log[-1]
     assert "eyJ" not in "".join(log)
-
-
-class Person:
-    """Stands in for the browser, and keeps what the client stores."""
-
-    def __init__(self, issuer: str) -> None:
-        self.tokens: OAuthToken | None = None
-        uris: Any = [CALLBACK]
-        self.client = OAuthClientInformationFull(client_id="ide", redirect_uris=uris, issuer=issuer)
-        self.asked: dict[str, list[str]] = {}
-        self._answer: dict[str, list[str]] = {}
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self.tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self.tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self.client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self.client = client_info
-
-    async def open(self, url: str) -> None:
-        self.asked = parse_qs(urlsplit(url).query)
-        async with httpx2.AsyncClient() as browser:
-            answer = await browser.get(url)
-        self._answer = parse_qs(urlsplit(answer.headers["location"]).query)
-
-    async def come_back(self) -> AuthorizationCodeResult:
-        return AuthorizationCodeResult(code=self._answer["code"][0], state=self._answer["state"][0])
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_sdk_s_client_signs_in_and_calls_a_tool(issuer: str, gateway: str, mode: Any) -> None:
     person = Person(issuer)
-    uris: Any = [CALLBACK]
-    about = OAuthClientMetadata(redirect_uris=uris, token_endpoint_auth_method="none", client_name="test")
-    provider = OAuthClientProvider(gateway, about, person, person.open, person.come_back)
-    async with httpx2.AsyncClient(auth=provider, timeout=30) as http:
-        async with Client(streamable_http_client(gateway, http_client=http), mode=mode) as client:
-            result = await client.call_tool("execute_query", {"sql": "select 1 as one"})
+    async with person.connected(gateway, mode) as client:
+        result = await client.call_tool("execute_query", {"sql": "select 1 as one"})
     assert result.structured_content is not None
     assert result.structured_content["rows"] == [[1]]
     assert set(person.asked["scope"][0].split()) == set(SCOPES)
