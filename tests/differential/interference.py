@@ -231,7 +231,8 @@ def _comparable(texts: Iterable[str]) -> list[Any]:
     answers = [json.loads(text) for text in texts]
     patient = all("notices" in answer for answer in answers)
     for answer in answers:
-        answer.pop("elapsed_ms", None)
+        for taken in ("elapsed_ms", "actual_time_ms"):
+            answer.pop(taken, None)
         if not patient:
             answer.pop("notices", None)  # why nothing was found is told where it is found out in time
         if isinstance(answer.get("rows"), list):
@@ -240,6 +241,14 @@ def _comparable(texts: Iterable[str]) -> list[Any]:
 
 
 Written = Callable[[str, int], str]
+
+
+def fails_for_one(difference: object) -> bool:
+    """Whether all that differs is that one twin's statement failed on a value that both callers see."""
+    assert isinstance(difference, tuple)
+    *_, one, other = difference
+    codes = [answer.get("error", {}).get("code") for answer in (one, other)]
+    return sorted(codes, key=str) == [None, "QUERY_ERROR"]
 
 
 async def differences(

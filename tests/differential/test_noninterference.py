@@ -82,11 +82,13 @@ async def compare(twins, seeds):
 
 
 @pytest.mark.full
+@pytest.mark.timeout(1_200)
 async def test_what_is_hidden_changes_no_answer(twins):
-    assert await compare(twins, range(300)) > 150
+    # The last one: a condition that fails on a row that is seen, where a plan of counted rows came to that row.
+    assert await compare(twins, [*range(2_000), 2_126]) > 1_000
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(36_000)
 async def test_what_is_hidden_changes_no_answer_of_many(twins):
-    assert await compare(twins, range(1_000, 21_000)) > 10_000
+    assert await compare(twins, range(2_000, 102_000)) > 50_000

@@ -9,7 +9,7 @@ from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
 from dragoman.tools import Toolbox
 from dragoman_postgres.testing import Server
-from interference import Flavour, differences
+from interference import Flavour, differences, fails_for_one
 
 COLUMNS = {
     "customers": "id bigint, name varchar, email varchar, ssn varchar, age bigint, born varchar",
@@ -142,9 +142,11 @@ async def on_trino(trino_server, anyio_backend: str) -> AsyncIterator[tuple[list
         yield boxes, schemas
 
 
-async def check_postgres(twins, seeds):
+async def check_postgres(twins, seeds, failing=0):
+    """Check that at most `failing` statements fail for one twin alone, and that nothing else differs."""
     answered, different = await differences(twins, POSTGRES, seeds)
-    assert not different, different
+    assert all(map(fails_for_one, different)), different
+    assert len(different) <= failing, different
     return answered
 
 
@@ -162,14 +164,16 @@ async def check_trino(twins, seeds):
 
 
 @pytest.mark.full
+@pytest.mark.timeout(1_200)
 async def test_what_is_hidden_changes_no_answer_of_postgres(on_postgres):
-    assert await check_postgres(on_postgres, range(300)) > 100
+    assert await check_postgres(on_postgres, range(1_000, 3_000)) > 700
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(36_000)
 async def test_what_is_hidden_changes_no_answer_of_many_of_postgres(on_postgres):
-    assert await check_postgres(on_postgres, range(1_000, 21_000)) > 8_000
+    # Which of the rows that are seen a condition comes to depends on the plan, and the plan on counts of all rows.
+    assert await check_postgres(on_postgres, range(3_000, 103_000), failing=50) > 40_000
 
 
 @pytest.mark.full

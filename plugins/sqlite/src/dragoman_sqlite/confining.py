@@ -1,7 +1,8 @@
 """Holds callers to parts of tables: temporary views stand before the tables, and the authorizer behind them.
 
 The file is attached under a name of its own to an empty database, so that a name without a schema means the view where
-there is one. A view of rows ends with LIMIT, which keeps a caller's conditions from rows that it leaves out.
+there is one. A view of rows ends with LIMIT, which keeps a caller's conditions from rows that it leaves out. Its second
+half has no rows and a size that outweighs every other, so that the plan around the view tells nothing of the table's.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ SCHEMA = f"f{secrets.token_hex(2)[:3]}"
 cannot know it, and what they write is judged before it is put in."""
 HIDDEN = f"v{secrets.token_hex(8)}"
 """How the names of the views begin that alone may read a confined table."""
+NONE = "_none"
+"""How the name of the table without rows ends, and of its only column; `HIDDEN` stands before it."""
 VALUE, HASH = "dragoman_value", "dragoman_hash"
 MASKS: Mapping[str, str] = {
     "null": "NULL",
@@ -80,9 +83,15 @@ def _storable(value: Any) -> Any:
 
 def _view(part: ConfinedRelation) -> View:
     columns = part.write_columns(quote_name, lambda expression: _qualify(expression.write(_value)))
-    table = f"{SCHEMA}.{quote_name(part.relation.name)}"
-    rows = f" WHERE (\n{_qualify(part.filter.write(_value))}\n) LIMIT -1" if part.filter else ""
-    return View(part.relation.name, f"SELECT {columns} FROM {table}{rows}")
+    name = quote_name(part.relation.name)
+    shown = f"SELECT {columns} FROM {SCHEMA}.{name}"
+    if part.filter is None:
+        return View(part.relation.name, shown)
+    rows = f"{shown} WHERE (\n{_qualify(part.filter.write(_value))}\n)"
+    # SQLite takes a table it has not counted for a million rows, and so this for a billion, whatever `name` has.
+    many = f"{HIDDEN}{NONE} AS {HIDDEN}_a CROSS JOIN {HIDDEN}{NONE} AS {HIDDEN}_b"
+    nothing = f"SELECT {columns} FROM {many} CROSS JOIN (SELECT * FROM {SCHEMA}.{name} LIMIT 1) AS {name}"
+    return View(part.relation.name, f"{rows} UNION ALL {nothing} LIMIT -1")
 
 
 def _value(name: str) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import apsw
 
-from dragoman_sqlite.confining import HASH, VALUE
+from dragoman_sqlite.confining import HASH, NONE, VALUE
 from dragoman_sqlite.ddl import quote_name
 from dragoman_sqlite.frames import Confine
 from dragoman_sqlite.worker.authorizer import Authorizer
@@ -58,6 +58,8 @@ class ConfinedConnection:
         connection.create_scalar_function(VALUE, self._value, 1, deterministic=True)
         connection.create_scalar_function(HASH, hash_text, 1, deterministic=True)
         connection.execute(f"ATTACH ? AS {confine.schema}", (f"file:{quote(path)}?mode=ro",))
+        nothing = f"{confine.hidden}{NONE}"
+        connection.execute(f"CREATE TABLE main.{nothing}({nothing})")
         for place, view in enumerate(confine.views):
             hidden = f"{confine.hidden}_{place}"
             connection.execute(f"CREATE TEMP VIEW {hidden} AS {view.sql}")
