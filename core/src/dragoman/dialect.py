@@ -408,6 +408,7 @@ AUDIT_COLUMNS: Mapping[str, AuditKind] = MappingProxyType(
         "token": "text",
         "roles": "list",
         "database": "text",
+        "acting": "text",
         "tool": "text",
         "hash": "text",
         "sql": "text",

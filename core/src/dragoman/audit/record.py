@@ -15,10 +15,11 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     `ts`: UTC, ISO 8601. `event`: what happened; `call` is left out. `call`: the call's own id. `issuer` and `subject`
     identify the principal, whose name is for people. `hash`: of the statement's text. `sql` and `params`: only where
     the configuration keeps them. `relations` and `columns`: as the judge read them; columns are `relation.column`.
-    `verdict`: allowed or refused. `roles`: those of the principal. `filters`:
-    `relation: condition`, with `$user` for a value and not the value; `masks`: `relation.column`. `bytes`: of the
-    answer. `ms`: from the call's arrival to its record. `outcome`: ok, or an error's code. `trace`: the trace id.
-    `model`: what a call used of a language model, and the statements that it wrote, with their outcomes.
+    `acting`: as whom the database ran it, where it keeps the rights of callers. `verdict`: allowed or refused.
+    `roles`: those of the principal. `filters`: `relation: condition`, with `$user` for a value and not the value;
+    `masks`: `relation.column`. `bytes`: of the answer. `ms`: from the call's arrival to its record. `outcome`: ok, or
+    an error's code. `trace`: the trace id. `model`: what a call used of a language model, and the statements that it
+    wrote, with their outcomes.
     """
 
     ts: str
@@ -31,6 +32,7 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
     token: str = ""
     roles: tuple[str, ...] = ()
     database: str = ""
+    acting: str = ""
     tool: str = ""
     hash: str = ""
     sql: str = ""

@@ -26,6 +26,7 @@ class Usage:
     ms: float = 0.0
     outcomes: Counter[str] = field(default_factory=Counter[str])
     relations: Counter[str] = field(default_factory=Counter[str])
+    acting: Counter[str] = field(default_factory=Counter[str])
 
     def add(self, record: Record) -> None:
         """Count a call."""
@@ -36,6 +37,7 @@ class Usage:
         self.ms += record.ms
         self.outcomes[record.outcome] += 1
         self.relations.update(record.relations)
+        self.acting.update([record.acting] if record.acting else [])
 
 
 @dataclass(slots=True)

@@ -142,8 +142,10 @@ def _tail(arguments: argparse.Namespace) -> int:
         for record in last:
             put(json.dumps(_as_dict(record), ensure_ascii=False))
         return 0
-    columns = ("ts", "principal", "tool", "database", "outcome", "rows", "ms", "sql")
-    print_table(columns, [[str(_as_dict(record).get(column, "")) for column in columns] for record in last])
+    told = [_as_dict(record) for record in last]
+    acting = ("acting",) if any(each.get("acting") for each in told) else ()
+    columns = ("ts", "principal", "tool", "database", *acting, "outcome", "rows", "ms", "sql")
+    print_table(columns, [[str(each.get(column, "")) for column in columns] for each in told])
     return 0
 
 
@@ -162,7 +164,8 @@ def _report(arguments: argparse.Namespace) -> int:
     if arguments.json:
         put(json.dumps(told, ensure_ascii=False))
         return 0
-    columns = ("principal", "database", "calls", "refused", "rows", "bytes", "ms", "outcomes", "relations")
+    acting = ("acting",) if any(each["acting"] for each in told) else ()
+    columns = ("principal", "database", *acting, "calls", "refused", "rows", "bytes", "ms", "outcomes", "relations")
     print_table(columns, [[_format(each[column]) for column in columns] for each in told])
     return 0
 
@@ -171,6 +174,7 @@ def _summarize(principal: str, database: str, usage: Usage) -> dict[str, Any]:
     return {
         "principal": principal,
         "database": database,
+        "acting": dict(usage.acting.most_common(5)),
         "calls": usage.calls,
         "refused": usage.refused,
         "rows": usage.rows,

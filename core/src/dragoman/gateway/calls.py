@@ -26,13 +26,13 @@ from dragoman.errors import (
     Refused,
 )
 from dragoman.gateway.watchdog import Watchdog
-from dragoman.model import ConfinedRelation, Principal
+from dragoman.model import Acting, ConfinedRelation, Principal
 from dragoman.sql import Statement
 from dragoman.telemetry import ModelUse, Run
 
 if TYPE_CHECKING:
-    from dragoman.gateway.confining import ConfinedStatement
     from dragoman.gateway.opened import OpenDatabase
+    from dragoman.gateway.queries import Query
     from dragoman.gateway.recording import Recorder
 
 _log = logging.getLogger("dragoman.calls")
@@ -124,8 +124,8 @@ class CallRecord:
     """What is known of a call; filled in while it lives. `outcome`: ok, or an error's code.
 
     `admission`: the slots it holds. `sql`, `params` and `arguments` are as they came, for the audit alone, as
-    `relations`, `columns` and `confined` are; the log never shows them. `audit`: the place of its record in the audit's
-    chain. `model_use`: what it used of a language model.
+    `relations`, `columns`, `confined` and `acting` are; the log never shows them. `audit`: the place of its record
+    in the audit's chain. `model_use`: what it used of a language model.
     """
 
     admission: Admission
@@ -145,6 +145,7 @@ class CallRecord:
     relations: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     confined: tuple[ConfinedRelation, ...] = ()
+    acting: Acting | None = None
     runs: list[Run] = field(default_factory=list[Run])
     model_use: ModelUse | None = None
 
@@ -177,8 +178,9 @@ class CallRecord:
             run = Run(began, time.time_ns(), name, dialect, statement.judged_relations, outcome, status)
             self.runs.append(run)
 
-    def note_statement(self, statement: Statement, confined: ConfinedStatement | None = None) -> None:
-        """Note a statement that may run, and what of its relations it reads; None: all that is granted is whole."""
+    def note_query(self, query: Query) -> None:
+        """Note a statement that may run, what of its relations it reads, and as whom the database runs it."""
+        statement, confined, self.acting = query.statement, query.confined, query.request.acting
         self.hash = statement.hash
         self.relations += statement.judged_relations
         self.columns += statement.judged_columns

@@ -438,7 +438,7 @@ class Gateway:
             seen = self.for_principal(how.get("principal", LOCAL)) if self.varies else self
             opened = seen.database(database)
             query = await Query.prepare(opened, sql, params, **how)
-            record.note_statement(query.statement, query.confined)
+            record.note_query(query)
             reuse = self.configuration.results.reuse
             rows = await self.kept.reuse(query, query.request.principal, reuse) if reuse else None
             if rows is None:
@@ -472,7 +472,7 @@ class Gateway:
             record.sql, record.params = sql, params
             opened = self.for_principal(how.get("principal", LOCAL)).database(database)
             query = await Query.prepare(opened, sql, params, **how)
-            record.note_statement(query.statement, query.confined)
+            record.note_query(query)
             async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
                 with record.running(query.opened, query.statement):
                     async with query.stream(record) as stream:
@@ -494,7 +494,7 @@ class Gateway:
             opened = self.for_principal(how.get("principal", LOCAL)).database(database)
             _check_explain(opened.dialect, options)
             query = await Query.prepare(opened, sql, params, **how)
-            record.note_statement(query.statement, query.confined)
+            record.note_query(query)
             # YAML is made of JSON here, so that no dialect needs to know it.
             async with record.admission.statement(opened.limiter, query.request.limits.timeout):
                 with record.running(opened, query.statement):

@@ -16,7 +16,7 @@ from dragoman.cleanup import finish
 from dragoman.config import wants_telemetry
 from dragoman.errors import DragomanError, InternalError
 from dragoman.gateway.sinks import Sinks
-from dragoman.model import ConfinedRelation, Principal
+from dragoman.model import Acting, ConfinedRelation, Principal
 from dragoman.telemetry import Gauge, Metrics, ModelUse, origin
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ class Recorder:
             token=who.token,
             roles=self._roles(who),
             database=call.database or "",
+            acting=_tell_acting(call.acting),
             tool=call.tool,
             hash=(call.hash or _hash(call.sql)) if self._sinks.audit.text != "off" else "",
             sql=call.sql[:_LONGEST] if full else "",
@@ -212,7 +213,7 @@ def _encode(record: Record) -> bytes:
         pass
     record.sql, record.params = ascii(record.sql)[:_LONGEST], None
     record.arguments = {"text": _plain(record.arguments)[:_LONGEST]}
-    for name in ("principal", "issuer", "subject", "client", "database", "tool", "trace"):
+    for name in ("principal", "issuer", "subject", "client", "database", "acting", "tool", "trace"):
         setattr(record, name, ascii(getattr(record, name))[1:-1])
     return encode(record)
 
@@ -251,6 +252,15 @@ def gauges(opened: Mapping[str, OpenDatabase], version: int) -> list[Gauge]:
         Gauge("database_up", "0 where the last call or probe did not reach the database.", up),
         Gauge("config_version", "How often a configuration was taken, the first one counted.", (({}, float(version)),)),
     ]
+
+
+def _tell_acting(acting: Acting | None) -> str:
+    """Name whom a database acts for, and the settings that tell it more: their names, never their values."""
+    if acting is None:
+        return ""
+    who = f"user {acting.user}" if acting.user else f"role {acting.role}" if acting.role else "session"
+    names = ", ".join(name for name, _ in acting.settings)
+    return f"{who} ({names})" if names else who
 
 
 def _once(texts: Iterable[str]) -> tuple[str, ...]:
