@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_ACTION = re.compile(r"[ \t]*\{\{- (.*?) \}\}|\{\{ (.*?) \}\}")
+_ACTION = re.compile(r"\s*\{\{- (.*?) \}\}|\{\{ (.*?) \}\}")
 
 
 def render(template: str, values: Mapping[str, Any], release: str = "team") -> str:
     """Return a template's text; `{{- if X }}` and `{{- end }}` stand in lines of their own."""
-    return "\n".join(_lines(template, {"Values": values, "Release": {"Name": release}}))
+    scope = {"Values": values, "Release": {"Name": release}}
+    return _ACTION.sub(lambda found: _evaluate(found[1] or found[2], scope), "\n".join(_lines(template, scope)))
 
 
 def _lines(template: str, scope: Mapping[str, Any]) -> Iterator[str]:
@@ -23,7 +24,7 @@ def _lines(template: str, scope: Mapping[str, Any]) -> Iterator[str]:
         elif word == "{{- end }}":
             shown.pop()
         elif shown[-1]:
-            yield _ACTION.sub(lambda found: _evaluate(found[1] or found[2], scope), line)
+            yield line
 
 
 def _evaluate(action: str, scope: Mapping[str, Any]) -> str:
@@ -36,7 +37,7 @@ def _evaluate(action: str, scope: Mapping[str, Any]) -> str:
             value = hashlib.sha256(value.encode()).hexdigest()
         elif found := re.fullmatch(r"nindent (\d+)", pipe):
             pad = " " * int(found[1])
-            value = "".join(f"\n{pad}{line}" for line in str(value).splitlines())
+            value = "".join(f"\n{pad}{line}" for line in str(value).split("\n"))
         else:
             raise ValueError(f"no such function: {pipe}")
     return str(value)
