@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
+from dragoman.config.holders import find_unheld
 from dragoman.config.keys import (
     AUDIT,
     AUTH,
@@ -239,7 +240,7 @@ class _Merge:
             results=results,
             source=source,
             sources=MappingProxyType({".".join(path): self.origins[path].file for path in _leaves(self.values)}),
-            warnings=tuple(self.warnings),
+            warnings=(*self.warnings, *find_unheld(roles, server)),
             variables=tuple(dict.fromkeys(self.variables)),
             secrets=frozenset(".".join(path) for path in self.secrets),
         )
