@@ -12,7 +12,7 @@ from dragoman.errors import ConfigurationError
 _TAKEN = frozenset(
     {"databases", "default_database", "roles", "audit", "source", "sources", "warnings", "variables", "secrets"}
 )
-_TAKEN_OF_SERVER = frozenset({"token", "tokens"})
+_TAKEN_OF_SERVER = frozenset({"token", "tokens", "auth"})
 
 
 def check_rest(before: Configuration, after: Configuration) -> None:

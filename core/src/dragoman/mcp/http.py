@@ -31,7 +31,6 @@ from dragoman.mcp.identity import PRINCIPAL, SignIn
 from dragoman.mcp.middleware import MAX_BODY, AccessMiddleware
 from dragoman.mcp.origins import Origins
 from dragoman.mcp.refusals import RefusalLog
-from dragoman.mcp.resource import ProtectedResource
 from dragoman.mcp.server import accepts, build
 from dragoman.mcp.sessions import Sessions
 from dragoman.mcp.siblings import Siblings
@@ -218,7 +217,7 @@ def http_app(
         custom_starlette_routes=[
             *_pages(toolbox.gateway, metrics=settings.metrics),
             downloads(toolbox.gateway),
-            *_metadata(sign_in.resource),
+            *_metadata(sign_in),
         ],
     )
     app = NamelessRequests(_closing(app, sign_in), PATH)
@@ -264,14 +263,12 @@ def _pages(gateway: Gateway, *, metrics: bool) -> list[Route]:
     return [*pages, Route(METRICS, scrape)] if metrics else pages
 
 
-def _metadata(resource: ProtectedResource | None) -> list[Route]:
-    if resource is None:
-        return []
-
+def _metadata(sign_in: SignIn) -> list[Route]:
     async def metadata(request: Request) -> Response:
-        return JSONResponse(resource.document(request.scope))
+        assert sign_in.resource is not None  # a server that has it never loses it
+        return JSONResponse(sign_in.resource.document(request.scope))
 
-    return [Route(path, metadata) for path in resource.paths]
+    return [Route(path, metadata) for path in sign_in.resource.paths] if sign_in.resource else []
 
 
 def _closing(app: ASGIApp, sign_in: SignIn) -> ASGIApp:

@@ -47,13 +47,15 @@ class SignIn:
         self._open = not settings.has_sign_in
         self._proxies = _Proxies(settings.trusted_proxies)
         self._tokens = StaticTokens(settings.tokens, settings.token)
+        self._path = path
+        self._auth = settings.auth
         self._verifier = _verifier(settings)
-        self.resource = ProtectedResource(settings.auth, path) if settings.auth else None
-        self._scopes = settings.auth.scopes if settings.auth else ()
+        self._replaced: list[Verifier] = []
+        self.resource = _resource(settings, path)
         self._required = required or self._configured_scopes
 
     def _configured_scopes(self, _: Scope) -> Iterable[str]:
-        return self._scopes
+        return self._auth.scopes if self._auth else ()
 
     async def __call__(self, scope: Scope) -> Principal:
         """Return who sent a request. Raises `Refused`."""
@@ -95,26 +97,43 @@ class SignIn:
         return Refused(status, error or "invalid_token", reason, {"WWW-Authenticate": challenge})
 
     def prepare(self, configuration: Configuration) -> Callable[[], None]:
-        """Return what makes the static tokens of a new configuration count, and no others.
+        """Return what makes the issuer and the static tokens of a new configuration count, and no others.
 
-        Raises `ConfigurationError` where the change would turn signing in on or off.
+        Raises `ConfigurationError` where the change would turn signing in on or off, or move the server's address.
         """
         if self._open == configuration.server.has_sign_in:
             raise ConfigurationError(
                 "Whether callers sign in cannot change while the server runs.",
                 suggestion="Restart the server to take it.",
             )
-        tokens = StaticTokens(configuration.server.tokens, configuration.server.token)
+        server = configuration.server
+        resource = _resource(server, self._path)
+        if _addresses(resource) != _addresses(self.resource):
+            raise ConfigurationError(
+                "The address of the server in server.auth.audience cannot change while the server runs.",
+                suggestion="Restart the server to take it.",
+            )
+        tokens = StaticTokens(server.tokens, server.token)
 
         def take() -> None:
             self._tokens = tokens
+            if server.auth != self._auth:
+                self._replace(_verifier(server))
+                self._auth, self.resource = server.auth, resource
 
         return take
 
+    def _replace(self, verifier: Verifier | None) -> None:
+        """Ask another verifier from now on. What the one before was asked it still answers; it is closed at the end."""
+        if self._verifier is not None:
+            self._replaced.append(self._verifier)
+        self._verifier = verifier
+
     async def aclose(self) -> None:
         """Close what is open to the issuer."""
-        if self._verifier is not None:
-            await self._verifier.aclose()
+        for verifier in (*self._replaced, self._verifier):
+            if verifier is not None:
+                await verifier.aclose()
 
 
 def _verifier(settings: Server) -> Verifier | None:
@@ -123,6 +142,15 @@ def _verifier(settings: Server) -> Verifier | None:
     from dragoman.auth.verifier import Verifier
 
     return Verifier(settings.auth)
+
+
+def _resource(settings: Server, path: str) -> ProtectedResource | None:
+    return ProtectedResource(settings.auth, path) if settings.auth else None
+
+
+def _addresses(resource: ProtectedResource | None) -> tuple[object, ...]:
+    """Return what of the addresses is fixed while the server runs: its routes, and what it takes for itself."""
+    return (resource.paths, resource.origin) if resource else ()
 
 
 class _Proxies:
