@@ -171,3 +171,13 @@ async def test_a_kept_connection_that_ended_unheard_is_replaced(server, database
         pass
     assert await value_of(executor, sql) not in (pid, None)
     await executor.aclose()
+
+
+async def test_a_new_statement_may_be_described_at_any_length(server, database_name):
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
+    pid = await value_of(executor, "SELECT pg_backend_pid()")
+    await ask(executor, "SELECT repeat('x', 950000)", max_bytes=1000)  # nearly all that a small answer may take
+    columns, _ = await ask(executor, f"SELECT {', '.join(f'1 AS {63 * chr(97)}' for _ in range(1600))}")
+    assert len(columns) == 1600
+    assert await value_of(executor, "SELECT pg_backend_pid()") == pid
+    await executor.aclose()

@@ -182,11 +182,11 @@ class PostgresExecutor(Executor):
         if request.limits.max_bytes > LARGE:
             batches = self._pieces(session, prepared, arguments, request, notices)
         else:
+            self._connections.begin_ahead(session)
             # Where the server counts the bytes itself, it stops long before.
             most = (1 if prepared.wrapped.most_bytes is None else 3) * SLACK * request.limits.max_bytes
             deadline = Deadline(time.monotonic() + NEAR * request.limits.timeout)
             session.connection.allow(max(most, SMALL), deadline=deadline)
-            self._connections.begin_ahead(session)
             try:
                 rows: Rows = await prepared.statement.fetch(*arguments)
             except Exception as error:

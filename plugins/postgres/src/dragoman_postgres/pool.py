@@ -173,6 +173,7 @@ class Connections(Manager[Session]):
         """Begin the transaction in one batch with what is sent next, if it has not begun."""
         if not session.begun:
             session.begun = True
+            session.connection.allow(OURS)
             tagged = _tag(session.tags) if session.tags else ()
             session.connection.send_aside(_batch(session.seconds, *tagged))
 
