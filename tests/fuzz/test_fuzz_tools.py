@@ -4,15 +4,10 @@ What would be a bug of ours (INTERNAL_ERROR) or of a plugin's (DIALECT_ERROR) fa
 in processor time, which a busy machine does not stretch.
 """
 
-import asyncio
 import contextlib
 import gc
-import json
 import random
-import sqlite3
-import time
-from collections.abc import Awaitable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,6 +16,7 @@ from dragoman.gateway.judge import Judge
 from dragoman.gateway.offload import Offload
 from dragoman.tools import Toolbox
 from dragoman_trino.testing.fixtures import trino_server
+from pauses import failures, sqlite_file
 
 __all__ = ["trino_server"]
 
@@ -39,11 +35,6 @@ TRINO = [
     "INSERT INTO orders VALUES (1, 1, DECIMAL '12.5', 'x')",
 ]
 MANY = "".join(f"CREATE TABLE table_with_a_long_name_{number:04} (id INTEGER);" for number in range(500))
-BUGS = {"INTERNAL_ERROR", "DIALECT_ERROR"}
-MOST = 40
-"""Pauses are counted in units of about a millisecond; 10 ms are the aim, this guards against what grows with a text."""
-MEASUREMENTS = 4
-"""Of a call that seems to hold the loop, at most: what else a machine does only adds, so the shortest pause counts."""
 
 TEXTS = [
     *(
@@ -239,13 +230,6 @@ async def postgres(anyio_backend):
         server.stop()
 
 
-def sqlite_file(folder: Path, name: str, script: str) -> Database:
-    with sqlite3.connect(folder / f"{name}.db") as connection:
-        connection.executescript(f"BEGIN; {script} COMMIT;")
-    connection.close()
-    return Database(name=name, dialect="sqlite", database=str(folder / f"{name}.db"))
-
-
 @pytest.fixture(scope="module")
 async def trino(trino_server, anyio_backend):
     """A schema of a Trino server, with the same tables but their keys."""
@@ -303,70 +287,6 @@ async def toolbox(shop, tmp_path):
         gc.unfreeze()
 
 
-def unit() -> float:
-    """Seconds of processor time of a known piece of Python, about one where this was written."""
-
-    def once() -> float:
-        began = time.thread_time()
-        sorted(str(number) for number in range(8_000))
-        return time.thread_time() - began
-
-    return min(once() for _ in range(5))
-
-
-async def paused(work: Awaitable[Any]) -> tuple[Any, float]:
-    """Return what the work answers and the longest time the event loop was kept by one callback.
-
-    Collections of garbage wait: how long they take is a matter of everything in this process.
-    """
-    longest = 0.0
-    done = asyncio.Event()
-
-    async def beat() -> None:
-        nonlocal longest
-        last = time.thread_time()
-        while True:
-            ended = done.is_set()
-            await asyncio.sleep(0)
-            now = time.thread_time()
-            longest, last = max(longest, now - last), now
-            if ended:
-                return
-            await asyncio.sleep(0.0005)
-
-    beating = asyncio.create_task(beat())
-    await asyncio.sleep(0)
-    gc.disable()
-    try:
-        answer = await work
-    finally:
-        gc.enable()
-        done.set()
-        await beating
-    return answer, longest
-
-
-async def failures(toolbox: Toolbox, calls: Iterator[tuple[str, dict[str, Any]]]) -> list[str]:
-    """Return what of these calls was answered as a bug, or kept the loop for more than `MOST` units every time."""
-    most = MOST * unit()
-    wrong = []
-    for tool, arguments in calls:
-        answer, longest = await paused(toolbox.call(tool, arguments))
-        for number in range(1, MEASUREMENTS):
-            if longest > most:
-                longest = min(longest, (await paused(toolbox.call(tool, anew(arguments, number))))[1])
-        code = json.loads(answer.text)["error"]["code"] if answer.is_error else ""
-        if code in BUGS or longest > most:
-            wrong.append(f"{tool} {str(arguments)[:150]}: {code} {answer.text[:200]} ({longest * 1000:.0f} ms)")
-    return wrong
-
-
-def anew(arguments: Any, number: int) -> Any:
-    """Return arguments that mean the same, with a statement whose verdict is not remembered."""
-    sql = arguments.get("sql") if isinstance(arguments, dict) else None
-    return {**arguments, "sql": sql + " " * number} if isinstance(sql, str) else arguments
-
-
 def odd_calls(toolbox: Toolbox, database: str) -> Iterator[tuple[str, dict[str, Any]]]:
     usual = {
         "sql": "SELECT 1",
@@ -402,6 +322,9 @@ async def test_long_statements_are_answered_and_hold_nobody_up(toolbox, size):
     calls += [
         ("get_sample_rows", {"database": "shop", "table_name": "orders", "where_clause": s[7:]}) for s in bombs(size)
     ]
+    for number, sql in enumerate(bombs(size)):
+        way = {"format": ("text", "json")[number % 2], "verbose": number % 4 > 1}
+        calls.append(("explain_query", {"database": "shop", "sql": sql, **way}))
     assert not await failures(toolbox, iter(calls))
 
 

@@ -11,6 +11,7 @@ from typing import Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Made = TypeVar("Made")
 FEW: Final = 20
 """Relations that are worked through at hand: a thread costs more than they do."""
 SLICE: Final = 0.002
@@ -35,6 +36,14 @@ async def in_thread_if_many(count: int, function: Callable[P, T], *arguments: P.
     if count <= FEW:
         return function(*arguments, **named)
     return await asyncio.to_thread(function, *arguments, **named)
+
+
+async def consume_in_thread(held: list[T], function: Callable[[T], Made]) -> Made:
+    """Call a function in a thread with the only item of a list, which is taken out of it.
+
+    So the thread frees it as well, unless others hold it: to free a million small values takes a tenth of a second.
+    """
+    return await asyncio.to_thread(lambda: function(held.pop()))
 
 
 @contextmanager

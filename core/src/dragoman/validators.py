@@ -282,10 +282,14 @@ class ReadOnly(Validator):
         return any(self._same(place, name) for name in database.schemas for place in places)
 
     def _same(self, place: str, name: str) -> bool:
-        """Whether a schema is the configured one. A grammar of the dialect's own tells names as they are stored."""
-        if place == name or (self._dialect.read and self._dialect.folding != "insensitive"):
-            return place == name
-        return self._dialect.same(place, name)
+        """Whether a schema is the configured one, as the catalog sees it: as stored, or as the dialect folds it."""
+        dialect = self._dialect
+        if place == name:
+            return True
+        if dialect.folding != "insensitive" and any(mark in name for mark in dialect.lexicon.identifier_quotes):
+            return False
+        # A grammar of the dialect's own tells names as they are stored, sqlglot as they are written.
+        return dialect.same(name, place) or (dialect.read is None and dialect.same(place, name))
 
     def _places(self, relation: Relation) -> list[str]:
         """How the configuration may write a relation's schema; alone it is the default catalog's, if there is one."""
@@ -293,10 +297,15 @@ class ReadOnly(Validator):
         catalog, schema = self._place(relation)
         schema = schema or ""
         if catalog is None:
-            return [schema]
+            return [schema, *self._quote(schema)]
         home = self._place(Relation(""))[0]
-        alone = [schema] if home is None or dialect.same(catalog, home) else []
+        alone = [schema, *self._quote(schema)] if home is None or dialect.same(catalog, home) else []
         return [*alone, f"{catalog}.{schema}", f"{dialect.quote(catalog)}.{dialect.quote(schema)}"]
+
+    def _quote(self, name: str) -> Iterable[str]:
+        """A name in each of the dialect's quotes."""
+        marks = self._dialect.lexicon.identifier_quotes
+        return [f"{mark}{name.replace(mark, mark * 2)}{mark}" for mark in marks if mark != "["]
 
 
 def fits_form(call: FunctionCall, forms: Iterable[Form]) -> bool:

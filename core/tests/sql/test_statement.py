@@ -143,3 +143,13 @@ def test_a_clause_that_sets_something_is_no_part_of_a_query(query: str, clause: 
     found = statement(f"{query} {clause}", "clickhouse", Lexicon()).effect
     assert found
     assert found.what == f"{clause.split()[0]} of its own"
+
+
+@pytest.mark.parametrize("name", ["text", "original", "sqlglot", "lexicon", "judged_relations", "tree", "calls"])
+def test_nothing_of_a_statement_can_be_changed(name: str):
+    told = statement("select 1")
+    with pytest.raises(AttributeError, match="does not change"):
+        setattr(told, name, ())
+    with pytest.raises(AttributeError, match="does not change"):
+        delattr(told, name)
+    assert told.text == "select 1"

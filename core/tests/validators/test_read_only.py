@@ -13,6 +13,7 @@ from dragoman import (
     DragomanError,
     FunctionCall,
     Lexicon,
+    NamedRelation,
     ParsedStatement,
     Principal,
     Relation,
@@ -22,6 +23,7 @@ from dragoman import (
     UnsafeSql,
     WriteDenied,
 )
+from dragoman.catalog.places import Places
 from dragoman.validators import ReadOnly, check_text, read
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,6 +130,27 @@ async def test_only_the_configured_schemas_may_be_queried():
     await check("select * from a, sales.b", target, (Relation("a"), Relation("b", "sales")))
     with pytest.raises(UnsafeSql, match=r"hr\.b.*not open"):
         await check("select * from b", target, (Relation("b", "hr"),))
+
+
+@pytest.mark.parametrize(
+    ("configured", "schema", "allowed"),
+    [
+        ("Sales", "Sales", True),
+        ("Sales", "sales", True),
+        ('"Sales"', "Sales", True),
+        ('"Sales"', "sales", False),
+        ('"sales"', "sales", True),
+        ("sales", "Sales", False),
+        ("main.x", "main", False),
+    ],
+)
+async def test_a_configured_schema_is_the_one_of_that_name_and_the_one_that_sql_means(configured, schema, allowed):
+    stored = replace(DIALECT, folding="lower", read=lambda _: ParsedStatement((NamedRelation(Relation("b", schema)),)))
+    statement = check("select 1", database(schemas=(configured,)), (Relation("b", schema),), dialect=stored)
+    places = Places(database(schemas=(configured,)), stored)
+    assert places.visible(schema, None) == allowed
+    with contextlib.nullcontext() if allowed else pytest.raises(UnsafeSql, match="not open"):
+        await statement
 
 
 @pytest.mark.parametrize(

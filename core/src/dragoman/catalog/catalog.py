@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeVar
 
 from dragoman.catalog.behind import Behind
@@ -18,10 +19,10 @@ from dragoman.catalog.names import Namespace, Part, parse_name
 from dragoman.catalog.places import Places
 from dragoman.catalog.search import Match, MatchKind
 from dragoman.catalog.snapshot import Snapshot
-from dragoman.cooperative import without_blocking
+from dragoman.cooperative import consume_in_thread, in_thread_if_many, without_blocking
 from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError, NotFound, PathNotFound, QueryTimeout, SchemaNotFound
-from dragoman.model import Database, ForeignKey, Inspection, Plan, Relation, Schema, Scope, Table
+from dragoman.model import Database, ForeignKey, Inspection, Names, Plan, Relation, Schema, Scope, Table
 from dragoman.words import display
 
 Direction = Literal["outgoing", "incoming", "both"]
@@ -141,8 +142,12 @@ class Catalog:
             return
         schemas = tuple(await self._inspector.schemas())
         self._settle(schemas)
+        listing = await in_thread_if_many(sum(map(_count, groups)), self._list_names, groups, schemas)
+        self._early = listing, self._clock()
+
+    def _list_names(self, groups: Iterable[Names], schemas: Iterable[Schema]) -> Listing:
         shown = [group for group in groups if self.places.visible(group.schema, group.catalog)]
-        self._early = list_groups(shown, self._namespace, self._visible(schemas)), self._clock()
+        return list_groups(shown, self._namespace, self._visible(schemas))
 
     def _visible(self, schemas: Iterable[Schema]) -> tuple[Schema, ...]:
         return tuple(schema for schema in schemas if self.places.visible(schema.name, schema.catalog))
@@ -259,7 +264,8 @@ class Catalog:
         Raises `PathNotFound`, naming what either side joins to.
         """
         snapshot = await self.snapshot()
-        paths = snapshot.graph.paths(source.relation, target.relation, max_depth)
+        # In a thread: around a relation that everything refers to, there are thousands of ways to try.
+        paths = await asyncio.to_thread(snapshot.graph.paths, source.relation, target.relation, max_depth)
         if not paths:
             raise _no_path(snapshot, source.relation, target.relation, max_depth)
         return paths
@@ -310,16 +316,22 @@ class Catalog:
         whole = scope == self._scope()
         schemas = tuple(await self._inspector.schemas()) if whole or self._snapshot is None else None
         self._settle(schemas or ())
-        seen = await self._inspector.tables(scope)
+        held = [await self._inspector.tables(scope)]
         async with self._merging:
             # In a thread: there may be 10,000 tables, and of each every text is looked through.
-            self._snapshot = fresh = await asyncio.to_thread(self._renew, self._snapshot, scope, schemas, seen)
+            await consume_in_thread(held, partial(self._renew, scope, schemas))
+        fresh = self._snapshot
+        assert fresh is not None  # it was just renewed
         self._details = {name: each for name, each in self._details.items() if name in fresh.by_relation}
         if schemas is not None:
             self._born, self._early = self._clock(), None
         self._cost = self._clock() - start
 
-    def _renew(
+    def _renew(self, scope: Scope, schemas: tuple[Schema, ...] | None, seen: Inspection) -> None:
+        """Put what was seen in the place of what was known, which is freed here and not in the event loop's thread."""
+        self._snapshot = self._add(self._snapshot, scope, schemas, seen)
+
+    def _add(
         self, before: Snapshot | None, scope: Scope, schemas: tuple[Schema, ...] | None, seen: Inspection
     ) -> Snapshot:
         """What was seen of everything, or what was known with what was seen of `scope` in it."""
@@ -375,6 +387,10 @@ class Catalog:
             return after.prepare()
         after = replace(after, version=before.version)
         return before if after == before else replace(after, version=before.version + 1).prepare()
+
+
+def _count(group: Names) -> int:
+    return len(group.names)
 
 
 async def _find_each(

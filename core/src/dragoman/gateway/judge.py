@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -194,7 +194,10 @@ class Judge:
                 await validator.check(statement, call)
         # Another object, without the trees that judging has built.
         plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
-        plain.judged_relations = tuple(map(str, parsed.names))
-        if resolved is not None:
-            plain.judged_columns = tuple(f"{relation}.{column}" for relation, column in resolved.columns)
+        plain.note_judged(map(str, parsed.names), _name_columns(resolved))
         return _Verdict(plain, frozenset(call.read), version, tuple(states))
+
+
+def _name_columns(resolved: Resolution | None) -> Iterator[str]:
+    for relation, column in resolved.columns if resolved is not None else ():
+        yield f"{relation}.{column}"

@@ -12,6 +12,7 @@ from dragoman.errors import DragomanError, Unsupported
 from dragoman.model import Relation
 from dragoman.sql.statement import Statement
 from dragoman.sql.translate import Placeholder, tree_with_parameters, write
+from dragoman.words import close_quotes, display
 
 MOST_CONDITIONS = 8
 MOST_SOURCES = 6
@@ -276,8 +277,7 @@ class _Reader:
             text = tree.copy().transform(fill).sql(dialect=self._dialect, comments=False)
         except (ValueError, DragomanError):
             text = tree.sql(comments=False)
-        line = " ".join(text.split())
-        return line if len(line) <= SHOWN else line[: SHOWN - 3] + "..."
+        return close_quotes(display(text, SHOWN))
 
 
 def _is_value(tree: exp.Expr) -> bool:

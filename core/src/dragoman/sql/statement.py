@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +26,24 @@ class Statement:
     white space are gone, offsets are the original's. `hash`: the first 16 hexadecimal digits of the original's SHA-256.
     `sqlglot`: sqlglot's name of the SQL it is written in. `judged_relations`, `judged_columns`: what its judge read in
     it, for the audit; columns only where a validator asked for them. Everything else is worked out when asked for.
+    Nothing of it can be set: validators of policies are handed it, and what was judged is what is sent.
     """
 
+    original: str
+    text: str
+    sqlglot: str
+    lexicon: Lexicon
     judged_relations: tuple[str, ...] = ()
     judged_columns: tuple[str, ...] = ()
 
     def __init__(self, original: str, text: str, *, sqlglot: str, lexicon: Lexicon) -> None:
-        self.original = original
-        self.text = text
-        self.sqlglot = sqlglot
-        self.lexicon = lexicon
+        self.__dict__.update(original=original, text=text, sqlglot=sqlglot, lexicon=lexicon)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"A statement does not change: {name!r} cannot be set.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"A statement does not change: {name!r} cannot be deleted.")
 
     @classmethod
     def parse(cls, text: str, *, sqlglot: str, lexicon: Lexicon) -> Statement:
@@ -48,6 +57,10 @@ class Statement:
     def after(self, offset: int) -> Statement:
         """Return the statement that starts at `offset` of this one's text, offsets unchanged."""
         return Statement(self.original, " " * offset + self.text[offset:], sqlglot=self.sqlglot, lexicon=self.lexicon)
+
+    def note_judged(self, relations: Iterable[str], columns: Iterable[str]) -> None:
+        """Take note of what its judge read in it."""
+        self.__dict__.update(judged_relations=tuple(relations), judged_columns=tuple(columns))
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs: tokens and trees are larger than the text, and it makes its own."""

@@ -76,7 +76,9 @@ async def _list_facts(call: ToolCall) -> Body:
     snapshot = await catalog.snapshot()
     notices = {"notices": list(snapshot.notices)} if snapshot.notices else {}
     budget = Budget(call.database.config.max_bytes - ENVELOPE - size(notices))
-    rows = budget.fitting(summary(table, catalog.namespace) for table in tables[: call["limit"]])
+    shown = tables[: call["limit"]]
+    told = (summary(table, catalog.namespace) for table in shown)
+    rows = await in_thread_if_many(len(shown), budget.fitting, told)
     omitted = _omit(len(tables) - len(rows), NARROWER)
     return Body({"tables": rows, "total_count": len(tables), **omitted, **notices})
 

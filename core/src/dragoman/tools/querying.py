@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,7 +69,8 @@ async def explain_query(call: ToolCall) -> Body:
         from_dialect=call["from_dialect"],
         principal=call.principal,
     )
-    return Body(_plan_facts(plan, call.database.config.max_bytes))
+    # In a thread: before it is cut, the plan of a long statement has millions of characters.
+    return Body(await asyncio.to_thread(_plan_facts, plan, call.database.config.max_bytes))
 
 
 def rows_body(result: Result) -> Body:

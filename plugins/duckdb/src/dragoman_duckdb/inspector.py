@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import dragoman
@@ -28,6 +29,7 @@ from dragoman import (
     TableColumn,
     profile_columns,
 )
+from dragoman.cooperative import consume_in_thread, in_thread_if_many
 
 Row = Sequence[Any]
 ALL: Final = Limits(max_rows=10**9, max_bytes=10**12, timeout=30)
@@ -83,12 +85,6 @@ class DuckDBInspector(dragoman.Inspector):
                 row async for batch in stream.batches for row in (batch.values if isinstance(batch, Encoded) else batch)
             ]
 
-    async def _by_relation(self, statement: str) -> dict[Relation, list[Row]]:
-        found: dict[Relation, list[Row]] = defaultdict(list)
-        for schema, name, *rest in await self._fetch(statement):
-            found[Relation(name, schema)].append(rest)
-        return found
-
     async def version(self) -> str:
         """As the base class says."""
         return str((await self._fetch("SELECT version()"))[0][0])
@@ -102,37 +98,13 @@ class DuckDBInspector(dragoman.Inspector):
 
     async def names(self, scope: Scope) -> Sequence[Names]:
         """As the base class says: one query, and no file of a folder is opened for its columns."""
-        groups: dict[tuple[str, Any, bool], list[str]] = defaultdict(list)
-        is_folder = self._is_folder()
-        for relation, (facts,) in (await self._by_relation(RELATIONS)).items():
-            kind, *_, system = _as_file(facts) if is_folder else facts
-            if relation in scope:
-                groups[str(relation.schema), kind, system].append(relation.name)
-        return [
-            Names(names=tuple(names), schema=schema, type=kind, system=system)
-            for (schema, kind, system), names in groups.items()
-        ]
+        rows = await self._fetch(RELATIONS)
+        return await in_thread_if_many(len(rows), _group_names, rows, scope, self._is_folder())
 
     async def tables(self, scope: Scope) -> Inspection:
         """As the base class says."""
-        relations = await self._by_relation(RELATIONS)
-        columns = await self._by_relation(COLUMNS)
-        constraints = await self._by_relation(CONSTRAINTS)
-        indexes = await self._by_relation(INDEXES)
-        is_folder = self._is_folder()
-        return Inspection(
-            tuple(
-                _table(
-                    relation,
-                    _as_file(rows[0]) if is_folder else rows[0],
-                    columns[relation],
-                    constraints[relation],
-                    indexes[relation],
-                )
-                for relation, rows in relations.items()
-                if relation in scope
-            )
-        )
+        held = [[await self._fetch(statement) for statement in (RELATIONS, COLUMNS, CONSTRAINTS, INDEXES)]]
+        return await consume_in_thread(held, partial(_inspect, scope, self._is_folder()))
 
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget
@@ -156,6 +128,42 @@ class DuckDBInspector(dragoman.Inspector):
         if self._is_folder():
             return None  # each worker made its views when it started
         return str((await self._fetch(FINGERPRINT))[0][0])
+
+
+def _by_relation(rows: Iterable[Row]) -> dict[Relation, list[Row]]:
+    found: dict[Relation, list[Row]] = defaultdict(list)
+    for schema, name, *rest in rows:
+        found[Relation(name, schema)].append(rest)
+    return found
+
+
+def _group_names(rows: Iterable[Row], scope: Scope, is_folder: bool) -> list[Names]:
+    groups: dict[tuple[str, Any, bool], list[str]] = defaultdict(list)
+    for relation, (facts,) in _by_relation(rows).items():
+        kind, *_, system = _as_file(facts) if is_folder else facts
+        if relation in scope:
+            groups[str(relation.schema), kind, system].append(relation.name)
+    return [
+        Names(names=tuple(names), schema=schema, type=kind, system=system)
+        for (schema, kind, system), names in groups.items()
+    ]
+
+
+def _inspect(scope: Scope, is_folder: bool, answers: Sequence[Sequence[Row]]) -> Inspection:
+    relations, columns, constraints, indexes = map(_by_relation, answers)
+    return Inspection(
+        tuple(
+            _table(
+                relation,
+                _as_file(rows[0]) if is_folder else rows[0],
+                columns[relation],
+                constraints[relation],
+                indexes[relation],
+            )
+            for relation, rows in relations.items()
+            if relation in scope
+        )
+    )
 
 
 def _as_file(facts: Row) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dragoman import (
@@ -19,11 +19,11 @@ from dragoman import (
     Scope,
     Table,
 )
-from dragoman.cooperative import pause_collection
+from dragoman.cooperative import consume_in_thread, pause_collection
 from dragoman.words import mention
 
 from dragoman_postgres import profiles, queries
-from dragoman_postgres.tables import Facts, build, group_names
+from dragoman_postgres.tables import Facts, Row, build, group_names
 
 if TYPE_CHECKING:
     from dragoman_postgres.driver import Connection
@@ -62,9 +62,7 @@ class PostgresInspector(Inspector):
         if scope.catalogs:
             return Inspection(())
         with pause_collection():
-            facts = await self._facts(scope)
-            tables = await asyncio.to_thread(build, facts)
-        return Inspection(tables, tuple(_notices(facts)))
+            return await consume_in_thread([await self._facts(scope)], _inspect)
 
     async def names(self, scope: Scope) -> Sequence[Names]:
         """Return the names of relations; no lock delays them."""
@@ -72,8 +70,7 @@ class PostgresInspector(Inspector):
             return ()
         async with self._connections.borrow() as connection:
             await connection.execute(queries.SETTINGS)
-            rows = await connection.fetch(queries.NAMES, _list(scope.schemas), _list(scope.names))
-        return group_names(rows)
+            return group_names(await connection.fetch(queries.NAMES, _list(scope.schemas), _list(scope.names)))
 
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget
@@ -111,15 +108,22 @@ async def _read(connection: Connection, scope: Scope) -> Facts:
     oids = [row[0] for row in relations]
     partly_hidden = [row[0] for row in relations if not row[7]]
     facts = Facts(relations, columns=await connection.fetch(queries.COLUMNS, oids, partly_hidden))
-    used = {(row[3], row[4]) for row in facts.columns}
-    facts.types = await connection.fetch(
-        queries.TYPES, [type_ for type_, _ in used], [str(modifier) for _, modifier in used]
-    )
+    facts.types = await connection.fetch(queries.TYPES, *await asyncio.to_thread(_list_types, facts.columns))
     facts.constraints = await connection.fetch(queries.CONSTRAINTS, oids)
     facts.indexes = await connection.fetch(queries.INDEXES, oids)
     facts.storage = await connection.fetch(queries.STORAGE, oids)
     facts.definitions = await connection.fetch(queries.DEFINITIONS, [row[0] for row in relations if not row[6]])
     return facts
+
+
+def _inspect(facts: Facts) -> Inspection:
+    return Inspection(build(facts), tuple(_notices(facts)))
+
+
+def _list_types(columns: Iterable[Row]) -> tuple[list[int], list[str]]:
+    """The types and modifiers that columns have, each pair once."""
+    used = {(row[3], row[4]) for row in columns}
+    return [type_ for type_, _ in used], [str(modifier) for _, modifier in used]
 
 
 def _list(names: Collection[str]) -> list[str] | None:

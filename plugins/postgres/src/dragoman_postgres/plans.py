@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from dragoman import ExplainOptions, Plan, Request, ResultTooLarge
 
 from dragoman_postgres.advice import Scanned, Tables, sequential_scans, warnings
-from dragoman_postgres.nodes import from_json, from_text, list_schemas, relations_read
+from dragoman_postgres.nodes import Node, from_json, from_text, list_schemas, relations_read
 
 SCANNED = """
 SELECT n.nspname::text, c.relname::text,
@@ -46,24 +47,43 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
     `plan` is text, or for any other format the object that FORMAT JSON makes.
     """
     rows = await runner.run(statement(request, options), request)
-    lines = [row[0] for row in rows]
-    if options.format == "text":
-        plan: Any = "\n".join(lines)
-        root, elapsed = from_text(lines), _read_elapsed(lines)
-    else:
-        (plan,) = json.loads(lines[0])
-        root, elapsed = from_json(plan["Plan"]), plan.get("Execution Time")
+    # In a thread, like all that looks through a plan: of a long statement it has hundreds of thousands of characters.
+    told = await asyncio.to_thread(_read, [row[0] for row in rows], options)
     # Only a verbose plan says in which schemas things are.
     verbose: Mapping[str, Any] = {}
-    if options.reads or sequential_scans(root):
+    if options.reads or told.scans:
         verbose = await _verbose(runner, request, needed=options.reads)
+    tables = await _tables(runner, request, verbose)
+    return await asyncio.to_thread(_plan, options, told, verbose, tables)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What EXPLAIN answered. `scans`: whether it reads a table as a whole."""
+
+    plan: Any
+    root: Node
+    elapsed: float | None
+    scans: bool
+
+
+def _read(lines: Sequence[str], options: ExplainOptions) -> _Told:
+    if options.format == "text":
+        root = from_text(lines)
+        return _Told("\n".join(lines), root, _read_elapsed(lines), bool(sequential_scans(root)))
+    (plan,) = json.loads(lines[0])
+    root = from_json(plan["Plan"])
+    return _Told(plan, root, plan.get("Execution Time"), bool(sequential_scans(root)))
+
+
+def _plan(options: ExplainOptions, told: _Told, verbose: Mapping[str, Any], tables: Tables) -> Plan:
     return Plan(
-        plan=plan,
+        plan=told.plan,
         format=options.format,
-        estimated_cost=root.cost,
-        estimated_rows=round(root.rows),
-        actual_time_ms=elapsed,
-        warnings=warnings(root, await _tables(runner, request, verbose)),
+        estimated_cost=told.root.cost,
+        estimated_rows=round(told.root.rows),
+        actual_time_ms=told.elapsed,
+        warnings=warnings(told.root, tables),
         reads=relations_read(verbose) if options.reads else (),
         schemas=list_schemas(verbose) if options.reads else frozenset(),
     )
@@ -72,7 +92,7 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
 async def estimate_cost(runner: Runner, request: Request) -> float | None:
     """Return the total cost of the plan of a judged query, in the planner's units."""
     rows = await runner.run(statement(request, _JSON), request)
-    return from_json(json.loads(rows[0][0])[0]["Plan"]).cost
+    return await asyncio.to_thread(lambda: from_json(json.loads(rows[0][0])[0]["Plan"]).cost)
 
 
 def statement(request: Request, options: ExplainOptions) -> str:
@@ -94,13 +114,13 @@ async def _verbose(runner: Runner, request: Request, *, needed: bool) -> Mapping
         if needed:
             raise
         return {}
-    plan: Mapping[str, Any] = json.loads(verbose)[0]["Plan"]
+    plan: Mapping[str, Any] = (await asyncio.to_thread(json.loads, verbose))[0]["Plan"]
     return plan
 
 
 async def _tables(runner: Runner, request: Request, verbose: Mapping[str, Any]) -> Tables:
     """What the catalog tells of the tables that are scanned."""
-    scans = sequential_scans(from_json(verbose)) if verbose else []
+    scans = await asyncio.to_thread(lambda: sequential_scans(from_json(verbose))) if verbose else []
     if not scans:
         return {}
     wanted = sorted({(node.schema or "", node.relation or "") for node in scans})

@@ -38,6 +38,8 @@ FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = ANY($1::name[]) AND c.relname = ANY($2::name[])
 """
 
+AT_ONCE = 200
+"""Relations of which is asked at once."""
 _RANGED = ("smallint", "integer", "bigint", "numeric", "real", "double precision", "date", "timestamp", "timestamptz")
 _UNLISTED = ("json", "bytea", "xml", "tsvector")
 SMALL = 100
@@ -51,9 +53,18 @@ async def profiles(
     connection: Connection, tables: Sequence[Table], budget: ProfileBudget
 ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
     """Return what the statistics tell of stored relations. Raises what the driver raises."""
-    stored = {(table.relation.schema, table.relation.name): table for table in tables if "view" != table.type}
-    if not stored:
-        return {}
+    stored = [table for table in tables if "view" != table.type]
+    found: dict[Relation, tuple[ColumnProfile, ...]] = {}
+    # The driver writes and reads on the event loop, a million columns in one piece.
+    for start in range(0, len(stored), AT_ONCE):
+        found |= await _read(connection, stored[start : start + AT_ONCE], budget)
+    return found
+
+
+async def _read(
+    connection: Connection, tables: Sequence[Table], budget: ProfileBudget
+) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
+    stored = {(table.relation.schema, table.relation.name): table for table in tables}
     schemas, names = sorted({schema or "" for schema, _ in stored}), sorted({name for _, name in stored})
     rows = await connection.fetch(STATISTICS, *_list_columns(stored.values()), schemas, names)
     ages = {(schema, name): day for schema, name, day in await connection.fetch(AGES, schemas, names)}

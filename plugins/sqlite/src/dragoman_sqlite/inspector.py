@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -29,6 +30,7 @@ from dragoman import (
     Scope,
     Table,
 )
+from dragoman.cooperative import consume_in_thread
 from dragoman.words import mention, quote_foreign
 
 from dragoman_sqlite.ddl import quote_name
@@ -96,17 +98,15 @@ class SQLiteInspector(Inspector):
         """Return the file's tables and views, shadow and system tables marked."""
         if scope.schemas and "main" not in scope.schemas:
             return Inspection(())
-        facts = await self._ask(_facts)
-        for name in facts.unreadable:
-            facts.columns += await self._describe_columns(name, facts)
-        tables = await asyncio.to_thread(lambda: tuple(table for table in build(facts) if table.relation in scope))
-        return Inspection(tables, tuple(facts.notices))
+        held = [await self._ask(_facts)]
+        await self._add_unreadable(held[0])
+        return await consume_in_thread(held, partial(_inspect, scope))
 
     async def names(self, scope: Scope) -> Sequence[Names]:
         """Return the names of the file's tables and views."""
         if scope.schemas and "main" not in scope.schemas:
             return ()
-        return group_names(await self._ask(lambda connection: _rows(connection, TABLES)), scope)
+        return await self._ask(lambda connection: group_names(_rows(connection, TABLES), scope))
 
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget
@@ -137,6 +137,10 @@ class SQLiteInspector(Inspector):
         threads, self._threads = self._threads, None
         if threads is not None:
             threads.shutdown()
+
+    async def _add_unreadable(self, facts: Facts) -> None:
+        for name in facts.unreadable:
+            facts.columns += await self._describe_columns(name, facts)
 
     async def _describe_columns(self, name: str, facts: Facts) -> list[Any]:
         """What the workers' SQLite says, which is newer than Python's and has modules and functions Python's lacks."""
@@ -184,6 +188,10 @@ class _Opened:
 def _readable(text: bytes) -> str:
     """A comment in some other encoding must not hide the table it stands in."""
     return text.decode(errors="replace")
+
+
+def _inspect(scope: Scope, facts: Facts) -> Inspection:
+    return Inspection(tuple(table for table in build(facts) if table.relation in scope), tuple(facts.notices))
 
 
 def _rows(connection: sqlite3.Connection, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:

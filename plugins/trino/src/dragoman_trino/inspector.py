@@ -27,6 +27,7 @@ from dragoman import (
     Scope,
     Table,
 )
+from dragoman.cooperative import consume_in_thread, in_thread_if_many
 from dragoman.words import mention, quote_foreign
 
 from dragoman_trino import queries
@@ -61,6 +62,8 @@ MOST_SCHEMAS = 50
 MOST_ESTIMATED = 50
 """Tables whose rows are estimated in bulk. Of more, only those of the default schema, if they are as few."""
 IN_ONE_PLAN = 25
+PROFILED_AT_ONCE = 100
+"""Tables. Each takes statements of its own."""
 MOST_DETAILED = 20
 ESTIMATING = 3.0
 """Seconds for estimates: they are worth no more."""
@@ -109,8 +112,8 @@ class TrinoInspector(Inspector):
     async def tables(self, scope: Scope) -> Inspection:
         """Return relations with their columns, comments and views' queries; rows are estimated of few only."""
         catalogs = [known for known in await self._catalogs() if not scope.catalogs or known.name in scope.catalogs]
-        seen = _together(await together(*(self._inspect(known, scope) for known in catalogs)))
-        return replace(seen, tables=tuple(await self._estimate_all(seen.tables)))
+        held = [await together(*(self._inspect(known, scope) for known in catalogs))]
+        return await self._estimate_all(await consume_in_thread(held, _together))
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
         """Return tables with their rows estimated and what they are partitioned by, where the user may know."""
@@ -126,9 +129,8 @@ class TrinoInspector(Inspector):
         found: dict[Relation, tuple[ColumnProfile, ...]] = {}
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(budget.seconds):
-                parts = await partitioning([table.relation for table in stored], self._optional)
-                connectors = {known.name: known.connector for known in await self._catalogs()} if parts else {}
-                await together(*(self._profile(table, parts, connectors, budget, found) for table in stored))
+                for start in range(0, len(stored), PROFILED_AT_ONCE):
+                    await self._profile_some(stored[start : start + PROFILED_AT_ONCE], budget, found)
         return found
 
     async def fingerprint(self) -> str | None:
@@ -151,6 +153,14 @@ class TrinoInspector(Inspector):
     def _scope(self, catalog: str) -> Scope:
         """What the configuration lets see of a catalog."""
         return Scope(schemas=frozenset(schema for own, schema in _places_of(self._database) if own == catalog))
+
+    async def _profile_some(
+        self, tables: Sequence[Table], budget: ProfileBudget, found: dict[Relation, tuple[ColumnProfile, ...]]
+    ) -> None:
+        """Add what is known of tables to what is found."""
+        parts = await partitioning([table.relation for table in tables], self._optional)
+        connectors = {known.name: known.connector for known in await self._catalogs()} if parts else {}
+        await together(*(self._profile(table, parts, connectors, budget, found) for table in tables))
 
     async def _profile(
         self,
@@ -223,8 +233,9 @@ class TrinoInspector(Inspector):
         columns, rest = await together(self._alternatives(*queries.columns(name, scope)), together(*asked))
         if isinstance(columns, DragomanError):
             return columns
-        tables = await asyncio.to_thread(build, Facts(name, relations, columns, *rest))
-        return Inspection(tuple(tables), tuple(without_columns(tables)))
+        held = [Facts(name, relations, columns, *rest)]
+        del relations, columns, rest
+        return await consume_in_thread(held, _make_inspection)
 
     async def _names(self, catalog: Known, scope: Scope) -> list[Names] | None:
         """The names of a catalog that answers; a second question tells views from materialized ones."""
@@ -235,20 +246,18 @@ class TrinoInspector(Inspector):
         )
         if isinstance(relations, DragomanError):
             return None
-        return group_names(Facts(catalog.name, relations, materialized_views=[row for rows in rest for row in rows]))
+        facts = Facts(catalog.name, relations, materialized_views=[row for rows in rest for row in rows])
+        return await in_thread_if_many(len(relations), group_names, facts)
 
     # What only a few are asked about
 
-    async def _estimate_all(self, tables: Sequence[Table]) -> Iterable[Table]:
+    async def _estimate_all(self, seen: Inspection) -> Inspection:
         """Estimate the rows of all, or of those in the default schema, when they are few."""
-        own = [table for table in tables if _is_stored(table)]
-        if len(own) > MOST_ESTIMATED:
-            home = (self._database.database, self._database.schema)
-            own = [table for table in own if (table.relation.catalog, table.relation.schema) == home]
-        if not 0 < len(own) <= MOST_ESTIMATED:
-            return tables
-        rows = await self._estimates([table.relation for table in own])
-        return [_with_rows(table, rows) for table in tables]
+        home = (self._database.database, self._database.schema)
+        own = await in_thread_if_many(len(seen.tables), _choose_estimated, seen.tables, home)
+        if not own:
+            return seen
+        return await in_thread_if_many(len(seen.tables), _with_all_rows, seen, await self._estimates(own))
 
     async def _estimates(self, relations: Sequence[Relation]) -> Mapping[Relation, int]:
         """The rows of relations; what is not known in time is left out."""
@@ -316,6 +325,23 @@ def _places_of(database: Database) -> Iterator[tuple[str | None, str]]:
     for schema in database.schemas:
         catalog, _, name = schema.rpartition(".")
         yield catalog.strip('"').lower() or database.database, name.strip('"').lower()
+
+
+def _make_inspection(facts: Facts) -> Inspection:
+    tables = build(facts)
+    return Inspection(tuple(tables), tuple(without_columns(tables)))
+
+
+def _choose_estimated(tables: Iterable[Table], home: tuple[str | None, str | None]) -> list[Relation]:
+    """The tables whose rows are estimated in bulk: all when they are few, or those of the default schema, or none."""
+    own = [table.relation for table in tables if _is_stored(table)]
+    if len(own) > MOST_ESTIMATED:
+        own = [relation for relation in own if (relation.catalog, relation.schema) == home]
+    return own if len(own) <= MOST_ESTIMATED else []
+
+
+def _with_all_rows(seen: Inspection, rows: Mapping[Relation, int]) -> Inspection:
+    return replace(seen, tables=tuple(_with_rows(table, rows) for table in seen.tables))
 
 
 def _is_stored(table: Table) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Sequence
@@ -41,26 +42,33 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
     `plan` is text, or for any other format the server's JSON. `estimated_cost` is what the server calls CPU cost: about
     the bytes that its operators handle.
     """
-    logical = json.loads(await _one(runner, _LOGICAL, request))
+    logical = await _one(runner, _LOGICAL, request)
     io = await _one(runner, _IO, request)
-    read = scans(io)
+    read = await asyncio.to_thread(scans, io)
     text = await _one(runner, _form(options), request) if options.analyze or options.format == "text" else ""
-    total = json.loads(io)["estimate"]
-    rows = finite(total["outputRowCount"])
+    partitioned = await _find_partitions(runner, request, read)
+    # In a thread: of a long statement the plan has millions of characters.
+    return await asyncio.to_thread(_plan, options, logical, io, text, read, partitioned)
+
+
+def _plan(options: ExplainOptions, answer: str, io: str, text: str, read: Sequence[Scan], parts: Partitioned) -> Plan:
+    logical = json.loads(answer)
+    rows = finite(json.loads(io)["estimate"]["outputRowCount"])
     return Plan(
         plan=_shorten(text, options) if text else logical,
         format="text" if text else options.format,
         estimated_cost=sum_costs(logical),
         estimated_rows=None if rows is None else round(rows),
         actual_time_ms=_read_elapsed(text) if options.analyze else None,
-        warnings=warnings(from_json(logical), read, await _find_partitions(runner, request, read)),
+        warnings=warnings(from_json(logical), read, parts),
         notices=(*reads(read), *([ONLY_TEXT] if text and options.format != "text" else [])),
     )
 
 
 async def estimate_cost(runner: Runner, request: Request) -> float | None:
     """Return what the server calls CPU cost, about the bytes that its operators handle; None when it cannot tell."""
-    return sum_costs(json.loads(await _one(runner, _LOGICAL, request)))
+    logical = await _one(runner, _LOGICAL, request)
+    return await asyncio.to_thread(lambda: sum_costs(json.loads(logical)))
 
 
 def _form(options: ExplainOptions) -> str:
