@@ -6,6 +6,7 @@ in processor time, which a busy machine does not stretch.
 
 import contextlib
 import gc
+import itertools
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -308,10 +309,10 @@ def odd_calls(toolbox: Toolbox, database: str) -> Iterator[tuple[str, dict[str, 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("database", ["shop", pytest.param("many", marks=pytest.mark.nightly)])
-async def test_odd_arguments_are_answered_and_hold_nobody_up(toolbox, database):
-    if toolbox.gateway.database("shop").dialect.name == "trino":
-        pytest.skip("thousands of calls take Trino longer than a test may last")
-    assert not await failures(toolbox, odd_calls(toolbox, database))
+async def test_odd_arguments_are_answered_and_hold_nobody_up(toolbox, database, asked):
+    # Trino takes a tenth of a second for most of them, and there are thousands.
+    step = {"trino": 61, ALL_OF_TRINO: 7}.get(asked, 1)
+    assert not await failures(toolbox, itertools.islice(odd_calls(toolbox, database), 0, None, step))
 
 
 @pytest.mark.timeout(300)
