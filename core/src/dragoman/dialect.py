@@ -12,7 +12,7 @@ import functools
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -117,8 +117,8 @@ class Rules:
     tell of an object by its name or number (`*.name`: in any schema), and casts to types whose values are such names;
     harmless with arguments that fit one of the forms. `telling_statements`: patterns of whole statements. `types`: the
     engine's own that anybody may name; where relations are hidden, any other must be a visible column's or relation's,
-    since every relation's rows may have a type of its name. Empty: relations have none. `aspect`: the mark in a
-    relation's name after which a fact of it is asked for, as in `orders$files`.
+    since every relation's rows may have a type of its name. Empty: relations have none. `aspect`: the end
+    of a name that asks for a fact of the relation named before it, as `$files` in `orders$files`.
 
     All patterns are matched without regard to case against comment-free text.
     """
@@ -138,7 +138,12 @@ class Rules:
     telling: Mapping[str, tuple[Form, ...]] = field(default_factory=_no_forms, hash=False)
     telling_statements: tuple[re.Pattern[str], ...] = ()
     types: frozenset[str] = frozenset()
-    aspect: str | None = None
+    aspect: re.Pattern[str] | None = None
+
+    def find_whole(self, relation: Relation) -> Relation | None:
+        """Return the relation that a name asks for a fact of; None for any other name."""
+        found = self.aspect.search(relation.name) if self.aspect else None
+        return replace(relation, name=relation.name[: found.start()]) if found and found.start() else None
 
 
 _STANDARD = Lexicon()

@@ -23,6 +23,7 @@ from dragoman import (
     WriteDenied,
 )
 from dragoman.testing.asking import part_of
+from dragoman_duckdb.rules import RULES
 
 SHOP = """
     CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL UNIQUE, since DATE DEFAULT current_date);
@@ -132,6 +133,37 @@ async def test_what_duckdb_tells_of_itself_and_of_the_host_is_closed(gateway):
     assert {schema for schema, _ in opened} == {"information_schema"}
     assert ("information_schema", "tables") in opened
     assert ("information_schema", "views") not in opened
+
+
+TOLD = {"generate_series", "json_each", "json_tree", "range", "repeat", "unnest"}
+"""Table functions that are computed from their arguments alone."""
+UNSTEADY = {"random", "uuid", "get_current_timestamp", "today", "transaction_timestamp", "now", "current_date"}
+UNSTEADY |= {"get_current_time"}
+"""Functions whose answers differ from call to call: a number, or the time."""
+
+
+async def test_every_table_function_and_pragma_of_this_duckdb_is_judged(gateway):
+    kinds = "function_type IN ('table', 'pragma', 'table_macro')"
+    rows = await past_our_checks(gateway, f"SELECT DISTINCT function_name FROM duckdb_functions() WHERE {kinds}")
+    assert len(rows) > 100
+    opened = set()
+    for (name,) in rows:
+        for arguments in ("", "'x'", "1, 2", "'main', 'x', 1"):
+            for written in (f"{name}({arguments})", f'main."{name}"({arguments})', f"system.main.{name}({arguments})"):
+                try:
+                    await gateway.query(None, f"SELECT * FROM {written} LIMIT 1")
+                except (UnsafeSql, WriteDenied, TableNotFound, InvalidSql):
+                    continue
+                except DragomanError:
+                    pass  # DuckDB was asked
+                opened.add(name)
+    assert opened <= TOLD
+
+
+async def test_functions_that_are_open_are_steady_or_known(gateway):
+    unsteady = "stability <> 'CONSISTENT' OR has_side_effects"
+    rows = await past_our_checks(gateway, f"SELECT DISTINCT function_name FROM duckdb_functions() WHERE {unsteady}")
+    assert {name for (name,) in rows} & RULES.functions == UNSTEADY
 
 
 async def test_what_schemas_leave_out_is_in_none_of_duckdbs_own_lists(shop):

@@ -9,6 +9,7 @@ from dragoman import (
     DragomanError,
     ParsedStatement,
     Principal,
+    Relation,
     Resolution,
     Statement,
     UnsafeSql,
@@ -20,7 +21,7 @@ from dragoman_trino.grammar import Statements
 from dragoman_trino.grammar.tokens import tokens
 from dragoman_trino.lexicon import LEXICON
 from dragoman_trino.plugin import plugin
-from dragoman_trino.rules import load_allowed, names, read_policy
+from dragoman_trino.rules import load_allowed, names, read_policy, rules
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -380,3 +381,20 @@ def test_no_list_lets_pass_what_the_policy_takes_away():
     assert not rules.tables.fullmatch("postgresql.system.query")
     assert not rules.system.fullmatch("runtime.queries")
     assert set(names(read_policy()["forms"])) <= rules.functions
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [
+        ("orders$files", "orders"),
+        ("orders$FILES@12", "orders"),
+        ("a$b$partitions", "a$b"),
+        ("orders$secret", None),
+        ("a$b", None),
+        ("$files", None),
+        ("orders", None),
+    ],
+)
+def test_only_a_connector_s_own_facts_are_seen_with_a_table(name, whole):
+    found = rules().find_whole(Relation(name, "web", "lake"))
+    assert found == (whole and Relation(whole, "web", "lake"))

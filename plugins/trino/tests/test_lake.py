@@ -1,7 +1,7 @@
 """A data lake: Iceberg's partitions, materialized views and hidden tables, and a metastore that does not answer."""
 
 import pytest
-from dragoman import Database, ExplainOptions, ProfileBudget, Request, Scope
+from dragoman import Database, DragomanError, ExplainOptions, Gateway, ProfileBudget, Request, Scope
 from dragoman_trino.client import Client
 from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.inspector import TrinoInspector
@@ -48,6 +48,7 @@ async def lake(tmp_path_factory, anyio_backend):
     server = start_server(catalogs={**CATALOGS, "lake": iceberg, "gone": gone})
     await server.run(LAKE[0])
     await server.run(*LAKE[1:], schema="lake.web")
+    await server.run("CREATE SCHEMA lake.empty")
     yield server
     server.stop()
 
@@ -138,3 +139,21 @@ async def test_reading_every_partition_is_warned_of(executor, condition):
 )
 async def test_reading_few_partitions_is_not(executor, condition):
     assert (await explained(executor, condition)).warnings == ()
+
+
+FACTS = ("properties", "history", "snapshots", "manifests", "all_manifests", "partitions", "files", "entries", "refs")
+
+
+@pytest.mark.parametrize("fact", [*FACTS, "all_entries", "metadata_log_entries"])
+async def test_facts_of_a_table_are_seen_by_those_who_see_the_table(lake, fact):
+    shown = lake.configure("lake", "web", schemas=("lake.web",))
+    elsewhere = lake.configure("lake", "empty", schemas=("lake.empty",))
+    sql = f'SELECT * FROM lake.web."logs${fact}"'
+    async with Gateway.open([shown]) as gateway:
+        assert (await gateway.query(None, sql)).columns
+    async with Gateway.open([elsewhere]) as gateway:
+        with pytest.raises(DragomanError) as refused:
+            await gateway.query(None, sql)
+        with pytest.raises(DragomanError) as absent:
+            await gateway.query(None, sql.replace("logs", "murk"))
+        assert refused.value.message.replace("logs", "x") == absent.value.message.replace("murk", "x")

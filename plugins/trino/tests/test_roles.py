@@ -51,6 +51,9 @@ async def test_lists_show_what_is_granted(toolbox):
         "SHOW TABLES FROM tpch.sf1",
         "SELECT table_name FROM information_schema.tables",
         'SELECT * FROM "orders$partitions"',
+        'SELECT * FROM "orders$snapshots"',
+        'SELECT * FROM tpch.tiny."orders$files@1"',
+        'SELECT * FROM "customer$files"',
     ],
 )
 async def test_what_is_not_granted_is_read_by_no_statement(toolbox, sql):

@@ -131,9 +131,8 @@ class Granting:
 
     async def _resolve(self, written: Relation, table: Table | None) -> Relation:
         """The relation that a name means; of an aspect, such as `orders$files`, the relation it is a fact of."""
-        name, mark, _ = written.name.partition(self._dialect.loaded_rules.aspect or "\0")
-        if table is None and mark:
-            whole = replace(written, name=name)
+        whole = self._dialect.loaded_rules.find_whole(written)
+        if table is None and whole is not None:
             table = (await self._whole.find_tables((whole,)))[whole]
             permissions = await self._catalog.permissions()
             if table and table.relation in permissions and not permissions[table.relation].whole:

@@ -105,9 +105,8 @@ class Visible:
 
     async def _is_aspect(self, written: Relation) -> bool:
         """Whether it is a fact of a visible relation."""
-        name, mark, _ = written.name.partition(self._dialect.loaded_rules.aspect or "\0")
-        whole = Relation(name, written.schema, written.catalog)
-        return bool(mark) and self._is_open(whole, (await self._resolver.find_tables((whole,)))[whole])
+        whole = self._dialect.loaded_rules.find_whole(written)
+        return whole is not None and self._is_open(whole, (await self._resolver.find_tables((whole,)))[whole])
 
 
 def unknown_type(named: Named) -> UnsafeSql:

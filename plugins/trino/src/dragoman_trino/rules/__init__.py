@@ -13,6 +13,12 @@ from typing import Any
 
 from dragoman import Rules
 
+# Of Hive, Iceberg, Delta Lake and Hudi. A table of another name may hold the mark itself.
+_ASPECT = re.compile(
+    r"\$(?:properties|partitions|history|snapshots|metadata_log_entries|manifests|all_manifests|entries|all_entries"
+    r"|files|refs|data|changes|transactions|timeline)(?:@\d+)?$",
+    re.IGNORECASE,
+)
 Policy = Mapping[str, Any]
 BUILTIN = "system.builtin."
 """What may stand before the engine's own functions."""
@@ -53,7 +59,7 @@ def rules() -> Rules:
         # It reads a table that its arguments name.
         telling={"*.table_changes": ()},
         telling_statements=(re.compile(r"show\s+(?:create|session|functions)\b.*", re.IGNORECASE | re.DOTALL),),
-        aspect="$",
+        aspect=_ASPECT,
         functions=lists.functions | {BUILTIN + name for name in lists.functions},
         table_function_patterns=(re.compile(f"(?:{re.escape(BUILTIN)})?(?:{lists.tables.pattern})"),),
         refused_relations=(
