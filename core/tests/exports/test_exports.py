@@ -8,6 +8,7 @@ import math
 import uuid
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,35 @@ def test_csv_tells_null_from_an_empty_text(tmp_path):
     columns = [Column("a", "text", Kind("text")), Column("b, c", "text", Kind("text"))]
     path, _ = _export(tmp_path, "csv", columns, [[None, ""], ["x\ny", 'say "hi"']])
     assert path.read_bytes() == b'a,"b, c"\r\n,""\r\n"x\ny","say ""hi"""\r\n'
+
+
+_MARKS = st.text(st.sampled_from("=+-@,\"'\r\n\t ab1.e\u00a0\u2028"), max_size=5)
+_CELLS = st.sampled_from([_MARKS, st.none() | _MARKS, st.integers(), st.none() | st.booleans(), _VALUES]).flatmap(
+    lambda cells: st.lists(cells, min_size=4, max_size=4)
+)
+
+
+@given(by_column=st.lists(_CELLS, min_size=2, max_size=3))
+def test_csv_gives_back_every_value_of_any_column_and_nothing_that_a_spreadsheet_runs(tmp_path_factory, by_column):
+    columns = [Column(f"c{place}", "any", Kind("any")) for place in range(len(by_column))]
+    rows = [list(row) for row in zip(*by_column, strict=True)]
+    path, notices = _export(tmp_path_factory.mktemp("out"), "csv", columns, rows)
+    with path.open(newline="", encoding="utf-8") as file:
+        _, *read = csv.reader(file, strict=True)
+    escaped = 0
+    for value, cell in zip(chain(*rows), chain(*read), strict=True):
+        text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+        if live := isinstance(value, str) and value[:1] in {*"=+-@\t\r"} and not _is_number(value):
+            escaped += 1
+        assert cell == ("'" + text if live else text)
+    assert sum(int(notice.split()[0]) for notice in notices) == escaped
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return text == text.strip() and math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 @pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1"])

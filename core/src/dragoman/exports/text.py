@@ -1,18 +1,23 @@
-"""CSV and JSON lines, by the standard library."""
+"""CSV and JSON lines."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from dragoman.exports.formats import Source
+import msgspec
+
+from dragoman.exports.formats import Rows, Source
 from dragoman.model import Column
 
+_MARKS = re.compile(r'[,"\r\n]')
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_SPECIAL_START = re.compile(r"\n[=+\-@\s]")
+"""Of a text after a line's end: what may be a formula, or is blank or empty."""
 
 
 def write_csv(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
@@ -24,27 +29,40 @@ def write_csv(path: Path, columns: Sequence[Column], source: Source) -> tuple[st
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(",".join(_quote(column.name) for column in columns) + "\r\n")
         for rows in source():
-            file.writelines(",".join(map(cells.text, range(len(row)), row)) + "\r\n" for row in rows)
+            file.write(cells.lines(rows))
     return cells.notices()
 
 
 class _Cells:
-    """Writes values as cells, remembering what was escaped."""
+    """Writes rows as lines, remembering what was escaped."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
         self._escaped = [0] * len(columns)
 
-    def text(self, place: int, value: Any) -> str:
+    def lines(self, rows: Rows) -> str:
+        """Return a line per row. Cells are made by column: of one type as a rule, they need no look at each."""
+        by_column = [self._column(place, values) for place, values in enumerate(zip(*rows, strict=True))]
+        return "\r\n".join((*map(",".join, zip(*by_column, strict=True)), ""))
+
+    def _column(self, place: int, values: Sequence[Any]) -> Iterable[str]:
+        types = {*map(type, values)}
+        if types <= _TEXTS and _are_plain([value for value in values if value is not None]):
+            return values if types == {str} else [value or "" for value in values]
+        if len(types) == 1 and types <= _OF_ONE_TYPE.keys():
+            return map(_OF_ONE_TYPE[types.pop()], values)
+        return [self._text(place, value) for value in values]
+
+    def _text(self, place: int, value: Any) -> str:
         match value:
             case None:
                 return ""
             case bool():
-                return "true" if value else "false"
+                return _boolean(value)
             case str():
                 return _quote(self._safe(place, value))
             case int() | float():
-                return json.dumps(value)
+                return repr(value)
             case _:
                 return _quote(json.dumps(value, ensure_ascii=False))
 
@@ -62,22 +80,41 @@ class _Cells:
         )
 
 
+def _boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+_TEXTS: Final = {str, type(None)}
+_OF_ONE_TYPE: Final[dict[type, Callable[[Any], str]]] = {int: repr, float: repr, bool: _boolean}
+
+
+def _are_plain(texts: Sequence[str]) -> bool:
+    """Whether no text needs quotes or a `'`: all of them are searched as one."""
+    together = "\n".join(("", *texts, ""))
+    return (
+        not ("," in together or '"' in together or "\r" in together)
+        and together.count("\n") == len(texts) + 1
+        and not _SPECIAL_START.search(together)
+        and [*map(str.strip, texts)] == texts
+    )
+
+
 def _quote(text: str) -> str:
-    plain = text and not any(mark in text for mark in ',"\r\n') and text == text.strip()
+    plain = text and not _MARKS.search(text) and text == text.strip()
     return text if plain else '"' + text.replace('"', '""') + '"'
 
 
 def write_jsonl(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
     """Write a JSON object per row, keyed by column; of columns of one name the later ones get a number."""
     names = distinct([column.name for column in columns])
-    with path.open("w", encoding="utf-8") as file:
+    with path.open("wb") as file:
         for rows in source():
-            file.writelines(f"{_encode(dict(zip(names, row, strict=True)))}\n" for row in rows)
+            file.write(_encode_lines(dict(zip(names, row, strict=True)) for row in rows))
     renamed = [name for name, column in zip(names, columns, strict=True) if name != column.name]
     return (f"Columns of one name are written as {', '.join(renamed)}.",) if renamed else ()
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode_lines = msgspec.json.Encoder().encode_lines
 
 
 def distinct(names: Sequence[str]) -> list[str]:

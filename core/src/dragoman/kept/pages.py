@@ -54,8 +54,14 @@ class Pages:
 
     def _add_parts(self, batch: Encoded) -> None:
         rows = _raw_rows(b"[%b]" % batch.json)
-        for row in rows:
-            self._add(bytes(row), 1)
+        for start in range(0, len(rows), PAGE_ROWS):
+            part = rows[start : start + PAGE_ROWS]
+            json = b",".join(part)
+            if len(json) <= PAGE_BYTES:
+                self._add(json, len(part))
+            else:
+                for row in part:
+                    self._add(bytes(row), 1)
 
     def _add(self, json: bytes, count: int) -> None:
         if self._waiting_rows + count > PAGE_ROWS or self._waiting_bytes + len(json) > PAGE_BYTES:

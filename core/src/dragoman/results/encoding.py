@@ -233,7 +233,7 @@ def _all_valid(values: Iterable[Any]) -> bool:
 
 
 def _all_safe(values: Iterable[Any]) -> bool:
-    numbers = [value for value in values if value is not None]
+    numbers = [*filter(None, values)]
     return not numbers or (-MAX_SAFE <= min(numbers) and max(numbers) <= MAX_SAFE)
 
 

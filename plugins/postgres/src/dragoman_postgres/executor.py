@@ -354,4 +354,4 @@ def _late() -> QueryTimeout:
 
 def _octets(rows: Rows, places: Sequence[int]) -> int:
     """The bytes of the texts and binaries in some columns, or a little fewer."""
-    return sum(len(row[place]) for place in places for row in rows if row[place])
+    return sum(sum(map(len, [row[place] for row in rows if row[place]])) for place in places)
