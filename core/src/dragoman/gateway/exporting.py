@@ -102,7 +102,7 @@ class Exports:
         """Return the address from which anyone who has it can fetch the file, for `SECONDS`."""
         now = self._clock()
         self._exported = {name: each for name, each in self._exported.items() if each.expires > now}
-        name = f"{home_of(exported.principal):08x}{secrets.token_hex(16)}"
+        name = f"{home_of(exported.principal.identity):08x}{secrets.token_hex(16)}"
         self._exported[name] = signed = replace(exported, expires=int(now) + SECONDS)
         query = {"file": name, "expires": signed.expires, "signature": self._sign(name, str(signed.expires), signed)}
         return f"{origin.get()}{PATH}?{urlencode(query)}"
@@ -156,9 +156,9 @@ class Exports:
         return exported
 
 
-def home_of(principal: Principal) -> int:
+def home_of(owner: Owner) -> int:
     """Return the number by which several processes agree on the one that keeps a caller's results."""
-    return crc32("\0".join(principal.identity).encode())
+    return crc32("\0".join(owner).encode())
 
 
 def home_in(query: str) -> int | None:

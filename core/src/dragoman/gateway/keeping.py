@@ -9,13 +9,13 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config import Results
-from dragoman.errors import ParameterError, ResultNotFound
+from dragoman.errors import ConfigurationError, ParameterError, ResultNotFound
 from dragoman.gateway.exporting import Exports
 from dragoman.gateway.kept_database import NAME as RESULTS
 from dragoman.gateway.kept_database import ResultsDatabases
 from dragoman.gateway.queries import Query
 from dragoman.kept import Bounds, Kept, Owner, Source, Store
-from dragoman.model import Limits, Principal, RowStream
+from dragoman.model import Acting, Confinement, Database, Limits, Principal, RowStream
 from dragoman.results import Collected, truncation
 
 if TYPE_CHECKING:
@@ -40,6 +40,21 @@ class Keeper:
     def announce_to(self, tell: Callable[[Owner], None]) -> None:
         """Call `tell` with whose results are others from now on; it must not raise."""
         self._store.changed = tell
+
+    async def adopt(self, is_own: Callable[[Owner], bool] = lambda owner: True) -> None:
+        """Take over what an earlier server kept for callers of whom `is_own` is true, where a folder is configured.
+
+        From now on what is kept outlives this server, too. Without a folder nothing does. Raises `ConfigurationError`.
+        """
+        if self._settings.dir is None:
+            return
+        try:
+            await self._store.adopt(is_own)
+        except OSError as error:
+            raise ConfigurationError(
+                f"results.dir cannot be used ({error.strerror}).", suggestion="Name a folder the server may write."
+            ) from None
+        self._gateway.varies = self._gateway.varies or self.databases.offered
 
     @property
     def timeout(self) -> float:
@@ -89,11 +104,17 @@ class Keeper:
 
         sources = self._sources(query, name, principal)
         kept = await self._store.keep(
-            principal, name, opened.config.name, sources, open_stream, max(1, size // 2), seconds
+            principal,
+            name,
+            opened.config.name,
+            sources,
+            open_stream,
+            max(1, size // 2),
+            seconds,
+            notices=tuple(query.notices),
+            same_as=self._same_as(query, principal),
         )
         gateway.varies = gateway.varies or self.databases.offered
-        kept.notices = (*query.notices, *kept.notices)
-        kept.same_as = self._same_as(query, principal)
         return kept
 
     async def reuse(self, query: Query, principal: Principal, seconds: float) -> Collected | None:
@@ -122,17 +143,15 @@ class Keeper:
     def _same_as(self, query: Query, principal: Principal) -> str:
         gateway, request = self._gateway, query.request
         roles = sorted(gateway.roles.of(principal).names) if gateway.has_roles else ()
-        # The values by themselves: a confinement does not show them.
-        values = dict(request.confinement.values) if request.confinement else {}
-        acting = (request.acting, request.acting and request.acting.settings)  # which a repr does not show
-        parts = (query.opened.config.name, query.statement.text, request.parameters, roles, acting)
-        return hashlib.sha256(repr((gateway.version, *parts, request.confinement, values)).encode()).hexdigest()
+        part = _part(query.opened.config, request.confinement, request.acting)
+        parts = (query.opened.config.name, query.statement.text, request.parameters, roles, part)
+        return _digest(gateway.version, *parts)
 
     def _sources(self, query: Query, name: str, principal: Principal) -> tuple[Source, ...]:
         """Return what a result is made of: of kept results, whatever those are made of that the text may mean."""
         database, sql = query.opened.config.name, query.statement.text
         if database != RESULTS or not self.databases.offered:
-            return ((database, sql, query.request.confinement, query.request.acting),)
+            return ((database, sql, _part(query.opened.config, query.request.confinement, query.request.acting)),)
         meant = [kept for kept in self._store.of(principal) if kept.name.lower() in sql.lower()]
         if any(kept.name == name for kept in meant):
             raise ParameterError(f"The query reads {name}, which it would replace.", suggestion="Keep it as another.")
@@ -150,12 +169,12 @@ class Keeper:
     async def _check(self, kept: Kept, principal: Principal) -> None:
         """Raise what refuses any of the statements a result is made of, `ResultNotFound` where rows may be others."""
         seen = self._gateway.for_principal(principal)
-        for database, sql, confinement, acting in kept.sources:
+        for database, sql, part in kept.sources:
             opened = seen.database(database)
             statement = await opened.judge.judge(sql, "get_result", principal)
             confined = await opened.confiner.confine(statement) if opened.confiner else None
-            part = confined and confined.confinement(principal), opened.acting(principal)
-            if part != (confinement, acting):
+            confinement = confined.confinement(principal) if confined else None
+            if _part(opened.config, confinement, opened.acting(principal)) != part:
                 raise ResultNotFound(f"What you may read has changed since {kept.name} was kept.")
 
     async def drop(self, name: str, principal: Principal) -> None:
@@ -174,3 +193,15 @@ class Keeper:
         """End what runs and remove every file."""
         await self.databases.aclose()
         await self._store.aclose()
+
+
+def _part(database: Database, confinement: Confinement | None, acting: Acting | None) -> str:
+    """What stands for where a statement runs, as whom, and on which part of its tables; equal where those are."""
+    place = database.dialect, database.host, database.port, database.database, database.user, str(database.folder)
+    # The values by themselves: neither a confinement nor what acts shows them.
+    values = sorted(confinement.values.items()) if confinement else ()
+    return _digest(place, confinement, values, acting, acting and acting.settings)
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()

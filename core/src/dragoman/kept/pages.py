@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,14 +26,22 @@ class Pages:
     Memory: one page, and 16 bytes for each page of the file.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, index: tuple[Iterable[int], Iterable[int]] | None = None) -> None:
+        """Make a new file; or open one that is there, whose `index` tells where its pages are."""
         self.path = path
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        ends, rows = index or ((), ())
+        self._ends = array("Q", ends)  # of each page, in bytes
+        self._rows = array("Q", rows)  # up to and with each page
+        how = os.O_CREAT | os.O_EXCL if index is None else os.O_NOFOLLOW
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | how, 0o600)
         self._file = os.fdopen(descriptor, "r+b", buffering=0)
-        self._ends = array("Q")  # of each page, in bytes
-        self._rows = array("Q")  # up to and with each page
         self._waiting: list[bytes] = []
         self._waiting_rows = self._waiting_bytes = 0
+
+    @property
+    def index(self) -> tuple[list[int], list[int]]:
+        """Where its pages end, and how many rows there are up to there: by it the file can be opened again."""
+        return self._ends.tolist(), self._rows.tolist()
 
     @property
     def rows(self) -> int:
@@ -120,7 +128,11 @@ class Pages:
         start = self._ends[number - 1] if number else 0
         return os.pread(self._file.fileno(), self._ends[number] - start, start)
 
+    def leave(self) -> None:
+        """Close the file and leave it where it is."""
+        self._file.close()
+
     def close(self) -> None:
         """Close the file and remove it."""
-        self._file.close()
+        self.leave()
         self.path.unlink(missing_ok=True)

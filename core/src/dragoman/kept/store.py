@@ -5,26 +5,36 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import fcntl
+import math
 import os
 import re
 import resource
 import secrets
 import shutil
-import stat
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from dragoman.cleanup import finish
 from dragoman.errors import Busy, DragomanError, ParameterError, QueryTimeout, ResultNotFound
+from dragoman.kept.lasting import (
+    LOCK,
+    Header,
+    header_of,
+    is_private,
+    read_headers,
+    tidy,
+    touch_header,
+    write_header,
+)
 from dragoman.kept.pages import PAGE_BYTES, Pages
-from dragoman.model import Acting, Column, Confinement, Encoded, Principal, RowStream, Truncation
+from dragoman.model import Column, Encoded, Principal, RowStream, Truncation
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 LEAST_FREE: Final = 256 * 1024 * 1024
@@ -37,12 +47,11 @@ RUNNING_PER_CALLER: Final = 4
 RESULTS_PER_CALLER: Final = 100
 MOST_RESULTS: Final = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
 """Results there may be: each has a file open, and connections need files too."""
-_LOCK = "lock"
 
 Status = Literal["running", "complete", "failed"]
 Open = Callable[[], AbstractAsyncContextManager[RowStream]]
-Source = tuple[str, str, Confinement | None, Acting | None]
-"""A database, a statement as it was judged, the part of its tables that the caller had, and as whom it ran."""
+Source = tuple[str, str, str]
+"""A database, a statement as it was judged, and what stands for where it ran, as whom, and on which part of tables."""
 Owner = tuple[str, str, str]
 """The identity of the principal who keeps a result."""
 
@@ -110,8 +119,56 @@ class Store:
         self._folders: dict[Owner, Path] = {}
         self._places: dict[tuple[str, int], asyncio.Semaphore] = {}
         self._entering = Counter[Owner]()
+        self._lasts = False
         self.changed: Callable[[Owner], None] = lambda owner: None
         """Called with whose results are others now; it must not raise."""
+
+    async def adopt(self, is_own: Callable[[Owner], bool]) -> None:
+        """Take over what processes that have ended kept for callers of whom `is_own` is true.
+
+        From now on whole results outlive this process, too. Raises `OSError`.
+        """
+        self._lasts = True
+        for kept in await asyncio.to_thread(self._adopt, is_own):
+            self._kept.setdefault((kept.owner, kept.name), kept)
+
+    def _adopt(self, is_own: Callable[[Owner], bool]) -> list[Kept]:
+        folder, oldest, found = self._ready_folder(), self._oldest(), list[Kept]()
+        for orphan in folder.parent.glob("process-*"):
+            with _hold_orphan(orphan) as held:
+                headers = read_headers(orphan, oldest) if held else ()
+                found += (self._take(*each) for each in headers if is_own(each[2].owner))
+                if held:
+                    tidy(orphan, oldest)
+        newest = {(kept.owner, kept.name): kept for kept in sorted(found, key=lambda kept: kept.read_at)}
+        for kept in found:
+            if newest[kept.owner, kept.name] is not kept:
+                _remove(kept)
+        return list(newest.values())
+
+    def _oldest(self) -> float:
+        """When a result must have been read last to be there still, in seconds since 1970."""
+        return time.time() - self._bounds.ttl
+
+    def _take(self, path: Path, read: float, header: Header) -> Kept:
+        """Move a result to this process's folder. Nothing is lost where that ends midway: the header goes last."""
+        rows = self._ready_folder() / f"{path.stem}.rows"
+        path.with_suffix(".rows").rename(rows)
+        path.rename(header_of(rows))
+        return Kept(
+            name=header.name,
+            owner=header.owner,
+            database=header.database,
+            sources=header.sources,
+            pages=Pages(rows, (header.ends, header.rows)),
+            made_at=-math.inf,  # no answer is taken from what another process kept
+            read_at=self._clock() - (time.time() - read),
+            columns=header.columns,
+            status="complete",
+            truncated=header.truncated,
+            notices=header.notices,
+            timeout=header.timeout,
+        )
 
     async def keep(
         self,
@@ -122,6 +179,9 @@ class Store:
         open_stream: Open,
         places: int = 1,
         timeout: float = 600.0,
+        *,
+        notices: tuple[str, ...] = (),
+        same_as: str = "",
     ) -> Kept:
         """Begin to keep what a stream gives, under the caller's name for it; a result of that name is replaced.
 
@@ -142,7 +202,7 @@ class Store:
         finally:
             self._entering[owner] -= 1
             self._entering += Counter()  # keeps what is above zero
-        kept.timeout = timeout
+        kept.timeout, kept.notices, kept.same_as = timeout, notices, same_as
         # A context of its own: what runs on after the call is no part of the call.
         kept.task = asyncio.create_task(
             self._fill(kept, open_stream, self._places.setdefault((database, places), asyncio.Semaphore(places))),
@@ -190,7 +250,7 @@ class Store:
                 await self._copy(kept, stream.batches)
                 kept.columns, kept.truncated = tuple(stream.columns), kept.truncated or stream.truncated
                 kept.notices += tuple(stream.notices)
-            kept.status = "complete"
+            await asyncio.to_thread(self._finish, kept)
         except DragomanError as error:
             await asyncio.to_thread(self._end_early, kept, error)
         except OSError:
@@ -207,10 +267,31 @@ class Store:
         """Keep what came before a deadline, marked as a part; any other error leaves nothing."""
         with suppress(OSError, ValueError):
             kept.pages.flush()
-        if isinstance(error, QueryTimeout) and kept.pages.rows:
-            kept.status, kept.truncated = "complete", Truncation.late(kept.timeout)
-        else:
-            kept.status, kept.error = "failed", error
+            if isinstance(error, QueryTimeout) and kept.pages.rows:
+                kept.truncated = Truncation.late(kept.timeout)
+                self._finish(kept)
+                return
+        kept.status, kept.error = "failed", error
+
+    def _finish(self, kept: Kept) -> None:
+        """Tell a result as kept only when it is on the disk, whole, with all that is known of it. Raises `OSError`."""
+        kept.pages.flush()
+        if self._lasts:
+            ends, rows = kept.pages.index
+            header = Header(
+                name=kept.name,
+                owner=kept.owner,
+                database=kept.database,
+                sources=kept.sources,
+                columns=kept.columns,
+                truncated=kept.truncated,
+                notices=kept.notices,
+                timeout=kept.timeout,
+                ends=ends,
+                rows=rows,
+            )
+            write_header(kept.pages.path, header)
+        kept.status = "complete"
 
     async def _copy(self, kept: Kept, batches: AsyncIterator[Any]) -> None:
         flushed = self._clock()
@@ -250,6 +331,8 @@ class Store:
         if kept is None:
             raise ResultNotFound(f"There is no kept result {name[:100]!r}.")
         kept.read_at = self._clock()
+        if self._lasts:
+            touch_header(kept.pages.path)
         return kept
 
     def latest(self, principal: Principal, same_as: str, seconds: float) -> Kept | None:
@@ -315,9 +398,7 @@ class Store:
             del self._kept[kept.owner, kept.name]
             self.changed(kept.owner)
         kept.is_dropped = True
-        kept.pages.close()
-        for path in kept.exports.values():
-            path.unlink(missing_ok=True)
+        _remove(kept)
 
     def _new_pages(self) -> Pages:
         return Pages(self._ready_folder() / f"{secrets.token_hex(16)}.rows")
@@ -332,23 +413,36 @@ class Store:
         base = self._base or _temporary_folder()
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         for orphan in base.glob("process-*"):
-            _remove_orphan(orphan)
+            with _hold_orphan(orphan) as held:
+                if held:
+                    tidy(orphan, self._oldest())
         made = Path(tempfile.mkdtemp(prefix="new-", dir=base))
-        self._lock = os.open(made / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._lock = os.open(made / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         # Named like others only when it is locked: another process would take it for an orphan.
         return made.rename(base / made.name.replace("new-", "process-", 1))
 
     async def aclose(self) -> None:
-        """End what runs and remove everything; nobody is told of it any more."""
+        """End what runs and remove everything but what outlives the process; nobody is told of it any more."""
         self.changed = lambda owner: None
         for kept in list(self._kept.values()):
-            await self._drop(kept)
+            if self._lasts and kept.status == "complete":
+                kept.pages.leave()
+            else:
+                await self._drop(kept)
         if self._folder is not None:
-            await asyncio.to_thread(shutil.rmtree, self._folder, True)
+            await asyncio.to_thread(tidy, self._folder, self._oldest())
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _remove(kept: Kept) -> None:
+    """Remove its files, the header first: without it rows are nothing."""
+    header_of(kept.pages.path).unlink(missing_ok=True)
+    kept.pages.close()
+    for path in kept.exports.values():
+        path.unlink(missing_ok=True)
 
 
 def _size_of(path: Path) -> int:
@@ -364,22 +458,22 @@ def _temporary_folder() -> Path:
     folder = Path(tempfile.gettempdir()) / f"dragoman-results-{os.getuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
-        return folder
-    return Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
+    return folder if is_private(folder) else Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
 
 
-def _remove_orphan(folder: Path) -> None:
-    """Remove the folder of a process that has ended: its lock went with it."""
+@contextmanager
+def _hold_orphan(folder: Path) -> Generator[bool]:
+    """Hold the folder of a process that has ended: its lock went with it. False for that of one that lives."""
+    lock = -1
     try:
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return  # being made, or another user's
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
-    except BlockingIOError:
-        pass
+        # A folder that is not this user's alone may hold what another user has put there.
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW) if is_private(folder) else -1
+        if lock >= 0:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # being made, removed by another, or locked
+        yield False
+    else:
+        yield lock >= 0
     finally:
-        os.close(lock)
+        if lock >= 0:
+            os.close(lock)

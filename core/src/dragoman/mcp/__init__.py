@@ -123,6 +123,7 @@ async def serve(
     `ConfigurationError` when the HTTP address cannot be bound.
     """
     from dragoman.gateway import Gateway
+    from dragoman.gateway.exporting import home_of
     from dragoman.mcp.reloading import reload_on_signal, reload_with_others
     from dragoman.tools.toolbox import Toolbox
 
@@ -132,6 +133,7 @@ async def serve(
     for chatty in ("mcp", "httpx2", "httpcore2"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     async with Gateway.open(configuration) as gateway:
+        await gateway.kept.adopt(lambda owner: worker is None or home_of(owner) % len(worker.doors) == worker.index)
         toolbox = Toolbox(gateway, profile=settings.tools, result_format=settings.result_format, reread=reread)
         with reload_with_others(toolbox, reread, worker) if worker else reload_on_signal(toolbox, reread):
             if settings.transport == "http":

@@ -140,7 +140,7 @@ class Siblings:
             await self._pass_on(home % self._number, scope, b"", receive, send)
 
     def _home(self, principal: Principal) -> int:
-        return home_of(principal) % self._number
+        return home_of(principal.identity) % self._number
 
     def _is_for_anyone(self, principal: Principal, peek: _Peek) -> bool:
         """Whether every worker would give the same answer, and nothing is counted or remembered for later."""
