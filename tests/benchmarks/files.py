@@ -2,11 +2,14 @@
 
 Each engine's rows of ten columns are kept by the gateway; the ratio is to the time of the driver's own fetch of the
 same statement. Kept rows are written to each format in a process of its own, which tells its memory; beside it stand
-`psql \\copy` and DuckDB's own COPY. Last come pages at places of chance. Trust ratios, and see what else ran.
+`psql \\copy` and DuckDB's own COPY. Last come pages at places of chance, from the file and by `get_result`. `cpu` is
+processor time of the process that writes: trust it and ratios, and see what else ran. Trino is measured where
+`DRAGOMAN_TEST_TRINO_URL` names a server.
 """
 
 import argparse
 import asyncio
+import os
 import random
 import resource
 import shutil
@@ -25,7 +28,11 @@ import duckdb
 from dragoman import Database, Gateway, Principal
 from dragoman.config import Configuration, Results
 from dragoman.testing.memory import resident
+from dragoman.tools import Toolbox
 from dragoman_postgres.testing import Server
+from dragoman_trino.testing.server import ENVIRONMENT
+from dragoman_trino.testing.server import Server as TrinoServer
+from trino.dbapi import connect
 
 WHO = Principal("bench")
 PAGES = 300
@@ -52,6 +59,15 @@ SELECT n AS id, n % 40 AS region, 'customer ' || n % 5000 AS name, (n % 100000 +
   DATE '2026-01-01' + (n % 300)::INTEGER AS day, md5(n::VARCHAR) AS token, n % 7 = 0 AS paid, 'note ' || n AS note
 FROM range(1, {rows} + 1) AS r(n);
 """
+TRINO = """
+SELECT n AS id, n % 40 AS region, 'customer ' || cast(n % 5000 AS varchar) AS name,
+  cast(n % 100000 + 0.25 AS decimal(12,2)) AS total, cast(n + 0.0001 AS decimal(20,4)) AS exact,
+  date_add('minute', n, timestamp '2026-01-01 00:00:00 UTC') AS placed,
+  date_add('day', n % 300, date '2026-01-01') AS day,
+  cast(n AS varchar) AS token, n % 7 = 0 AS paid, 'note ' || cast(n AS varchar) AS note
+FROM (SELECT 1000 * (a - 1) + b AS n FROM UNNEST(sequence(1, {thousands})) AS x(a)
+  CROSS JOIN UNNEST(sequence(1, 1000)) AS y(b))
+"""
 _EXPORT = """
 import pickle, resource, sys, time
 from pathlib import Path
@@ -64,9 +80,10 @@ def pages():
             file.seek(start)
             yield msgspec.json.decode(b"[%b]" % file.read(end - start))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-begun = time.perf_counter()
+begun, used = time.perf_counter(), time.process_time()
 export(Path(target), form, columns, pages)
-print(time.perf_counter() - begun, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+print(time.perf_counter() - begun, time.process_time() - used, grown / 1024)
 """
 
 
@@ -82,7 +99,9 @@ def say(engine: str, what: str, seconds: float, base: float, more: str = "") -> 
     print(f"{engine:9} {what:34} {seconds:8.2f} s  x{seconds / base:5.2f}  {more}", flush=True)
 
 
-async def measure(engine: str, database: Database, driver: Callable[[], Awaitable[Any]], folder: Path) -> float:
+async def measure(
+    engine: str, database: Database, driver: Callable[[], Awaitable[Any]], folder: Path, sql: str = SQL
+) -> float:
     """Keep every row, write it to files, and read pages; return the seconds of the driver's own fetch."""
     base = await timed(driver)
     say(engine, "the driver's own fetch", base, base)
@@ -91,7 +110,7 @@ async def measure(engine: str, database: Database, driver: Callable[[], Awaitabl
         await gateway.query(database.name, "SELECT 1", principal=WHO)
         before = resident()
         begun = time.perf_counter()
-        kept = await gateway.kept.keep("all", database.name, SQL, principal=WHO, tool="bench")
+        kept = await gateway.kept.keep("all", database.name, sql, principal=WHO, tool="bench")
         peak = resident()
         while kept.running:
             await asyncio.sleep(0.01)
@@ -99,33 +118,51 @@ async def measure(engine: str, database: Database, driver: Callable[[], Awaitabl
         say(engine, "kept", time.perf_counter() - begun, base, f"+{(peak - before) >> 20} MiB")
         assert kept.status == "complete", kept.error
         for form in ("csv", "jsonl", "parquet", "arrow"):
-            seconds, memory = export(kept, form, folder / f"out.{form}")
-            say(engine, f"kept to {form}", seconds, base, f"+{memory:.0f} MiB")
+            seconds, used, memory = export(kept, form, folder / f"out.{form}")
+            say(engine, f"kept to {form}", seconds, base, f"cpu {used:.2f} s  +{memory:.0f} MiB")
         page(engine, kept)
+        await ask(engine, Toolbox(gateway, profile="full"), kept.pages.rows)
     return base
 
 
-def export(kept: Any, form: str, target: Path) -> tuple[float, float]:
-    """Write a kept result in a process of its own; return the seconds, and the MiB by which it grew."""
+def export(kept: Any, form: str, target: Path) -> tuple[float, float, float]:
+    """Write a kept result in a process of its own; return seconds, its processor's, and MiB it grew by."""
     import pickle
 
-    given = pickle.dumps((str(kept.pages.path), kept.columns, list(kept.pages._ends), form, str(target)))
+    given = pickle.dumps((str(kept.pages.path), kept.columns, kept.pages.index[0], form, str(target)))
     done = subprocess.run([sys.executable, "-c", _EXPORT], input=given, capture_output=True, check=True)
-    seconds, memory = map(float, done.stdout.split())
-    return seconds, memory
+    seconds, used, memory = map(float, done.stdout.split())
+    return seconds, used, memory
 
 
 def page(engine: str, kept: Any) -> None:
-    """Read pages of a hundred rows anywhere; print the time below which 99 of 100 are."""
+    """Read pages of a hundred rows anywhere."""
     chance, taken = random.Random(1), list[float]()
     for _ in range(PAGES):
         offset = chance.randrange(kept.pages.rows)
         begun = time.perf_counter()
         kept.pages.read(offset, 100, 100_000)
         taken.append(time.perf_counter() - begun)
+    tell(engine, "a page anywhere", taken)
+
+
+async def ask(engine: str, toolbox: Toolbox, rows: int) -> None:
+    """The same by the tool `get_result`, which asks today's policy first."""
+    chance, taken = random.Random(2), list[float]()
+    for _ in range(PAGES):
+        arguments = {"result": "all", "offset": chance.randrange(rows), "limit": 100}
+        begun = time.perf_counter()
+        answer = await toolbox.call("get_result", arguments, principal=WHO)
+        taken.append(time.perf_counter() - begun)
+        assert not answer.is_error, answer.text
+    tell(engine, "get_result anywhere", taken)
+
+
+def tell(engine: str, what: str, taken: list[float]) -> None:
+    """Print how long half of the pages took at most, and 99 of 100."""
     taken.sort()
     middle, high = statistics.median(taken) * 1e3, taken[int(len(taken) * 0.99)] * 1e3
-    print(f"{engine:9} a page anywhere: p50 {middle:.2f} ms, p99 {high:.2f} ms (aim: < 20)", flush=True)
+    print(f"{engine:9} {what}: p50 {middle:.2f} ms, p99 {high:.2f} ms (aim: < 20)", flush=True)
 
 
 async def postgres(rows: int, folder: Path) -> None:
@@ -149,10 +186,12 @@ async def postgres(rows: int, folder: Path) -> None:
             command = rf"\copy ({SQL}) TO '{target}' WITH (FORMAT csv, HEADER)"
             subprocess.run([psql, server.address(name), "-c", command], check=True, capture_output=True)
             say("postgres", "psql \\copy to csv", time.perf_counter() - begun, base)
-        begun = time.perf_counter()
-        arguments = ["export", server.address(name), SQL, str(folder / "whole.csv")]
-        subprocess.run([sys.executable, "-m", "dragoman", *arguments], check=True, capture_output=True)
-        say("postgres", "dragoman export to csv", time.perf_counter() - begun, base)
+        for form in ("csv", "parquet"):
+            begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            arguments = ["export", server.address(name), SQL, str(folder / f"whole.{form}")]
+            subprocess.run([sys.executable, "-m", "dragoman", *arguments], check=True, capture_output=True)
+            used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+            say("postgres", f"dragoman export to {form}", time.perf_counter() - begun, base, f"cpu {used:.2f} s")
     finally:
         server.stop()
 
@@ -192,10 +231,31 @@ async def duck(rows: int, folder: Path) -> None:
             say("duckdb", f"COPY to {form}", time.perf_counter() - begun, base)
 
 
+async def trino(rows: int, folder: Path) -> None:
+    """Trino beside its own client; the rows are made as they are read."""
+    if ENVIRONMENT not in os.environ:
+        print(f"trino     not measured: {ENVIRONMENT} names no server")
+        return
+    server = TrinoServer.at(os.environ[ENVIRONMENT])
+    sql = TRINO.format(thousands=rows // 1000)
+
+    async def driver() -> None:
+        await asyncio.to_thread(fetch)
+
+    def fetch() -> None:
+        with connect(host=server.host, port=server.port, user=server.user) as connection:
+            cursor = connection.cursor()
+            cursor.execute(sql)
+            while cursor.fetchmany(1000):
+                pass
+
+    await measure("trino", server.configure("memory", timeout=3600), driver, folder, sql)
+
+
 async def main(rows: int) -> None:
     """Measure engine after engine."""
     print(f"{rows:,} rows of ten columns; ratios to the driver's own fetch", flush=True)
-    for engine in (sqlite, postgres, duck):
+    for engine in (sqlite, postgres, duck, trino):
         with tempfile.TemporaryDirectory() as folder:
             await engine(rows, Path(folder))
     print(f"peak of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")

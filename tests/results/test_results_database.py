@@ -131,6 +131,30 @@ async def test_a_dropped_result_is_no_table_any_more_and_a_replaced_one_is_the_n
         assert gone["error"]["code"] == "TABLE_NOT_FOUND"
 
 
+async def test_a_result_that_is_still_coming_is_waited_for_and_then_told_of(configuration, monkeypatch):
+    for module in ("dragoman.kept.store", "dragoman.gateway.kept_database"):
+        monkeypatch.setattr(f"{module}.SOON", 0.05)
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n WHERE i < 0"
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        assert (await keep(toolbox, "coming", endless))["status"] == "running"
+        late = (
+            await ask(toolbox, "execute_query", database="results", sql="SELECT * FROM Coming"),
+            await ask(toolbox, "describe_table", database="results", table_name="coming"),
+        )
+        for answer in late:
+            assert answer["error"]["code"] == "BUSY"
+            assert "coming (0 so far)" in answer["error"]["message"]
+            assert "get_result" in answer["error"]["suggestion"]
+        other = await ask(toolbox, "execute_query", database="results", sql="SELECT * FROM comin")
+        assert other["error"]["code"] == "TABLE_NOT_FOUND"
+        await ask(toolbox, "drop_result", result="coming")
+        monkeypatch.setattr("dragoman.gateway.kept_database.SOON", 60)
+        monkeypatch.setattr("dragoman.kept.store.SOON", 0)
+        assert (await keep(toolbox, "soon", "SELECT 7 AS n"))["status"] == "running"
+        assert (await ask(toolbox, "execute_query", database="results", sql="SELECT n FROM soon"))["rows"] == [[7]]
+
+
 async def test_what_is_made_of_a_kept_result_is_judged_by_what_that_was_made_of(configuration):
     async with Gateway.open(configuration) as gateway:
         toolbox = Toolbox(gateway, profile="full")

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
-from dragoman.errors import DragomanError
+from dragoman.errors import Busy, DragomanError, TableNotFound
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.exporting import check_room, full, write
-from dragoman.kept import Kept, Owner, Store
+from dragoman.kept import SOON, Kept, Owner, Store
 from dragoman.model import Database, Principal, Scope
 
 if TYPE_CHECKING:
@@ -110,9 +110,34 @@ class ResultsDatabases:
         """
         async with call as record:
             if sql is not None or tool not in _OF_SQL:
+                await self._wait(principal, sql or "")
                 async with self._locks.setdefault(principal.identity, asyncio.Lock()):
                     await self._prepare(principal, sql)
-            yield record
+            try:
+                yield record
+            except TableNotFound as missing:
+                raise self._late(principal, sql or missing.message) or missing from None
+
+    def _coming(self, principal: Principal, text: str) -> list[Kept]:
+        """The results that a text names and whose rows are still coming, which are no tables yet."""
+        words = {word.lower() for word in re.findall(r"\w+", text)}
+        return [kept for kept in self._store.of(principal) if kept.running and kept.name.lower() in words]
+
+    async def _wait(self, principal: Principal, sql: str) -> None:
+        """Give results that a statement names a moment to become tables."""
+        tasks = {kept.task for kept in self._coming(principal, sql) if kept.task is not None}
+        if tasks:
+            await asyncio.wait(tasks, timeout=SOON)
+
+    def _late(self, principal: Principal, text: str) -> Busy | None:
+        coming = self._coming(principal, text)
+        if not coming:
+            return None
+        named = ", ".join(f"{kept.name} ({kept.pages.rows} so far)" for kept in coming)
+        return Busy(
+            f"Rows are still coming, so that there is no table yet: {named}.",
+            suggestion="Ask get_result until its status is complete; then send this again.",
+        )
 
     async def _prepare(self, principal: Principal, sql: str | None) -> None:
         """Make a table of every complete result that `sql` may name, and hide those that today's policy refuses."""
