@@ -234,7 +234,7 @@ class Attacks:
     async def forge_token(self) -> None:
         """A token that is nearly one."""
         who, name = await self.own()
-        token = self.chance.choice([TOKENS[who][:-1], TOKENS[who].upper(), who, "", f"{TOKENS[who]}0"])
+        token = self.chance.choice([TOKENS[who][:-1], TOKENS[who].upper(), who, "x", f"{TOKENS[who]}0"])
         params = {"name": "get_result", "arguments": {"result": name}}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         headers = {**HEADERS, "authorization": f"Bearer {token}"}
@@ -258,7 +258,9 @@ class Attacks:
             self.server.ask(who, "drop_result", result=name),
         )
         self.server.told.pop((who, name), None)
-        page = await self.server.ask(who, "get_result", result=name)
+        page: dict[str, Any] = {"status": "running"}
+        while page.get("status") == "running":  # what a busy machine does not keep soon
+            page = await self.server.ask(who, "get_result", result=name)
         if "error" not in page:
             assert page["status"] == "complete"
             assert page["total_rows"] in rows

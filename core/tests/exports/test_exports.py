@@ -65,6 +65,7 @@ MISFITS = [
     (Column("on", "date", Kind("text")), ["2024-01-01", "infinity"]),
     (Column("on", "date", Kind("text")), ["2024-01-01", "0044-03-15 BC"]),
     (Column("at", "timestamptz", Kind("text")), ["294276-01-01 00:00:00+00"]),
+    (Column("at", "timestamptz", Kind("text")), ["0001-01-01 00:00:00+02", "9999-12-31 23:59:59-01"]),
     (Column("at", "timestamp(12)", Kind("text")), ["2024-01-02 03:04:05.123456789012"]),
     (Column("at", "timestamp with time zone", Kind("text")), ["2024-01-02 03:04:05.1 America/New_York"]),
     (Column("n", "hugeint", Kind("integer")), ["170141183460469231731687303715884105727"]),

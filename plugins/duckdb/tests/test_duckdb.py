@@ -72,6 +72,7 @@ async def past_our_checks(gateway: Gateway, sql: str) -> list:
         ("170141183460469231731687303715884105727::HUGEINT", "170141183460469231731687303715884105727", "hugeint"),
         ("INTERVAL '1 month 3 days 4.5 seconds'", "1 month 3 days 00:00:04.5", "interval"),
         ("TIMESTAMP_NS '2024-02-29 13:14:15.123456789'", "2024-02-29 13:14:15.123456789", "timestamp_ns"),
+        ("'2024-02-29 13:14:15.123456789+02'::TIMESTAMPTZ_NS", "2024-02-29 11:14:15.123456789+00", "timestamptz_ns"),
         ("TIMESTAMP 'infinity'", "infinity", "timestamp"),
         ("DATE '0044-03-15 (BC)'", "0044-03-15 (BC)", "date"),
         ("DATE '12024-01-01'", "12024-01-01", "date"),

@@ -186,6 +186,14 @@ IN_FILES = {
     "oid": "int64",
     "domain": "int64",
     "row of a catalog": "bool",
+    "array": "list<item: int64>",
+    "array empty": "list<item: string>",
+    "array of texts": "list<item: string>",
+    "array of large integers": "list<item: int64>",
+    "array of floats": "list<item: double>",
+    "array of reals": "list<item: double>",
+    "array of booleans": "list<item: bool>",
+    "array of char": "list<item: string>",
 }
 """The cases that have a type in Parquet and Arrow files; the others are their exact text there."""
 

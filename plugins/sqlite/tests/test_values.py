@@ -1,11 +1,13 @@
 """Values come out exactly as they are stored, under the types SQLite knows, within the limits."""
 
+import dataclasses
 import sqlite3
 from contextlib import closing
 
 import apsw
 import pytest
 from dragoman import ColumnNotFound, Gateway, ParameterError, ResultTooLarge, WriteDenied
+from dragoman.testing.files import TEXT, types_in_files
 
 SCHEMA = """
 CREATE TABLE item (id INTEGER PRIMARY KEY, name VARCHAR(40), price DECIMAL(10, 2), sold BOOLEAN, mixed);
@@ -59,6 +61,19 @@ async def shop(shared):
 async def test_a_value_is_exact(shared, shop, written):
     answer = await shared.ask(shop, f"SELECT {written}")
     assert answer.rows == [[EXACT[written]]]
+
+
+async def test_every_type_goes_out_to_files_and_comes_back_equal(shared, shop, tmp_path):
+    """SQLite's five classes of values, the types that columns are declared with, and columns of several classes."""
+    database = dataclasses.replace(shop, name="files")
+    async with Gateway.open([database]) as gateway:
+        written = ", ".join(f"{value} AS v{number}" for number, value in enumerate(EXACT))
+        values = await gateway.query(None, f"SELECT {written}, -0.0 AS negative")
+        item = await gateway.query(None, "SELECT id, name, price, sold, mixed FROM item ORDER BY id")
+        seen = {"id": "int64", "name": TEXT, "price": "double", "sold": "int64", "mixed": TEXT}
+        types_in_files(tmp_path, values.columns, [*values.rows, [None] * len(values.columns)])
+        types = types_in_files(tmp_path, item.columns, item.rows)
+        assert dict(zip((column.name for column in item.columns), types, strict=True)) == seen
 
 
 async def test_a_negative_zero_keeps_its_sign(shared, shop):

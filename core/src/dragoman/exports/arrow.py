@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dragoman.exports.formats import Source
-from dragoman.model import Column
+from dragoman.model import Column, Kind, KindName
 
 BATCH_ROWS: Final = 1024
 GROUP_ROWS: Final = 32_768
@@ -40,6 +40,17 @@ _TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6}0*)?")
 _OF_TEXT = re.compile(r'"?\w*(char|text|string|clob)[\w ]*"?(\(\d+\))?|enum\b.*|name|', re.IGNORECASE)
 """Types that are text where they come from; an array or a map of texts is none."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_ARRAY = re.compile(r"(.+)\[\d*\]")
+_OF_KIND: Final[dict[KindName, re.Pattern[str]]] = {
+    "integer": re.compile(r"u?(tiny|small|big|huge)?int(eger|\d)?", re.IGNORECASE),
+    "float": re.compile(r"real|float\d?|double( precision)?", re.IGNORECASE),
+    "boolean": re.compile(r"bool(ean)?", re.IGNORECASE),
+}
+_SPELLINGS: Final = {
+    "timestamp with time zone": "timestamptz",
+    "timestamp_s": "timestamp",
+    "timestamp_ms": "timestamp",
+}
 
 
 class Misfit(ValueError):
@@ -173,32 +184,42 @@ _BY_KIND: Final[dict[str, Form]] = {
     "float": Form(pa.float64(), _float),
     "binary": Form(pa.binary(), _binary),
 }
-_SEEN: Final = (Form(pa.int64(), _integer), Form(pa.float64(), _float), Form(pa.string(), _plain_text))
+_PLAIN: Final = Form(pa.string(), _plain_text)
+_SEEN: Final = (Form(pa.int64(), _integer), Form(pa.float64(), _float), _PLAIN)
 
 
 def _candidates(column: Column) -> tuple[Form, ...]:
     """The forms a column may take, the best first; text is always the last resort."""
-    declared = re.sub(r"\(\d+\)(?= with|$)", "", column.type.lower())
-    declared = {"timestamp with time zone": "timestamptz"}.get(declared, declared)
-    if column.kind.name == "array":
-        return tuple(_list(form) for form in _candidates(Column("", _element(column.type), column.kind.of[0])))
+    kind = _meant(column.type) if column.kind.name == "native" else column.kind
+    if kind.name == "array":
+        element = _element(column.type)
+        texts = (_PLAIN,) if _OF_TEXT.fullmatch(element) else ()
+        return tuple(map(_list, _candidates(Column("", element, kind.of[0])) or texts))
     if precise := _PRECISE.fullmatch(column.type):
         precision, scale = int(precise[1]), int(precise[2] or 0)
         if precision <= 38 and 0 <= scale <= precision:
-            return (_decimal(precision, scale),)
-    if declared in _SIMPLE and column.kind.name != "any":
+            return (_decimal(precision, scale), *(_SEEN if kind.name == "any" else ()))
+    declared = re.sub(r"\(\d+\)(?= with|$)", "", column.type.lower())
+    declared = _SPELLINGS.get(declared, declared)
+    if declared in _SIMPLE and kind.name != "any":
         return (_SIMPLE[declared],)
-    if column.kind.name == "any":
+    if kind.name == "any":
         return _SEEN
-    return (_BY_KIND[column.kind.name],) if column.kind.name in _BY_KIND else ()
+    return (_BY_KIND[kind.name],) if kind.name in _BY_KIND else ()
+
+
+def _meant(declared: str) -> Kind:
+    """What values of any type are, by the name of their column's type."""
+    if _ARRAY.fullmatch(declared):
+        return Kind.array(Kind("native"))
+    return next((Kind(name) for name, pattern in _OF_KIND.items() if pattern.fullmatch(declared)), Kind("native"))
 
 
 def _element(declared: str) -> str:
-    """The type of an array's elements, in the spellings of the engines: `integer[]`, `array(integer)`."""
-    lower = declared.lower()
-    if lower.startswith("array(") and lower.endswith(")"):
+    """The type of an array's elements, in the spellings of the engines: `integer[]`, `integer[3]`, `array(integer)`."""
+    if declared.lower().startswith("array(") and declared.endswith(")"):
         return declared[6:-1]
-    return declared.removesuffix("[]")
+    return _ARRAY.sub(r"\1", declared)
 
 
 def _list(form: Form) -> Form:
@@ -224,7 +245,7 @@ def _fits(form: Form, rows: Sequence[Sequence[Any]], place: int) -> bool:
         for row in rows:
             if row[place] is not None:
                 form.convert(row[place])
-    except ValueError:
+    except (ValueError, OverflowError):  # an offset may lead out of the years that there are
         return False
     return True
 

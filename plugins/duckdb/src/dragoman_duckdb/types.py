@@ -7,7 +7,7 @@ from dragoman import Column, Kind
 
 # Python knows no months, no infinite or far dates, no nanoseconds. Only where a type stands, not a field of its name.
 _INEXACT = re.compile(
-    r"\b(?:DATE|TIME(?:_NS)?|TIMESTAMP(?:_S|_MS|_NS)?|INTERVAL|UUID|BIT)(?: WITH TIME ZONE)?(?=[,)\[]|$)"
+    r"\b(?:DATE|TIME(?:_NS)?|TIMESTAMP(?:_S|_MS|_NS|TZ_NS)?|INTERVAL|UUID|BIT)(?: WITH TIME ZONE)?(?=[,)\[]|$)"
 )
 _SHORT = {"timestamp with time zone": "timestamptz", "time with time zone": "timetz"}
 _INTEGERS = r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER"
@@ -15,7 +15,7 @@ _KINDS = (
     (r"VARCHAR|ENUM\(.*", Kind("text")),
     (r"BOOLEAN", Kind("boolean")),
     (_INTEGERS, Kind("integer")),
-    (r"DOUBLE", Kind("float")),
+    (r"DOUBLE|FLOAT", Kind("float")),
     (r"BLOB", Kind("binary")),
     (r"JSON", Kind("json")),
 )
