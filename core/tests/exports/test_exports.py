@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from dragoman import Column, Kind, ParameterError, ResultTooLarge
-from dragoman.exports import FORMATS, export, format_of
+from dragoman.exports import FORMATS, arrow, export, format_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -118,6 +118,50 @@ def test_no_value_of_any_kind_is_lost_or_changed(tmp_path_factory, values, kind,
         text = isinstance(read, str) and not isinstance(given_value, str)
         same = json.loads(read) if text else read
         assert same == given_value or str(read) == given_value
+
+
+_OFFSETS = st.sampled_from(["", "Z", "+00", "-03:30", "+0530", "+24", "-15:59", " +02", "+02:60"])
+_TEXTS_LIKE = {
+    "numeric(12,2)": st.decimals(-(10**11), 10**11, allow_nan=False, allow_infinity=False).map(str)
+    | st.from_regex(r"-?[0-9]{1,11}(\.[0-9]{1,3})?", fullmatch=True),
+    "numeric(3,3)": st.from_regex(r"-?0?(\.[0-9]{0,4})?", fullmatch=True),
+    "numeric(2,0)": st.from_regex(r"-?[0-9]{1,3}", fullmatch=True),
+    "date": st.from_regex(r"[0-9]{4}-[01][0-9]-[0-3][0-9]", fullmatch=True) | st.dates().map(str),
+    "timestamp": st.datetimes().map(str)
+    | st.from_regex(r"20[0-9]{2}-0[0-9]-[0-3][0-9][ T][0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{1,7})?", fullmatch=True),
+    "timestamptz": st.tuples(st.datetimes().map(str), _OFFSETS).map("".join),
+    "uuid": st.uuids().map(str) | st.uuids().map(str).map(str.upper),
+    "bigint": st.integers(-(2**65), 2**65),
+    "double precision": st.floats() | st.integers(),
+    "boolean": st.booleans(),
+    "text": st.text(max_size=5),
+}
+
+
+@pytest.mark.parametrize("declared", _TEXTS_LIKE)
+@given(data=st.data())
+def test_values_taken_at_once_are_what_each_of_them_is(declared, data):
+    """Whatever Arrow reads by itself, it reads as we read it; what we take for a misfit it does not take."""
+    values = data.draw(st.lists(st.none() | _TEXTS_LIKE[declared], min_size=1, max_size=4))
+    kind = {"bigint": "integer", "double precision": "float", "boolean": "boolean"}.get(declared, "text")
+    form = next(iter(arrow._candidates(Column("c", declared, Kind(kind)))), arrow.TEXT)
+    at_once = form._array_at_once(values)
+    if at_once is not None:
+        each = pa.array([None if value is None else form.convert(value) for value in values], type=form.type)
+        assert at_once.equals(each)
+        assert repr(at_once.to_pylist()) == repr(each.to_pylist())
+
+
+@pytest.mark.parametrize("declared", [name for name in _TEXTS_LIKE if name != "numeric(3,3)"])
+def test_plain_values_are_taken_at_once(declared):
+    plain = {
+        **{"numeric(12,2)": "-12.50", "numeric(2,0)": "99", "date": "2024-02-29", "timestamp": "2024-02-29 13:14:15.5"},
+        **{"timestamptz": "2024-02-29 13:14:15+00", "uuid": UUID, "bigint": 2**63 - 1, "double precision": 0.1},
+        **{"boolean": True, "text": "a"},
+    }
+    kind = {"bigint": "integer", "double precision": "float", "boolean": "boolean"}.get(declared, "text")
+    form = next(iter(arrow._candidates(Column("c", declared, Kind(kind)))), arrow.TEXT)
+    assert form._array_at_once([plain[declared]]) is not None
 
 
 def test_csv_tells_null_from_an_empty_text(tmp_path):
