@@ -45,6 +45,38 @@ def test_a_text_of_digits_is_a_name_unless_its_column_is_of_numbers():
     assert large["data"]["values"] == [{"x": 9007199254740992.0, "y": 1.5, "series": "total"}]
 
 
+def test_names_stand_in_the_order_of_the_rows_and_keep_their_place_without_a_value():
+    rows = [["March", 3], ["April", None], ["January", 1]]
+    bars = chart_of([NAME, COUNT], rows, "bar")["encoding"]["x"]
+    assert (bars["sort"], bars["scale"]["domain"]) == (None, ["March", "April", "January"])
+    line = chart_of([NAME, COUNT], rows, "line")
+    assert line["encoding"]["x"]["sort"] is None
+    assert [row["y"] for row in line["data"]["values"]] == [3, None, 1]
+
+
+def test_whole_numbers_are_counted_each_in_a_bar_of_its_own():
+    assert (
+        chart_of([COUNT], [[1], [4], [5]], None)["encoding"]["x"]["bin"].items()
+        >= {"minstep": 1, "extent": [1, 6]}.items()
+    )
+    assert "extent" not in chart_of([TOTAL], [["1.5"], ["2"]], None)["encoding"]["x"]["bin"]
+
+
+@pytest.mark.parametrize(
+    ("moments", "form"),
+    [
+        (["2026-01-01", "2026-01-04"], "%b %d"),
+        (["2026-01-01", "2026-03-04"], "%b %d"),
+        (["2026-01-01", "2027-03-04"], "%b %Y"),
+        (["2026-01-01 08:00", "2026-01-01 17:30"], "%H:%M"),
+        (["1999-01-01", "2026-01-04"], None),
+    ],
+)
+def test_an_axis_of_time_names_days_months_or_hours(moments: list[str], form: str | None):
+    axis = chart_of([MONTH, COUNT], [[moment, 1] for moment in moments], "line")["encoding"]["x"].get("axis", {})
+    assert axis.get("format") == form
+
+
 @pytest.mark.parametrize(
     ("declared", "expected"),
     [
@@ -86,7 +118,10 @@ def test_columns_of_numbers_are_series_and_so_are_names_in_a_third_column():
     columns = chart_of([MONTH, TOTAL, COUNT], [["2024-01-01", "1.5", 2]], None)
     assert [row["series"] for row in columns["data"]["values"]] == ["total", "orders"]
     names = chart_of([MONTH, NAME, COUNT], [["2024-01-01", "France", 2], ["2024-01-01", "Spain", None]], None)
-    assert names["data"]["values"] == [{"x": 1704067200000.0, "y": 2.0, "series": "France"}]
+    assert names["data"]["values"] == [
+        {"x": 1704067200000.0, "y": 2.0, "series": "France"},
+        {"x": 1704067200000.0, "y": None, "series": "Spain"},
+    ]
 
 
 @pytest.mark.parametrize("chart", CHARTS)

@@ -20,7 +20,20 @@ MOST_ROWS: Final = 10_000
 MOST_BARS: Final = 60
 MOST_SERIES: Final = 8
 UPRIGHT: Final = 12
-"""More bars than these lie, so that their names can be read."""
+"""More bars than these lie, so that their names can be read; so do bars with a longer name."""
+LETTER: Final = 7
+"""Points that a letter of a label takes across."""
+DAY: Final = 86_400_000
+"""Milliseconds."""
+_ABOVE: Final = {
+    "grid": False,
+    "titleAngle": 0,
+    "titleAlign": "right",
+    "titleX": -8,
+    "titleY": -8,
+    "labelOverlap": True,
+}
+"""Beside long names there is no room for a title."""
 _CONFIG: Final = {
     "background": "white",
     "font": "sans-serif",
@@ -73,18 +86,23 @@ def _bar(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, Any]:
             f"{len(set(name.values))} bars are too many to read; {MOST_BARS} are the most.",
             suggestion="Aggregate, or add LIMIT; or draw a line or a histogram.",
         )
-    lies = len(name.values) > UPRIGHT or max(len(str(value)) for value in name.values) > UPRIGHT
-    spec = _series(_as_names(name), fields, numbers, "bar")
+    names = _as_names(name)
+    labels = list(dict.fromkeys(names.values))
+    longest = max(map(len, labels))
+    lies = len(labels) > UPRIGHT or longest > UPRIGHT
+    spec = _series(names, fields, numbers, "bar")
     encoding = spec["encoding"]
-    encoding["x"] |= {"sort": None, "axis": {"labelAngle": 0, "grid": False}}
+    # A name whose value is missing keeps its place.
+    encoding["x"] |= {"sort": None, "scale": {"domain": labels}, "axis": {"labelAngle": 0, "grid": False}}
     encoding["y"] |= {"scale": {"zero": True}, "stack": None}
     beside = {"field": "series", "sort": None} if "color" in encoding else None
     if lies:
-        encoding["x"], encoding["y"] = encoding["y"], {**encoding["x"], "axis": {"grid": False}}
+        encoding["x"], encoding["y"] = encoding["y"], {**encoding["x"], "axis": _ABOVE}
         encoding |= {"yOffset": beside} if beside else {}
         return {**spec, "width": 560, "height": {"step": 18, "for": "position"}}
     encoding |= {"xOffset": beside} if beside else {}
-    return {**spec, "width": {"step": 48, "for": "position"}, "height": 300}
+    step = max(48, LETTER * longest + 8, min(96, 288 // len(labels)))
+    return {**spec, "width": {"step": step, "for": "position"}, "height": 300}
 
 
 def _as_names(field: Field) -> Field:
@@ -93,7 +111,10 @@ def _as_names(field: Field) -> Field:
 
 
 def _line(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, Any]:
-    spec = _series(fields[0], fields, numbers, {"type": "line", "point": len(fields[0].values) <= 60})
+    # Points stand where lines begin and end, too: beside a missing value a line has a gap.
+    spec = _series(fields[0], fields, numbers, {"type": "line", "point": len(fields[0].values) <= 60}, gaps=True)
+    if fields[0].type == "nominal":
+        spec["encoding"]["x"] |= {"sort": None, "axis": {"labelAngle": -30, "grid": False}}
     return {**spec, "width": 640, "height": 320}
 
 
@@ -103,20 +124,29 @@ def _scatter(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, Any
 
 def _histogram(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, Any]:
     shown = numbers[0]
+    values = [value for value in shown.values if value is not None]
+    # Of whole numbers each bar begins at one, the last one's too.
+    extent = [min(values), max(values) + 1]
+    whole = {"minstep": 1, "extent": extent} if all(value.is_integer() for value in values) else {}
     return {
-        "data": {"values": [{"x": value} for value in shown.values if value is not None]},
+        "data": {"values": [{"x": value} for value in values]},
         "mark": {"type": "bar", "binSpacing": 1},
         "encoding": {
-            "x": {"field": "x", "bin": {"maxbins": 30}, "type": "quantitative", "title": shown.name},
-            "y": {"aggregate": "count", "type": "quantitative", "title": "rows"},
+            "x": {"field": "x", "bin": {"maxbins": 30, **whole}, "type": "quantitative", "title": shown.name},
+            "y": {"aggregate": "count", "type": "quantitative", "title": "rows", "axis": {"tickMinStep": 1}},
         },
         "width": 560,
         "height": 320,
     }
 
 
-def _series(x: Field, fields: Sequence[Field], numbers: Sequence[Field], mark: Any) -> dict[str, Any]:
-    """One series of each further column of numbers; or of each value of a third column, where that is of names."""
+def _series(
+    x: Field, fields: Sequence[Field], numbers: Sequence[Field], mark: Any, *, gaps: bool = False
+) -> dict[str, Any]:
+    """One series of each further column of numbers; or of each value of a third column, where that is of names.
+
+    `gaps`: a missing value is one, and is not left out.
+    """
     others = [field for field in numbers if field.name != x.name or len(numbers) == 1][:MOST_SERIES]
     names = [field for field in fields[1:] if field.type == "nominal" and field.name != x.name]
     if len(others) == 1 and names and len(set(names[0].values)) <= MOST_SERIES:
@@ -127,20 +157,37 @@ def _series(x: Field, fields: Sequence[Field], numbers: Sequence[Field], mark: A
         {"x": at, "y": value, "series": series}
         for field, names_of in told
         for at, value, series in zip(x.values, field.values, names_of, strict=True)
-        if value is not None
+        if gaps or value is not None
     ]
     encoding: dict[str, Any] = {
         "x": {"field": "x", "type": x.type, "title": x.name},
         "y": {"field": "y", "type": "quantitative", "title": others[0].name if len(others) == 1 else None},
     }
     if x.type == "temporal":
-        encoding["x"]["scale"] = {"type": "utc"}
+        encoding["x"] |= _over_time(x)
     elif x.type == "quantitative":
         encoding["x"]["scale"] = {"zero": False}
     encoding["y"]["scale"] = {"zero": False}
     if len({row["series"] for row in rows}) > 1:
         encoding["color"] = {"field": "series", "type": "nominal", "title": title or None, "sort": None}
     return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
+
+
+def _over_time(field: Field) -> dict[str, Any]:
+    """The scale, the ticks and the title of an axis of time: days where values are days, the hour within a day."""
+    scale = {"scale": {"type": "utc"}}
+    moments = [value for value in field.values if value is not None]
+    first, last = min(moments, default=0.0), max(moments, default=0.0)
+    days = (last - first) / DAY
+    begun = f"{field.name} (from {label('temporal', first // DAY * DAY)})"
+    if all(value % DAY == 0 for value in moments) and days <= 800:
+        ticks = ("day", 1, "%b %d") if days <= 14 else ("week", 1, "%b %d") if days <= 100 else ("month", 1, "%b %Y")
+        interval, step, form = ticks if days <= 400 else ("month", 3, "%b %Y")
+        axis = {"format": form, "tickCount": {"interval": interval, "step": step}}
+        return {**scale, "axis": axis, **({"title": begun} if form == "%b %d" else {})}
+    if days <= 1.5:
+        return {**scale, "title": begun, "axis": {"format": "%H:%M"}}
+    return scale
 
 
 _DRAW: Final[dict[str, Callable[[Sequence[Field], Sequence[Field]], dict[str, Any]]]] = {
