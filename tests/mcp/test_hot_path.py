@@ -276,6 +276,26 @@ async def test_an_early_answer_that_is_not_the_sdks_is_told(standin: Any, caplog
     assert "the early answer to request 1 is not the SDK's" in caplog.text
 
 
+async def test_tools_that_changed_since_they_were_listed_early_are_told(
+    standin: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Files of saved queries may change between the first answer and the server that reads them."""
+    connection = Connection()
+    connection.send(frame("initialize", INITIALIZE), b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    connection.send(frame("tools/list", request=2))
+    connection.close()
+    toolbox = standin.StandIn()
+    said = handshake(toolbox)
+    said.tools = said.tools[:-1]
+    answer_early(connection.early, said, lambda: None)
+    connection.early.rest += frame("ping", request=3) + b"\n"
+    await serve_stdio(toolbox, connection.early, hot=True)
+    received = connection.received()
+    assert [message.get("id") for message in received if "id" in message] == [1, 2, 3]
+    assert [message["method"] for message in received if "method" in message] == ["notifications/tools/list_changed"]
+    assert "not the SDK's" not in caplog.text
+
+
 @pytest.mark.parametrize("version", [*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS])
 async def test_the_handshake_is_what_the_sdk_says(standin: Any, version: str) -> None:
     toolbox = standin.StandIn()

@@ -132,7 +132,7 @@ _TEXTS_LIKE = {
     "timestamptz": st.tuples(st.datetimes().map(str), _OFFSETS).map("".join),
     "uuid": st.uuids().map(str) | st.uuids().map(str).map(str.upper),
     "bigint": st.integers(-(2**65), 2**65),
-    "double precision": st.floats() | st.integers(),
+    "double precision": st.floats(allow_nan=False, allow_infinity=False) | st.integers(),
     "boolean": st.booleans(),
     "text": st.text(max_size=5),
 }

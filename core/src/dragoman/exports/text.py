@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from dragoman.exports.formats import Rows, Source
 from dragoman.model import Column
 
@@ -106,15 +104,15 @@ def _quote(text: str) -> str:
 
 def write_jsonl(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
     """Write a JSON object per row, keyed by column; of columns of one name the later ones get a number."""
+    import msgspec  # which the formats' names, that tools list at the start, do without
+
+    encode = msgspec.json.Encoder().encode_lines
     names = distinct([column.name for column in columns])
     with path.open("wb") as file:
         for rows in source():
-            file.write(_encode_lines(dict(zip(names, row, strict=True)) for row in rows))
+            file.write(encode(dict(zip(names, row, strict=True)) for row in rows))
     renamed = [name for name, column in zip(names, columns, strict=True) if name != column.name]
     return (f"Columns of one name are written as {', '.join(renamed)}.",) if renamed else ()
-
-
-_encode_lines = msgspec.json.Encoder().encode_lines
 
 
 def distinct(names: Sequence[str]) -> list[str]:

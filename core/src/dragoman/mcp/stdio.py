@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -21,13 +21,13 @@ from dragoman.mcp.calls import Calls
 from dragoman.mcp.descriptors import standard_streams
 from dragoman.mcp.early import Early
 from dragoman.mcp.gate import Call, Gate, origin_of, read_cancellation
-from dragoman.mcp.handshake import HANDSHAKE_VERSIONS, MODERN_VERSION, NAME
+from dragoman.mcp.handshake import HANDSHAKE_VERSIONS, MODERN_VERSION, NAME, Handshake
 from dragoman.mcp.sdk import load
 from dragoman.mcp.signals import stopping
 from dragoman.mcp.switch import hot_path
 from dragoman.mcp.wire import Wire, same_id
 from dragoman.model import LOCAL
-from dragoman.tools.surfaces import Backlog
+from dragoman.tools.surfaces import Backlog, Change
 
 if TYPE_CHECKING:
     from dragoman.mcp.answers import RequestId
@@ -217,10 +217,18 @@ class _Connection:
         server = build(self._toolbox, self._calls, self._principal, backlog)
         if self._gate is not None:
             self._gate.judge = accepts
-        replay = Replay(self._early.exchanges)
+        replay = Replay(self._early.exchanges, self._is_news)
         incoming = Incoming(self._wire, self, replay)
         outgoing = Outgoing(self._wire, incoming, replay, self)
         await server.run(incoming, outgoing, options(server))
+
+    def _is_news(self, result: dict[str, Any] | None) -> bool:
+        """Whether a result lists the tools of now, which are others than the client was told early; it is told."""
+        shown = self._toolbox.show_to(self._principal)
+        is_news = result is not None and result.get("tools") == Handshake(shown.tools, "", VERSION).tools
+        if is_news:
+            self._toolbox.surfaces.changes.tell(Change("tools", owner=self._principal.identity))
+        return is_news
 
     async def _sdk_is_wanted(self) -> bool:
         """Wait until the SDK is loaded; tells no when input ended before and nothing in it needs the SDK."""

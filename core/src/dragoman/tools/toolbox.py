@@ -93,8 +93,8 @@ class Toolbox:
         self.parts: list[Part] = []
         self._reloads = asyncio.Lock()
         self._administration = Administration(gateway, reread, self.reload) if reread else None
+        self.surfaces = Surfaces(gateway)  # which notes what files there are, before they are read
         self.refresh()
-        self.surfaces = Surfaces(gateway)
         self.surfaces.changes.take_queries = self._take_queries
         self._history = History() if "list_queries" in self._specs else None
 

@@ -78,6 +78,8 @@ class Changes:
         self._listeners: list[tuple[Listener, Owner | None]] = []
         self._watched: Counter[str] = Counter()
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        # Before anybody reads them: what changes while they are read is a change.
+        self._files = self._mark_files()
         gateway.kept.announce_to(lambda owner: self.tell(Change("resources", owner=owner)))
 
     @contextmanager
@@ -102,14 +104,12 @@ class Changes:
 
     async def _look_at_files(self) -> None:
         """Tell when another file of prompts or of saved queries is there, or one has changed."""
-        before = await asyncio.to_thread(self._mark_files)
         while True:
             await asyncio.sleep(self._period)
-            after = await asyncio.to_thread(self._mark_files)
-            for kind, mark in after.items():
+            before, self._files = self._files, await asyncio.to_thread(self._mark_files)
+            for kind, mark in self._files.items():
                 if mark != before[kind]:
                     self._take_files(kind)
-            before = after
 
     def _take_files(self, kind: ListKind) -> None:
         if kind == "resources" and self.take_queries is not None:
