@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from dragoman import Column
-from dragoman.cli.plots import BINS, HEIGHT, MOST_BARS, WIDTH, plot
+from dragoman.cli.output import cell_width
+from dragoman.cli.plots import BINS, HEIGHT, LINE, MOST_BARS, WIDTH, plot
 
 NAME, DAY, AT = Column("name", "text"), Column("day", "date"), Column("at", "timestamptz")
 NUMBER, EXACT = Column("n", "integer"), Column("total", "numeric(12,2)")
@@ -79,3 +80,12 @@ def test_the_command_draws_below_the_table(dragoman, configured):
     assert outcome.out.splitlines()[-1].endswith("█" * WIDTH)
     nothing = dragoman("query", "shop", "SELECT name FROM customers", "--plot")
     assert "a drawing needs" in nothing.err
+
+
+@pytest.mark.parametrize("name", ["x" * 200, "漢字" * 50, "a"])
+def test_a_drawing_is_as_wide_as_a_terminal_at_most(name: str):
+    bars = plot([NAME, NUMBER], [[f"{name}{number}", number] for number in range(1, 9)])
+    histogram = plot([NUMBER], [[number * 10**9 + 1] for number in range(500)])
+    assert bars
+    assert histogram
+    assert max(map(cell_width, bars + histogram)) <= LINE

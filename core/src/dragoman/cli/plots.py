@@ -14,6 +14,8 @@ from dragoman.words import visible
 FEWEST, MOST_BARS, BINS = 2, 24, 12
 WIDTH, HEIGHT = 60, 12
 """Of what is drawn, in characters, without its labels."""
+LINE, LABEL = 80, 30
+"""Characters of a line, and of a name in it, at most."""
 _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bits of a Braille letter, by line and column: each letter is two dots wide and four high."""
 _BLANK: Final = 0x2800
@@ -34,13 +36,13 @@ def _bars(fields: Sequence[Field]) -> list[str]:
     values = [value or 0.0 for value in number.values]
     if len(values) > MOST_BARS or min(values) < 0 or max(values) <= 0:
         return []
-    return list(_rows_of_bars([visible(label(name.type, value))[:WIDTH] for value in name.values], values))
+    return list(_rows_of_bars([visible(label(name.type, value))[:LABEL] for value in name.values], values))
 
 
-def _rows_of_bars(names: Sequence[str], values: Sequence[float]) -> Iterator[str]:
+def _rows_of_bars(names: Sequence[str], values: Sequence[float], room: int = LINE) -> Iterator[str]:
     width, most = max(map(cell_width, names)), max(values)
     for name, value in zip(names, values, strict=True):
-        length = max(round(value / most * WIDTH), value > 0)
+        length = max(round(value / most * min(WIDTH, room - width - 2)), value > 0)
         yield f"{name}{' ' * (width - cell_width(name))}  {'█' * length}"
 
 
@@ -54,7 +56,8 @@ def _histogram(fields: Sequence[Field]) -> list[str]:
     for value in values:
         counts[min(int((value - low) / step), BINS - 1)] += 1
     names = [f"{low + step * number:.6g} to {low + step * (number + 1):.6g}" for number in range(BINS)]
-    return [f"{bar} {count}" for bar, count in zip(_rows_of_bars(names, counts), counts, strict=True)]
+    bars = _rows_of_bars(names, counts, LINE - 1 - len(str(max(counts))))
+    return [f"{bar} {count}" for bar, count in zip(bars, counts, strict=True)]
 
 
 def _line(fields: Sequence[Field]) -> list[str]:
