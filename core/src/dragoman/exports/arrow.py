@@ -235,7 +235,7 @@ _SEEN: Final = (_INTEGERS, _FLOATS, _PLAIN)
 
 def _candidates(column: Column) -> tuple[Form, ...]:
     """The forms a column may take, the best first; text is always the last resort."""
-    kind = _meant(column.type) if column.kind.name == "native" else column.kind
+    kind = _kind_of(column.type) if column.kind.name == "native" else column.kind
     if kind.name == "array":
         element = _element(column.type)
         texts = (_PLAIN,) if _OF_TEXT.fullmatch(element) else ()
@@ -253,7 +253,7 @@ def _candidates(column: Column) -> tuple[Form, ...]:
     return (_BY_KIND[kind.name],) if kind.name in _BY_KIND else ()
 
 
-def _meant(declared: str) -> Kind:
+def _kind_of(declared: str) -> Kind:
     """What values of any type are, by the name of their column's type."""
     if _ARRAY.fullmatch(declared):
         return Kind.array(Kind("native"))
