@@ -190,6 +190,12 @@ WITH RECURSIVE member AS (
         UNION ALL SELECT 'type', 'pg_type'::regclass, c.reltype WHERE c.reltype <> 0) AS held
       WHERE r.class = 'pg_type'::regclass AND r.kind <> 'all' AND d.refclassid = r.class AND d.refobjid = r.oid
         AND d.classid = 'pg_class'::regclass
+    -- Arrays and multiranges are made of any values of their part: ARRAY[m], array_agg(t), range_agg(r).
+    UNION ALL SELECT 'run', part.class, part.oid
+      FROM pg_type a LEFT JOIN pg_range g ON (to_jsonb(g) ->> 'rngmultitypid')::oid = a.oid
+      JOIN pg_type e ON e.oid = CASE a.typcategory WHEN 'A' THEN a.typelem ELSE g.rngtypid END
+      CROSS JOIN LATERAL (VALUES ('pg_type'::regclass, e.oid), ('pg_class'::regclass, e.typrelid)) AS part (class, oid)
+      WHERE r.class = 'pg_type'::regclass AND r.kind = 'run' AND a.oid = r.oid AND part.oid >= 16384
     -- Relations: by the parts they are read through, and by their way of storing.
     UNION ALL SELECT 'run', r.class, inhparent FROM pg_inherits
       WHERE r.class = 'pg_class'::regclass AND r.kind = 'run' AND inhrelid = r.oid

@@ -300,6 +300,7 @@ def _values() -> Iterator[Planting]:
         shown,
         ("SELECT upper(m) FROM felt", "SELECT m || 'x' FROM planted.felt", "SELECT upper(ms[1]) FROM felt"),
     )
+    yield from _casts_of_made_values()
     compared = f"""{_COMPARED} CREATE TABLE planted.felt (m planted.mood, id integer);
     INSERT INTO planted.felt VALUES ('sad', 1), ('glad', 1);"""
     yield Planting(
@@ -331,6 +332,49 @@ def _values() -> Iterator[Planting]:
         "INSERT INTO planted.made VALUES (1);",
         ("SELECT * FROM seen",),
         since=18,
+    )
+
+
+_MADE = {
+    "an array of an enumeration": (_ENUM, "planted.mood[]", "planted.mood", "'sad'", "ARRAY[v]", "array_agg(v)"),
+    "an array of rows": (
+        "CREATE TYPE planted.two AS (a int);",
+        "planted.two[]",
+        "planted.two",
+        "ROW(1)",
+        "ARRAY[v]",
+        "",
+    ),
+    "a multirange": (
+        "CREATE TYPE planted.span AS RANGE (subtype = text, multirange_type_name = planted.spans);",
+        *("planted.spans", "planted.span", "'[a,b]'", "multirange(v)", "range_agg(v)"),
+    ),
+}
+"""What makes a type, the type, the type of its part, a value of that, and what makes a value of the first of `v`."""
+
+
+def _casts_of_made_values() -> Iterator[Planting]:
+    """Casts of types that no column has: the statement makes their values of a column's."""
+    for place, (script, whole, part, value, one, many) in _MADE.items():
+        made = " UNION ALL ".join(f"SELECT ({each})::text FROM part" for each in (one, many) if each)
+        yield Planting(
+            "implicit cast",
+            place,
+            f"""{script} CREATE FUNCTION planted.shown({whole}) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+            $$ BEGIN PERFORM planted.act(); RETURN 'x'; END $$;
+            CREATE CAST ({whole} AS text) WITH FUNCTION planted.shown({whole}) AS IMPLICIT;
+            CREATE TABLE planted.part (v {part}); INSERT INTO planted.part VALUES ({value});""",
+            (f"SELECT ({one})::text FROM planted.part", f"SELECT length({one}) FROM part", made),
+            since=14 if "multirange" in place else 13,
+        )
+    yield Planting(
+        "implicit cast",
+        "an array of a table's rows",
+        """CREATE TABLE planted.part (v integer); INSERT INTO planted.part VALUES (1);
+        CREATE FUNCTION planted.shown(planted.part[]) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN PERFORM planted.act(); RETURN 'x'; END $$;
+        CREATE CAST (planted.part[] AS text) WITH FUNCTION planted.shown(planted.part[]) AS IMPLICIT;""",
+        ("SELECT (ARRAY[p])::text FROM planted.part AS p", "SELECT length(array_agg(p)) FROM part AS p"),
     )
 
 
