@@ -92,7 +92,7 @@ async def gateway(server, anyio_backend):
 
 @pytest.fixture(scope="module")
 async def toolbox(gateway) -> Toolbox:
-    return Toolbox(gateway)
+    return Toolbox(gateway, profile="full")
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +139,9 @@ def _calls() -> Iterator[tuple[str, dict[str, object]]]:
         yield "get_sample_rows", {"table_name": name, "schema_name": schema}
         for other in NAMES:
             yield "find_join_path", {"from_table": name, "from_schema": schema, "to_table": other}
+    for form, schema in product(("sql", "json", "mermaid"), SCHEMAS):
+        yield "read_schema", {"format": form, "schema_name": schema}
+        yield "read_schema", {"format": form, "tables": ["orders", "over_secret", "over_view", "over_function"]}
     for words in ("", MARK, f"{MARK}_s", "zyx", "orders", "kind", "secret"):
         yield "search_catalog", {"query": words}
     for sql in QUERIES:

@@ -191,14 +191,14 @@ class Catalog:
         try:
             told = await self._inspector.details(wanted) if wanted else ()
         except DragomanError:
-            return await self._open(tables)
-        told = await self._open(told)
+            return await self.redact(tables)
+        told = await self.redact(told)
         self._details |= {table.relation: _Detailed(table, more, now) for table, more in zip(wanted, told, strict=True)}
         known = self._details  # without those that another look has meanwhile found to be gone
         return [known[table.relation].told if table.relation in known else table for table in tables]
 
-    async def _open(self, tables: Sequence[Table]) -> list[Table]:
-        """What may be shown of visible relations, their definitions included."""
+    async def redact(self, tables: Sequence[Table]) -> list[Table]:
+        """Return what may be shown of visible relations, their definitions included: a snapshot has those of all."""
         if not tables or not self.places.narrowed:
             return list(tables)
         snapshot = await self.snapshot()

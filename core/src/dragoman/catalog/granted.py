@@ -109,7 +109,7 @@ class GrantedCatalog(Catalog):
         assert seen is not None  # permissions sets it
         known = [seen.by_relation[table.relation] for table in tables]
         told = await self._whole.add_details(known)
-        return await self._open([_reduce(self._comments.prune(table), permissions) for table in told])
+        return await self.redact([_reduce(self._comments.prune(table), permissions) for table in told])
 
     async def _restrict(self, seen: Snapshot) -> Snapshot:
         if self._snapshot is not None and seen is self._seen:

@@ -22,6 +22,8 @@ async def read_schema(call: ToolCall) -> Body:
     if call["format"] == "sql":
         notes = [] if call["tables"] else [f"-- {note}" for note in await find_notes(call.database, "")]
         return await in_thread_if_many(len(tables), _texts, call, tables, known, notes)
+    if call["format"] == "json":
+        tables = await call.database.catalog.redact(tables)
     written = _diagram if call["format"] == "mermaid" else _objects
     return await in_thread_if_many(len(tables), written, call, tables, known)
 
