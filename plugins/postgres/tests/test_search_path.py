@@ -76,5 +76,14 @@ async def test_operators_that_fit_better_are_refused(gateway: Gateway):
 def test_a_path_keeps_its_order_and_its_quotes():
     assert order_path('"$user", public') == '"$user", public, pg_temp'
     assert order_path('pg_temp, app, "pg_catalog", "My, shop"') == 'app, "My, shop", pg_temp'
-    assert order_path('""') == '"", pg_temp'
+    assert order_path('""') == "pg_temp"
     assert order_path("") == "pg_temp"
+
+
+@pytest.mark.parametrize("path", ["''", "'', public", "'\"\"', pg_temp"])
+async def test_a_path_without_schemas_is_followed(server: Server, path: str):
+    name = await server.create(TABLES)
+    await server.run(f'ALTER DATABASE "{name}" SET search_path = {path}', name)
+    async with Gateway.open([server.configure(name)]) as opened:
+        assert (await opened.query(None, "SELECT count(*) FROM public.orders")).row_count == 1
+    await server.drop(name)

@@ -255,9 +255,11 @@ def order_path(path: str) -> str:
     """Return a search path with the system's schema first and that of temporary objects last.
 
     The system's is first when it is not named, and `current_schema()` stays what it was. The other would be before it,
-    and behind a pooler anybody's tables may be there.
+    and behind a pooler anybody's tables may be there. An empty name, which stands for no schema at all, is left out: it
+    cannot be set so.
     """
-    others = (part for part in _PART.findall(path) if part.strip('"') not in _OURS and part.lower() not in _OURS)
+    parts = (part for part in _PART.findall(path) if part.strip('"'))
+    others = (part for part in parts if part.strip('"') not in _OURS and part.lower() not in _OURS)
     return ", ".join((*others, "pg_temp"))
 
 
