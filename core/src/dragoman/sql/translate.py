@@ -5,6 +5,7 @@ The core knows how to carry parameters and when to refuse; what is particular to
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +29,9 @@ Placeholder = Literal["$1", "?"]
 
 # sqlglot's generators take time that grows faster than the text.
 MAX_LENGTH = 16 * 1024
+LONGEST_WORD = 1000
+"""Characters of a number or a name: Python reads no number of many more digits."""
+MOST_PARAMETERS = 100_000
 # A call no dialect has: every grammar reads it as a value, and every generator writes it as it came.
 _MARK = "DRAGOMAN_PARAMETER"
 _ALIASES = {"postgresql": "postgres", "sqlserver": "tsql", "mariadb": "mysql"}
@@ -65,6 +69,11 @@ def translate(
             suggestion=f"Write it in {target}, or pass long values as parameters.",
         )
     statement = Statement.parse(text, sqlglot=source, lexicon=_lexicon(source))
+    if any(token.kind in ("word", "number") and len(token.text) > LONGEST_WORD for token in statement.tokens):
+        raise InvalidSql(
+            f"A number or a name of more than {LONGEST_WORD} characters is not translated.",
+            suggestion="Pass long values as parameters.",
+        )
     tree = tree_with_parameters(statement)
     if not is_query(tree):
         raise Unsupported("Only queries are translated.", suggestion="Send one SELECT, VALUES or WITH.")
@@ -78,11 +87,14 @@ def translate(
 def tree_with_parameters(statement: Statement) -> exp.Expr:
     """Return a statement's tree, in which parameters are named placeholders (`exp.Placeholder(this="2")`).
 
-    Raises `InvalidSql`.
+    Raises `InvalidSql`, and `ParameterError` for a parameter that has no place among the values.
     """
     if _MARK in statement.text.upper():
         raise InvalidSql(f"{_MARK} is a reserved name.", suggestion="Use another name.")
-    return _with_placeholders(parse_text(statement, _mark_parameters(statement)))
+    tree = parse_text(statement, _mark_parameters(statement))
+    if named := tree.find(exp.Placeholder):
+        raise _without_place(named.sql())
+    return _with_placeholders(tree)
 
 
 def write(tree: exp.Expr, target: str, placeholder: Placeholder) -> tuple[str, tuple[int, ...]]:
@@ -135,11 +147,26 @@ def _mark_parameters(statement: Statement) -> str:
     for token in statement.tokens:
         if token.kind == "parameter":
             # A plain ? takes the number after the largest so far, as SQLite counts.
-            number = int(token.text[1:] or last + 1)
+            number = _place(token.text[1:] or str(last + 1))
             last = max(last, number)
             parts += (statement.text[copied : token.start], f" {_MARK}({number}) ")
             copied = token.end
     return "".join((*parts, statement.text[copied:]))
+
+
+def _place(written: str) -> int:
+    """The place of a parameter among the values, from 1."""
+    number = int(written) if re.fullmatch(r"[0-9]{1,6}", written) else 0
+    if not 0 < number <= MOST_PARAMETERS:
+        raise _without_place(written)
+    return number
+
+
+def _without_place(written: str) -> ParameterError:
+    return ParameterError(
+        f"The parameter {written[:100]!r} has no place among the values.",
+        suggestion="Write ? or $1, $2, ..., as the source's dialect has them, and send the values in params, in order.",
+    )
 
 
 def _is_mark(node: exp.Expr) -> bool:
