@@ -15,6 +15,7 @@ from dragoman import (
     ExplainOptions,
     Gateway,
     InvalidSql,
+    ParameterError,
     PermissionDenied,
     QueryError,
     Request,
@@ -327,3 +328,12 @@ async def test_values_are_told_from_the_rows_and_ddl_changes_the_fingerprint(tmp
         connection.execute("ALTER TABLE tickets ALTER state SET NOT NULL")
     async with Gateway.open([database]) as gateway:
         assert await gateway.database("desk").inspector.fingerprint() != before
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, [1, 2**70], {"a": 10**900}])
+async def test_an_integer_of_more_than_64_bits_is_refused_with_a_way_out(shop: Database, value: object):
+    async with Gateway.open([shop]) as gateway:
+        with pytest.raises(ParameterError, match="64 bits") as caught:
+            await gateway.query(None, "SELECT $1", [value])
+        assert "CAST" in caught.value.suggestion
+        assert (await gateway.query(None, "SELECT CAST($1 AS HUGEINT) AS n", [str(2**64)])).rows == [[str(2**64)]]

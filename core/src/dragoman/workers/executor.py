@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from dragoman import errors
 from dragoman.dialect import Executor
-from dragoman.errors import ConnectionFailed, DragomanError, InternalError, ResultTooLarge
+from dragoman.errors import ConnectionFailed, DragomanError, InternalError, ParameterError, ResultTooLarge
 from dragoman.model import Column, Database, Encoded, Request, RowStream
 from dragoman.pool import Pool
 from dragoman.workers.frames import Columns, Failed, Report, Rows, Run
@@ -36,8 +36,12 @@ class WorkerExecutor(Executor):
         """Return columns from what a process tells of them."""
 
     def order(self, request: Request, **more: Any) -> Run:
-        """Return what is sent to a process: a request as it is."""
+        """Return what is sent to a process: a request as it is.
+
+        Raises `ParameterError` for an integer that cannot be sent.
+        """
         limits = request.limits
+        _check_integers(request.parameters)
         return Run(
             request.statement, list(request.parameters), limits.max_rows, limits.max_bytes, limits.timeout, **more
         )
@@ -119,3 +123,17 @@ class WorkerExecutor(Executor):
     async def aclose(self) -> None:
         """End the processes."""
         await self._pool.aclose()
+
+
+def _check_integers(values: Iterable[Any]) -> None:
+    """Raise `ParameterError` for an integer of more than 64 bits: no process could be sent it."""
+    for value in values:
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            raise ParameterError(
+                "An integer parameter has more than 64 bits.",
+                suggestion="Send it as a text and cast it in the statement, for instance CAST($1 AS DECIMAL(38, 0)).",
+            )
+        if isinstance(value, list | tuple):
+            _check_integers(cast(Iterable[Any], value))
+        elif isinstance(value, Mapping):
+            _check_integers(value.values())  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
