@@ -1,10 +1,13 @@
 """A plugin that cannot be used is an error that names its distribution and the remedy; the others keep working."""
 
+import re
 from importlib.metadata import entry_points
 
 import pytest
 from dragoman import CONTRACT, ConfigurationError, Database, DialectError, DialectPlugin, Gateway
 from dragoman.plugins import Plugins
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 FINE = "plugin = PretendPlugin()"
 
@@ -228,8 +231,7 @@ async def test_a_dialect_that_is_not_installed_is_named_with_how_to_install_it()
     async with Gateway.open(at("sqlit", "good")) as gateway:
         with pytest.raises(DialectError, match="'sqlit' is installed") as raised:
             gateway.database("sqlit")
-        assert "Did you mean 'sqlite'?" in raised.value.suggestion
-        assert "Install the distribution dragoman-sqlite." in raised.value.suggestion
+        assert raised.value.suggestion == "Did you mean 'sqlite'? It is installed."
         assert (await gateway.query("good", "SELECT 1")).row_count == 1
 
 
@@ -252,6 +254,28 @@ def test_no_distribution_is_named_that_we_do_not_know(name: str):
         Plugins({}).load(name)
     assert "Install the distribution dragoman" not in raised.value.suggestion
     assert "dragoman new-dialect" in raised.value.suggestion
+
+
+NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_.", min_size=1, max_size=20)
+NEAR = st.builds(
+    "{}{}{}".format, st.sampled_from(["", "x", "my"]), st.sampled_from(["sqlite", "postgre", "trin"]), NAMES
+)
+
+
+@given(name=NAMES | NEAR)
+@example(name="postgre")
+@example(name="postgres-official")
+def test_whatever_is_asked_for_only_a_distribution_of_ours_that_is_not_installed_is_named(name: str):
+    ours = {"dragoman-sqlite", "dragoman-postgres", "dragoman-trino", "dragoman-duckdb"}
+    installed = Plugins.discover()
+    for plugins, there in ((Plugins({}), set[str]()), (installed, {f"dragoman-{each}" for each in installed.names})):
+        if name in plugins.names:
+            continue
+        with pytest.raises(DialectError) as raised:
+            plugins.load(name)
+        named = set(re.findall(r"(?:install|distribution) (dragoman-[\w.-]*\w)", raised.value.suggestion))
+        assert named <= ours - there
+        assert "pip install" not in raised.value.suggestion
 
 
 @pytest.mark.usefixtures("good")

@@ -1,6 +1,7 @@
 """Whatever a server can say something in is bounded: errors, notices, names, plans, values of every width."""
 
 import asyncio
+import random
 from collections.abc import AsyncGenerator
 
 import asyncpg
@@ -82,6 +83,39 @@ async def said(gateway: Gateway, sql: str, *parameters: object) -> int:
 async def test_nothing_that_is_said_is_unbounded_and_the_next_query_is_answered(gateway: Gateway, sql: str):
     async with asyncio.timeout(60), within_memory(MOST_MEMORY):
         assert await said(gateway, sql) <= 2 * MOST_BYTES + 16_384
+        assert (await gateway.query(None, "SELECT 1", timeout=20)).rows == [[1]]
+
+
+# What is long alone, or many times; each becomes a part of a random statement.
+PARTS = (
+    """
+repeat('x', {}); repeat('é', {})::bytea; repeat('x', {})::name; repeat('[', {})::json; repeat('9', {})::numeric
+warn(repeat('x', {}), 3); warn('x', {} / 1000); fail(repeat('m', {}), 'd', 'h'); fail('m', 'd', repeat('h', {}))
+array_fill(7, ARRAY[{}]); ROW(repeat('x', {}), 1); jsonb_build_object(repeat('k', {}), 1); NULL::text[]; n; {}
+string_to_array(repeat('a,', {}), ','); xmlelement(name x, repeat('x', {})); repeat('1', {})::varbit
+""".strip()
+    .replace("\n", ";")
+    .split(";")
+)
+LENGTHS = [1, 70, 9_000, 300_000, 20_000_000]
+SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(12, 400))]
+
+
+def _made(seed: int) -> str:
+    made = random.Random(seed)
+    columns = [
+        made.choice(PARTS).format(made.choice(LENGTHS)) + f' AS "{"n" * made.choice([1, 60])}{n}"'
+        for n in range(made.choice([1, 1, 3, 40]))
+    ]
+    rows = made.choice([1, 1, 20, 5_000, 10_000_000])
+    ordered = made.choice(["", " ORDER BY n % 7", " WHERE n <> 3"]) if rows < 10_000 else ""
+    return f"SELECT {', '.join(columns)} FROM generate_series(1, {rows}) AS n{ordered}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_whatever_is_made_of_long_parts_is_bounded(gateway: Gateway, seed: int):
+    async with asyncio.timeout(60), within_memory(MOST_MEMORY):
+        assert await said(gateway, _made(seed)) <= 2 * MOST_BYTES + 16_384
         assert (await gateway.query(None, "SELECT 1", timeout=20)).rows == [[1]]
 
 

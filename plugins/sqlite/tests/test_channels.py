@@ -1,6 +1,7 @@
 """Whatever a worker can say something in is bounded: names, errors, plans, values of every width."""
 
 import asyncio
+import random
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -70,6 +71,26 @@ async def said(gateway: Gateway, sql: str) -> int:
 async def test_nothing_that_is_said_is_unbounded_and_the_next_query_is_answered(gateway: Gateway, sql: str):
     async with asyncio.timeout(60), within_memory(MOST_MEMORY):
         assert await said(gateway, sql) <= 2 * MOST_BYTES
+        assert (await gateway.query(None, "SELECT count(*) FROM t", timeout=20)).rows == [[2]]
+
+
+PARTS = ["hex(zeroblob({}))", "zeroblob({})", "CAST(zeroblob({}) AS TEXT)", "printf('%0{}d', 1)", "i", "NULL", "x{}"]
+SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(12, 400))]
+
+
+def _made(seed: int) -> str:
+    made = random.Random(seed)
+    columns = [
+        made.choice(PARTS).format(made.choice([1, 70, 9_000, 300_000])) + f' AS "{"n" * made.choice([1, 3_000])}{n}"'
+        for n in range(made.choice([1, 1, 3, 15]))
+    ]
+    return f"{FOREVER} SELECT {', '.join(columns)} FROM n LIMIT {made.choice([1, 20, 5_000, 10_000_000])}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_whatever_is_made_of_long_parts_is_bounded(gateway: Gateway, seed: int):
+    async with asyncio.timeout(60), within_memory(MOST_MEMORY):
+        assert await said(gateway, _made(seed)) <= 2 * MOST_BYTES
         assert (await gateway.query(None, "SELECT count(*) FROM t", timeout=20)).rows == [[2]]
 
 

@@ -333,20 +333,21 @@ def _no_policy(name: str, installed: Sequence[str]) -> ConfigurationError:
 
 
 def _missing(name: str, installed: Sequence[str]) -> DialectError:
-    near = nearest(name, installed)
-    meant = f"Did you mean {near[0]!r}? " if near else ""
     return DialectError(
         f"No plugin for the dialect {display(name)!r} is installed; installed are: {', '.join(installed) or 'none'}.",
-        suggestion=meant + _how_to_install(name),
+        suggestion=_how_to_get(name, installed),
     )
 
 
-def _how_to_install(name: str) -> str:
+def _how_to_get(name: str, installed: Sequence[str]) -> str:
     """How to get a dialect. Only official distributions are named: anybody may register the name of any other."""
     ours = _distributions_of_ours()
-    found = [dialect for dialect in ours if name.startswith(dialect)] or nearest(name, ours)
-    if found:
-        return f"Install the distribution {ours[found[0]]}."
+    meant = next((dialect for dialect in ours if name.startswith(dialect)), "")
+    meant = meant or next(iter(nearest(name, [*installed, *ours])), "")
+    if meant in installed:
+        return f"Did you mean {meant!r}? It is installed."
+    if meant:
+        return f"Install the distribution {ours[meant]}."
     return "Install the distribution of a plugin you trust, or write one with `dragoman new-dialect`."
 
 
