@@ -1,7 +1,10 @@
 """A few rows of a table; its condition is one expression and nothing else."""
 
 import pytest
-from dragoman import ColumnNotFound, DragomanError, Gateway, InvalidSql, TableNotFound, UnsafeSql
+from dragoman import ColumnNotFound, DragomanError, Gateway, InvalidSql, TableNotFound, UnsafeSql, Unsupported
+from dragoman.dialect import CONTRACT, Dialect, Rules
+from dragoman.gateway.sampling import sample_sql
+from dragoman.model import Relation, Table
 
 
 async def test_a_sample_is_the_first_rows_and_not_called_truncated(gateway: Gateway):
@@ -29,6 +32,19 @@ async def test_odd_names_are_quoted(table: str, gateway: Gateway):
 async def test_a_random_sample_is_another_each_time(gateway: Gateway):
     samples = {(await gateway.sample("shop", "orders", randomize=True)).rows_json for _ in range(4)}
     assert len(samples) > 1
+
+
+def by_chance(*functions: str) -> str:
+    dialect = Dialect(name="acme", contract=CONTRACT, sqlglot="", rules=Rules(functions=frozenset(functions)))
+    table = Table(relation=Relation("orders", "main"))
+    return sample_sql(table, dialect, columns=None, where=None, randomize=True)
+
+
+def test_chance_is_what_the_dialect_s_rules_allow():
+    assert by_chance("abs", "rand").endswith(" ORDER BY rand()")
+    assert by_chance("rand", "newid").endswith(" ORDER BY newid()")
+    with pytest.raises(Unsupported, match="no function of chance"):
+        by_chance("abs")
 
 
 CONDITIONS = [

@@ -61,8 +61,11 @@ async def test_a_key_of_several_columns_is_an_object(knowing: Toolbox, ask, fail
     assert (await ask(knowing, "get_row", table_name="branches", key=key))["row"] == key
     error = await fail(knowing, "get_row", {"table_name": "branches", "key": 1})
     assert "region, id" in error["suggestion"]
-    error = await fail(knowing, "get_row", {"table_name": "branches", "key": {"nonsense": 1}})
-    assert error["code"] == "PARAMETER_ERROR"
+    shouted = {"REGION": "north", "Id": 1}
+    assert (await ask(knowing, "get_row", table_name="branches", key=shouted))["row"] == key
+    error = await fail(knowing, "get_row", {"table_name": "branches", "key": {"regoin": "north"}})
+    assert (error["code"], error["suggestion"]) == ("COLUMN_NOT_FOUND", 'Did you mean "region"?')
+    assert (await fail(knowing, "get_row", {"table_name": "branches", "key": {}}))["code"] == "PARAMETER_ERROR"
 
 
 async def test_a_row_that_is_not_there_is_an_error(knowing: Toolbox, fail):

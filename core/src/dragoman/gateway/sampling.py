@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from dragoman.catalog import did_you_mean
 from dragoman.dialect import Dialect
-from dragoman.errors import ColumnNotFound, DragomanError
+from dragoman.errors import ColumnNotFound, DragomanError, Unsupported
 from dragoman.gateway.failures import locate
 from dragoman.model import Table
 from dragoman.sql.expressions import read_expression
@@ -14,20 +15,36 @@ from dragoman.words import display, nearest, quote_foreign
 
 FEW = 20
 """Columns named when none is near."""
+CHANCE: Final = ("random", "newid", "rand", "randcanonical", "dbms_random.value")
+"""Functions of several engines that give each row another value; SQL Server's `rand` does not."""
 
 
 def sample_sql(
     table: Table, dialect: Dialect, *, columns: Sequence[str] | None, where: str | None, randomize: bool
 ) -> str:
-    """Return the SELECT; the row limit bounds it. Raises `ColumnNotFound`; for `where`, `UnsafeSql` or `InvalidSql`."""
-    picked = ", ".join(dialect.quote(_column(name, table, dialect)) for name in columns or ()) or "*"
+    """Return the SELECT; the row limit bounds it.
+
+    Raises `ColumnNotFound`; for `where`, `UnsafeSql` or `InvalidSql`; `Unsupported` where no rows come by chance.
+    """
+    picked = ", ".join(dialect.quote(find_column(name, table, dialect)) for name in columns or ()) or "*"
     sql = f"SELECT {picked} FROM {dialect.qualify(table.relation)}"
     if where is not None:
         sql += f" WHERE (\n{_expression(where, dialect)}\n)"
-    return sql + (" ORDER BY random()" if randomize else "")
+    return sql + (f" ORDER BY {_chance(dialect)}()" if randomize else "")
 
 
-def _column(written: str, table: Table, dialect: Dialect) -> str:
+def _chance(dialect: Dialect) -> str:
+    """The function by which this dialect's rows come in an order of chance."""
+    found = next((name for name in CHANCE if name in dialect.loaded_rules.functions), None)
+    if found is None:
+        raise Unsupported(
+            f"The rules of {dialect.name} allow no function of chance.", suggestion="Leave out randomize."
+        )
+    return found
+
+
+def find_column(written: str, table: Table, dialect: Dialect) -> str:
+    """Return the column that is meant, as it is stored. Raises `ColumnNotFound`."""
     names = [column.name for column in table.columns]
     if written in names:
         return written

@@ -15,6 +15,7 @@ from dragoman.testing.gaps import Gap, check_gaps, never, not_implemented, not_y
 from dragoman.testing.lifecycle import LifecycleCases
 from dragoman.testing.policies import PolicyConformance
 from dragoman.testing.reach import ReachCases
+from dragoman.testing.rows import RowCases
 from dragoman.testing.safety import SafetyCases
 from dragoman.testing.tiers import KIT, capability, recommended, required
 from dragoman.testing.tools import ToolCases
@@ -45,6 +46,7 @@ class DialectConformance(
     SafetyCases,
     ReachCases,
     ToolCases,
+    RowCases,
     CapabilityCases,
     DoctorCases,
     LifecycleCases,

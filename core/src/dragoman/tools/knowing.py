@@ -9,6 +9,7 @@ from dragoman.catalog import Insight, drop_empty, full
 from dragoman.catalog.as_text import as_mermaid, as_sql
 from dragoman.cooperative import in_thread_if_many
 from dragoman.errors import ParameterError
+from dragoman.gateway.sampling import find_column
 from dragoman.model import ForeignKey, Relation, Result, Table
 from dragoman.tools.answer import Body
 from dragoman.tools.context import ToolCall
@@ -66,22 +67,21 @@ async def _tables(call: ToolCall) -> list[Table]:
 async def get_row(call: ToolCall) -> Body:
     """Answer one row by its key, and along its foreign keys the rows it refers to."""
     table = await call.database.catalog.find(call["table_name"], call["schema_name"])
-    key = _key(table, call["key"])
+    key = _key(call, table)
     row = await _row(call, table, key)
     if row is None:
         raise ParameterError("There is no row with this key.", suggestion="Look for it with execute_query.")
     return Body({"row": row, **drop_empty({"refers_to": await _follow(call, table, row, call["follow"])})})
 
 
-def _key(table: Table, given: Any) -> dict[str, Any]:
-    """The columns of a key and their values."""
+def _key(call: ToolCall, table: Table) -> dict[str, Any]:
+    """The columns of a key, as they are stored, and their values."""
+    given, dialect = call["key"], call.database.dialect
     if isinstance(given, Mapping):
-        own = {column.name for column in table.columns}
-        named: dict[str, Any] = {str(name): value for name, value in given.items()}  # pyright: ignore
-        unknown = named.keys() - own
-        if unknown or not named:
+        if not given:
             raise ParameterError("key names no columns of the table.", suggestion='Send {"column": value, ...}.')
-        return named
+        named: dict[str, Any] = {str(name): value for name, value in given.items()}  # pyright: ignore
+        return {find_column(name, table, dialect): value for name, value in named.items()}
     if len(table.primary_key) != 1:
         columns = ", ".join(table.primary_key) or "columns that identify a row"
         raise ParameterError("The table has no key of one column.", suggestion=f"Send an object with {columns}.")

@@ -1,0 +1,137 @@
+"""Rows by their key, by chance and page by page: told by the contract alone, alike on every dialect."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import anyio
+import pytest
+
+from dragoman.dialect import Capability, Dialect
+from dragoman.gateway import Gateway
+from dragoman.gateway.sampling import CHANCE
+from dragoman.testing import sample
+from dragoman.testing.base import PATIENCE, SIDE, Suite, product
+from dragoman.testing.tiers import required
+from dragoman.tools import Toolbox
+
+KEPT: Final = "kit_kept"
+PAGE: Final = 700
+TITLES: Final = {id: title for id, _, title in sample.TRACKS}
+
+
+class RowCases(Suite):
+    """What the tools `get_row`, `get_sample_rows` and `get_result` answer, of which no plugin has code."""
+
+    @pytest.fixture
+    def toolbox(self, gateway: Gateway) -> Toolbox:
+        """Every tool there is."""
+        return Toolbox(gateway, profile="full")
+
+    @required
+    async def test_a_row_is_found_by_its_key(self, toolbox: Toolbox, dialect: Dialect) -> None:
+        for id, title in TITLES.items():
+            key = id if Capability.PRIMARY_KEYS in dialect.capabilities else {"id": id}
+            if (told := await find_row(toolbox, dialect, table_name=sample.TRACK, key=key)) is None:
+                return
+            row = as_written(told["row"], dialect)
+            assert (row["id"], row["title"], row["note"]) == (id, title, None), (
+                f"get_row of {sample.TRACK} by {key!r} answered {row}."
+            )
+
+    @required
+    async def test_a_row_is_found_by_a_key_of_several_columns(self, toolbox: Toolbox, dialect: Dialect) -> None:
+        key = {"judge": "Ada", "track_id": 2}
+        if (told := await find_row(toolbox, dialect, table_name=sample.RATING, key=key)) is None:
+            return
+        row = as_written(told["row"], dialect)
+        assert row == {**key, "stars": 4}, f"get_row of {sample.RATING} by {key} answered {row}."
+
+    @required
+    async def test_a_row_comes_with_what_it_refers_to(self, toolbox: Toolbox, dialect: Dialect) -> None:
+        if (told := await find_row(toolbox, dialect, table_name=sample.TRACK, key={"id": 4}, follow=1)) is None:
+            return
+        rows = [as_written(each["row"], dialect) for each in told.get("refers_to", {}).values()]
+        wanted = [{"id": 3, "name": "Raï"}] if Capability.FOREIGN_KEYS in dialect.capabilities else []
+        assert rows == wanted, f"The track 4 is of the genre 3; get_row answered {rows} as what it refers to."
+
+    @required
+    async def test_a_sample_has_the_columns_and_rows_that_were_asked_for(self, toolbox: Toolbox) -> None:
+        asked = {"columns": ["title", "id"], "where_clause": "id > 1 AND (genre_id = 2 OR id = 2)", "limit": 5}
+        told = await answer(toolbox, "get_sample_rows", table_name=sample.TRACK, **asked)
+        wanted = [[title, id] for id, title in TITLES.items() if id in (2, 3, 5)]
+        rows = sorted(told["rows"], key=lambda row: row[1])
+        assert (rows, "truncated" in told) == (wanted, False), f"get_sample_rows with {asked} answered {rows}."
+
+    @required
+    async def test_a_sample_by_chance_has_rows_of_the_table(self, toolbox: Toolbox, dialect: Dialect) -> None:
+        asked = {"table_name": sample.TRACK, "columns": ["id"], "randomize": True, "limit": 3}
+        if not dialect.loaded_rules.functions & {*CHANCE}:
+            told = await call(toolbox, "get_sample_rows", **asked)
+            assert told.get("error", {}).get("code") == "UNSUPPORTED", f"No chance is allowed, and yet: {told}."
+            return
+        told = await answer(toolbox, "get_sample_rows", **asked)
+        found = {row[0] for row in told["rows"]}
+        assert len(found) == len(told["rows"]) == 3, f"A sample of 3 by chance is {told['rows']}."
+        assert found <= TITLES.keys(), f"A sample by chance has rows that the table has not: {found}."
+
+    @required
+    async def test_a_kept_result_is_paged_without_loss(self, toolbox: Toolbox) -> None:
+        kept = await answer(toolbox, "execute_query", sql=product(SIDE), keep=KEPT, limit=1)
+        numbers = list[Any]()
+        page: dict[str, Any] = {"next_offset": 0}
+        while (offset := page.get("next_offset")) is not None:
+            page = await answer(toolbox, "get_result", result=KEPT, offset=offset, limit=PAGE)
+            assert (page["columns"], page["types"]) == (kept["columns"], kept["types"]), (
+                f"Columns are {kept['columns']} {kept['types']} at first, then {page['columns']} {page['types']}."
+            )
+            numbers += (row[0] for row in page["rows"])
+        assert page["status"] == "complete", f"The kept result ended {page['status']}: {page.get('error')}."
+        assert (len(numbers), len(set(numbers))) == (SIDE**3, SIDE**3), (
+            f"{len(numbers)} rows came page by page, {len(set(numbers))} of them distinct; {SIDE**3} must come, each"
+            " once."
+        )
+        await answer(toolbox, "drop_result", result=KEPT)
+        gone = await call(toolbox, "get_result", result=KEPT)
+        assert gone.get("error", {}).get("code") == "RESULT_NOT_FOUND", f"A dropped result answered {gone}."
+
+    @required
+    async def test_a_page_anywhere_has_the_rows_of_the_whole_answer(self, toolbox: Toolbox) -> None:
+        sql = f"SELECT id, title, note FROM {sample.TRACK} ORDER BY id"
+        whole = await answer(toolbox, "execute_query", sql=sql)
+        await answer(toolbox, "execute_query", sql=sql, keep=KEPT)
+        for offset in range(len(TITLES), -1, -1):
+            page = await answer(toolbox, "get_result", result=KEPT, offset=offset, limit=2)
+            assert page["rows"] == whole["rows"][offset : offset + 2], (
+                f"The page at {offset} is {page['rows']}, where the whole answer is {whole['rows']}."
+            )
+
+
+async def call(toolbox: Toolbox, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Return what a tool answers, an error too."""
+    with anyio.fail_after(PATIENCE):
+        told: dict[str, Any] = json.loads((await toolbox.call(tool, arguments)).text)
+    return told
+
+
+async def answer(toolbox: Toolbox, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Return what a tool answers, which must be no error."""
+    told = await call(toolbox, tool, **arguments)
+    assert "error" not in told, f"{tool} with {arguments} answered {told['error']}."
+    return told
+
+
+async def find_row(toolbox: Toolbox, dialect: Dialect, **arguments: Any) -> dict[str, Any] | None:
+    """Return what `get_row` answers; None where the dialect binds no parameters, and says so."""
+    if Capability.PARAMETERS in dialect.capabilities:
+        return await answer(toolbox, "get_row", **arguments)
+    told = await call(toolbox, "get_row", **arguments)
+    code = told.get("error", {}).get("code")
+    assert code == "UNSUPPORTED", f"PARAMETERS is not declared; get_row answered {told} and must answer UNSUPPORTED."
+    return None
+
+
+def as_written(row: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
+    """Return a row with the names of its columns as the sample has them."""
+    return {name.lower() if dialect.folding == "upper" else name: value for name, value in row.items()}
