@@ -15,6 +15,7 @@ from dragoman import (
     ConnectionFailed,
     DragomanError,
     InvalidSql,
+    Lexicon,
     Limits,
     ParameterError,
     QueryError,
@@ -24,6 +25,7 @@ from dragoman import (
     WriteDenied,
 )
 from dragoman.sqlalchemy.failures import translate_errors
+from dragoman.sqlalchemy.parameters import bind
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -237,6 +239,25 @@ def test_the_number_before_a_message_is_not_shown():
     with pytest.raises(TableNotFound) as caught, translate_errors("shop", patterns, ()):
         raise driver_error
     assert (caught.value.message, caught.value.identifier) == ("Table 'x.y' doesn't exist", "y")
+
+
+def test_the_fields_of_a_server_s_message_are_not_shown_as_a_dict():
+    fields = {"S": "ERROR", "C": "42P01", "M": 'relation "x.y" does not exist', "F": "parse_relation.c"}
+    patterns = ((r'^relation "(?:\w+\.)?(?P<name>\w+)" does not exist$', TableNotFound),)
+    for given, name in ((patterns, "y"), ((), None)):
+        with pytest.raises(TableNotFound) as caught, translate_errors("shop", given, ()):
+            raise ProgrammingError("SELECT", None, Exception(fields))
+        told = caught.value
+        assert (told.message, told.identifier, told.context) == (fields["M"], name, {"sqlstate": "42P01"})
+
+
+@pytest.mark.parametrize(
+    ("percents_in_quotes", "text"),
+    [(True, """SELECT n %% 2, '10%%', "a%%" WHERE n = %s"""), (False, """SELECT n %% 2, '10%', "a%" WHERE n = %s""")],
+)
+def test_percent_signs_are_doubled_where_the_driver_reads_them(percents_in_quotes: bool, text: str):
+    statement = """SELECT n % 2, '10%', "a%" WHERE n = ?"""
+    assert bind(statement, [1], Lexicon(), "format", percents_in_quotes=percents_in_quotes) == (text, (1,))
 
 
 async def idle() -> bool:

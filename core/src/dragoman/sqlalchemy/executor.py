@@ -29,11 +29,13 @@ class SQLAlchemyExecutor(Executor):
     """Runs statements through a SQLAlchemy driver, always rolled back. A subclass tells what is particular.
 
     `failures`: pairs of a pattern of the driver's messages and the error it means, tried in order, before SQLSTATE and
-    the exception's class; a group `name` is the identifier the database did not know. Callers' SQL never passes
-    through `text()`, which would read colons in it.
+    the exception's class; a group `name` is the identifier the database did not know. `percents_in_quotes`: a driver
+    whose placeholders are `%s` reads `%%` as one `%` in texts too; False for one that leaves texts alone, as pg8000
+    does. Callers' SQL never passes through `text()`, which would read colons in it.
     """
 
     failures: ClassVar[Patterns] = ()
+    percents_in_quotes: ClassVar[bool] = True
 
     def __init__(self, database: Database, dialect: Dialect, url: str | sqlalchemy.URL, **engine_options: Any) -> None:
         """Prepare, without I/O. `engine_options` go to SQLAlchemy's create_engine, `connect_args` among them.
@@ -62,7 +64,8 @@ class SQLAlchemyExecutor(Executor):
 
         Raises `ParameterError` when values and placeholders do not match.
         """
-        return bind(request.statement, request.parameters, self.dialect.lexicon, paramstyle)
+        lexicon, quotes = self.dialect.lexicon, self.percents_in_quotes
+        return bind(request.statement, request.parameters, lexicon, paramstyle, percents_in_quotes=quotes)
 
     async def interrupt(self, connection: Any) -> None:
         """End the statement that runs on the driver's own `connection`, as `Capability.CANCEL` promises.

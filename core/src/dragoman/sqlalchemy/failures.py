@@ -88,10 +88,10 @@ def unreachable(database: str) -> ConnectionFailed:
 
 
 def _translate(error: exc.DBAPIError, database: str, patterns: Patterns, hidden: Sequence[str]) -> DragomanError:
-    message = str(error.orig)
     words = _words(error.orig)
     state = _state(error.orig)
-    failure, identifier = _by_pattern(message, patterns) or (_by_state(state) or _by_class(error), None)
+    by_pattern = _by_pattern(str(error.orig), patterns) or _by_pattern(words, patterns)
+    failure, identifier = by_pattern or (_by_state(state) or _by_class(error), None)
     if failure is ConnectionFailed or error.connection_invalidated:
         return unreachable(database)
     return failure(
@@ -114,18 +114,22 @@ def _translate_unwrapped(error: Exception, patterns: Patterns, hidden: Sequence[
 
 
 def _words(error: BaseException | None) -> str:
-    """The driver's message alone; those of MySQL's family put its number before it."""
+    """The driver's message alone; MySQL's family puts its number before it, pg8000 gives the server's fields."""
     match error.args if error else ():
-        case (int(), str(message)):
+        case (int(), str(message)) | ({"M": str(message)},):
             return message
         case _:
             return str(error)
 
 
 def _state(error: Any) -> str:
-    """The SQLSTATE, under the names drivers give it."""
-    states = (getattr(error, name, None) for name in ("sqlstate", "pgcode"))
-    return next((state for state in states if isinstance(state, str)), "")
+    """The SQLSTATE, under the names drivers give it; pg8000 has it among the server's fields."""
+    match getattr(error, "args", ()):
+        case ({"C": str(state)},):
+            return state
+        case _:
+            states = (getattr(error, name, None) for name in ("sqlstate", "pgcode"))
+            return next((state for state in states if isinstance(state, str)), "")
 
 
 def _by_state(state: str) -> Failure | None:

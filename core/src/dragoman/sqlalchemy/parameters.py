@@ -23,14 +23,20 @@ _STYLES: Final[dict[str, Callable[[int], str]]] = {
 _BY_POSITION: Final = frozenset({"qmark", "format"})
 _BY_NAME: Final = frozenset({"named", "pyformat"})
 _PERCENT_DOUBLED: Final = frozenset({"format", "pyformat"})
+_QUOTED: Final = frozenset({"string", "name"})
 
 
-def bind(statement: str, values: Sequence[Any], lexicon: Lexicon, paramstyle: str) -> Bound:
+def bind(
+    statement: str, values: Sequence[Any], lexicon: Lexicon, paramstyle: str, *, percents_in_quotes: bool = True
+) -> Bound:
     """Return the statement and its parameters in a driver's paramstyle; None for a statement without any.
 
-    Texts, quoted names and comments are left alone. Raises `ParameterError` when values and placeholders do not match.
+    Texts and quoted names mean what they meant: their `%` is doubled where the driver reads it, which it does within
+    quotes as well unless `percents_in_quotes` is False. Raises `ParameterError` when values and placeholders do not
+    match.
     """
-    found = [token for token in tokens(statement, lexicon) if token.kind == "parameter"]
+    read = tokens(statement, lexicon)
+    found = [token for token in read if token.kind == "parameter"]
     indexes = _indexes(found)
     wanted = max(indexes, default=0)
     if wanted != len(values):
@@ -40,7 +46,8 @@ def bind(statement: str, values: Sequence[Any], lexicon: Lexicon, paramstyle: st
         )
     if not found:
         return statement, None
-    text = _rewrite(statement, found, indexes, paramstyle)
+    kept = () if percents_in_quotes else [token for token in read if token.kind in _QUOTED and "%" in token.text]
+    text = _rewrite(statement, _replacements(found, indexes, kept, paramstyle), paramstyle)
     if paramstyle in _BY_NAME:
         return text, {f"p{index}": values[index - 1] for index in set(indexes)}
     if paramstyle in _BY_POSITION:
@@ -67,12 +74,20 @@ def _number(text: str) -> int:
     return number
 
 
-def _rewrite(statement: str, found: Sequence[Token], indexes: Sequence[int], paramstyle: str) -> str:
+def _replacements(
+    found: Sequence[Token], indexes: Sequence[int], kept: Sequence[Token], paramstyle: str
+) -> list[tuple[Token, str]]:
+    """What is written for tokens, in the order of the text: placeholders, and quoted tokens as they are."""
     write = _STYLES[paramstyle]
+    written = [(token, write(index)) for token, index in zip(found, indexes, strict=True)]
+    return sorted([*written, *((token, token.text) for token in kept)], key=lambda each: each[0].start)
+
+
+def _rewrite(statement: str, replacements: Sequence[tuple[Token, str]], paramstyle: str) -> str:
     parts: list[str] = []
     copied = 0
-    for token, index in zip(found, indexes, strict=True):
-        parts += (_literal(statement[copied : token.start], paramstyle), write(index))
+    for token, text in replacements:
+        parts += (_literal(statement[copied : token.start], paramstyle), text)
         copied = token.end
     return "".join((*parts, _literal(statement[copied:], paramstyle)))
 
