@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import os
 import shutil
+import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -22,6 +24,7 @@ from dragoman.testing.idleness import children
 from dragoman.testing.tiers import recommended, required
 
 MANY: Final = 30
+ROUNDS: Final = 3
 Leftovers = tuple[set[int], set[str]]
 
 
@@ -71,7 +74,14 @@ class LifecycleCases(Suite):
     @required
     async def test_a_database_never_used_closes_quietly(self, database: Database) -> None:
         async with Gateway.open([database]) as gateway:
-            gateway.database()
+            executor = gateway.database().executor
+            for count in ("", " a second time"):
+                try:
+                    await executor.aclose()
+                except Exception as error:
+                    raise AssertionError(
+                        f"Closing an executor that ran nothing{count} raised {error!r}: close what was opened, once."
+                    ) from error
 
     @recommended
     async def test_many_queries_leave_nothing_behind_them(self, gateway: Gateway) -> None:
@@ -85,6 +95,24 @@ class LifecycleCases(Suite):
         assert not grown, (
             f"{MANY} queries, one after the other, left behind {grown}: close or give back what a query opens, in a"
             " `finally`."
+        )
+
+    @recommended
+    async def test_what_a_query_made_goes_with_it(self, gateway: Gateway) -> None:
+        opened = gateway.database()
+
+        async def grow() -> int:
+            before = count_blocks()
+            for _ in range(MANY):
+                await run(opened, f"SELECT id FROM {sample.TRACK} ORDER BY id")
+            return count_blocks() - before
+
+        await grow()
+        # What is kept once, or dropped later, grows in one of the rounds; what is never dropped in each.
+        grown = min([await grow() for _ in range(ROUNDS)])
+        assert grown < MANY, (
+            f"{MANY} queries, one after the other, left {grown} pieces of memory behind, however often they were run:"
+            " close each connection or cursor, and keep no list of them."
         )
 
     @required
@@ -130,6 +158,12 @@ def holdings() -> Counter[str]:
         threads=threading.active_count(),
         processes=len(children()),
     )
+
+
+def count_blocks() -> int:
+    """How many pieces of memory Python has handed out, to its own objects and to those of drivers."""
+    gc.collect()
+    return sys.getallocatedblocks()
 
 
 def open_files(database: Database) -> Counter[str]:
