@@ -15,11 +15,15 @@ from dragoman.dialect import Capability
 from dragoman.errors import QueryTimeout
 from dragoman.gateway import Gateway
 from dragoman.model import Database, Limits, Request
-from dragoman.testing.base import CROSS_JOIN, PROMPT, Suite, ask, failure
+from dragoman.testing.base import CROSS_JOIN, PROMPT, Suite, ask, failure, run
 from dragoman.testing.tiers import recommended, required
 
 MOMENT = 0.5
 AT_ONCE = 10
+PAUSE = 0.2
+"""Seconds that the event loop must not stand still at each statement."""
+DELAYS = (0.0, 0.0005, 0.001, 0.002, 0.005, 0.01)
+"""Seconds after which a query is cancelled that may not have reached the database."""
 
 
 class WorkCases(Suite):
@@ -53,6 +57,17 @@ class WorkCases(Suite):
                 await asyncio.sleep(0.005)
             await _ends(query, "A query cancelled several times")
         await self._assert_ended(narrow, "A query cancelled several times, during its clean-up too,")
+
+    @recommended(Capability.CANCEL)
+    async def test_a_query_cancelled_as_it_begins_is_ended_in_the_database(self, narrow: Gateway) -> None:
+        request = Request(statement=self.slow_query)
+        for delay in DELAYS:
+            query = asyncio.ensure_future(_drain(narrow.database().executor, request))
+            await asyncio.sleep(delay)
+            query.cancel()
+            await _ends(query, f"A query cancelled {delay * 1000:g} milliseconds after it began")
+            await self._assert_answers(narrow, "A query cancelled before its statement had begun")
+        await self._assert_ended(narrow, "A query cancelled as it began")
 
     @recommended(Capability.CANCEL)
     async def test_a_query_cancelled_by_a_scope_is_ended_in_the_database(self, narrow: Gateway) -> None:
@@ -178,6 +193,16 @@ class WorkCases(Suite):
         )
 
     @required
+    async def test_the_event_loop_goes_on_while_a_statement_begins(self, narrow: Gateway) -> None:
+        opened = narrow.database()
+        # The shortest of a few: what else this machine does is not the plugin's.
+        pause = min([await _longest_pause(asyncio.ensure_future(run(opened, "SELECT 1 AS a"))) for _ in range(5)])
+        assert pause < PAUSE, (
+            f"The event loop stood still for {pause:.1f} seconds at each statement: open connections and send"
+            " statements in a thread, or await the driver."
+        )
+
+    @required
     async def test_the_executor_runs_no_more_at_once_than_its_pool_has(self, narrow: Gateway) -> None:
         executor = narrow.database().executor
         request = Request(statement=self.slow_query, limits=Limits(timeout=PROMPT))
@@ -205,13 +230,17 @@ class WorkCases(Suite):
                 f"The slow query ended within {MOMENT} seconds: override slow_query with a slower one."
             )
 
-    async def _assert_ended(self, gateway: Gateway, what: str) -> None:
+    async def _assert_answers(self, gateway: Gateway, what: str) -> None:
         began = time.monotonic()
         with anyio.move_on_after(2 * PROMPT):
             await ask(gateway, "SELECT 1 AS a")
         assert time.monotonic() - began < PROMPT, (
-            f"{what} kept its connection busy: end the statement (interrupt, cancel or kill) before giving it back."
+            f"{what} kept its connection busy: end the statement (interrupt, cancel or kill) before giving it back, and"
+            " again where the first attempt came before the statement."
         )
+
+    async def _assert_ended(self, gateway: Gateway, what: str) -> None:
+        await self._assert_answers(gateway, what)
         if Capability.CANCEL in gateway.database().dialect.capabilities:
             assert await self.is_idle(gateway), (
                 f"{what} goes on in the database although nobody waits for it. Leaving the stream must end it there:"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import re
@@ -27,6 +28,8 @@ GRACE: Final = 2.0
 """Seconds a caller waits for the server to end what it runs; the place is occupied until it has."""
 MOST_IDLE: Final = 300.0
 """Seconds after which an unused connection is not trusted any more: what lies between may have forgotten it."""
+CANCELLING: Final = 0.5
+"""Seconds in which a statement that was cancelled ends, if the server had begun it."""
 CATALOG_TIMEOUT = 30.0
 _NOT_FOR_CALLER = "it does not let the gateway act for this caller"
 _REFUSALS = (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError)
@@ -126,12 +129,15 @@ class Connections(Manager[Session]):
             return True
         if not resource.begun:
             return self.is_usable(resource)
+        # The driver lets a cancellation that is on its way arrive before it sends this. One that came before its
+        # statement did nothing; the statement is cancelled again when the connection is closed.
+        rollback = asyncio.ensure_future(_roll_back(resource.connection))
         try:
-            # The driver lets a cancellation that is on its way arrive before it sends this.
-            await resource.connection.execute("ROLLBACK")
-        except (*LOST, asyncpg.PostgresError):
-            return False
-        return not resource.spent
+            ended, _ = await asyncio.wait({rollback}, timeout=CANCELLING)
+        except asyncio.CancelledError:
+            rollback.cancel()
+            raise
+        return bool(ended) and rollback.result() and not resource.spent
 
     async def close(self, resource: Session) -> None:
         """Leave, and return once the server has closed the connection."""
@@ -207,6 +213,15 @@ class Connections(Manager[Session]):
     async def aclose(self) -> None:
         """Close every connection. What the server does not end within `GRACE` seconds is left to it."""
         await self._pool.aclose()
+
+
+async def _roll_back(connection: Connection) -> bool:
+    """Whether the transaction could be rolled back."""
+    try:
+        await connection.execute("ROLLBACK")
+    except (*LOST, asyncpg.PostgresError):
+        return False
+    return True
 
 
 def _begin(seconds: float) -> tuple[str, ...]:
