@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 LEGACY, MODERN = "2025-06-18", "2026-07-28"
@@ -40,6 +41,11 @@ class Process:
         fields = open(f"/proc/{self.popen.pid}/stat").read().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
+    def ran_and_waited(self) -> tuple[float, float]:
+        """Seconds that its threads ran on a processor, and that they could have and waited for one."""
+        told = [path.read_text().split() for path in Path(f"/proc/{self.popen.pid}/task").glob("*/schedstat")]
+        return sum(int(each[0]) for each in told) / 1e9, sum(int(each[1]) for each in told) / 1e9
+
     def memory(self) -> float:
         """MiB of resident memory."""
         status = open(f"/proc/{self.popen.pid}/status").read()
@@ -68,15 +74,22 @@ class Stdio(Process):
             os.write(self._in, b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
 
     def exchange(self, request: bytes) -> bytes:
-        """Send a line and return the next one."""
+        """Send a line and return the next one, or several that came at once."""
         os.write(self._in, request + b"\n")
+        return self._lines()
+
+    def _lines(self) -> bytes:
         pieces = [os.read(self._out, 1 << 20)]
         while pieces[-1] and not pieces[-1].endswith(b"\n"):
             pieces.append(os.read(self._out, 1 << 20))
         return b"".join(pieces)
 
     def request(self, method: str, params: dict[str, Any]) -> Any:
-        return json.loads(self.exchange(message(self.era, method, params)))
+        """Return the reply to a request; what the server tells before it is dropped."""
+        lines = self.exchange(message(self.era, method, params))
+        while not (replies := [reply for line in lines.splitlines() if "id" in (reply := json.loads(line))]):
+            lines = self._lines()
+        return replies[0]
 
 
 class Http(Process):

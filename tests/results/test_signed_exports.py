@@ -39,7 +39,7 @@ class Field:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self.now = 1_000_000.0
-        gateway.kept.exports = Exports(gateway, lambda owner: True, lambda: self.now)
+        gateway.kept.exports = Exports(gateway, lambda owner, more=0: True, lambda: self.now)
         self.toolbox = Toolbox(gateway, profile="full")
         transport = httpx2.ASGITransport(http_app(self.toolbox, gateway.configuration.server))
         self.client = httpx2.AsyncClient(transport=transport, base_url="http://localhost:8080")

@@ -235,6 +235,22 @@ def test_a_sheet_has_an_end(tmp_path, monkeypatch):
     monkeypatch.setattr("dragoman.exports.xlsx.MAX_ROWS", 2)
     with pytest.raises(ResultTooLarge):
         _export(tmp_path, "xlsx", [Column("n", "bigint", Kind("integer"))], [[1], [2], [3]])
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_a_sheet_is_made_where_its_file_is(tmp_path, monkeypatch):
+    """A caller's rows stay in the folder that is its own, and no other user may read them meanwhile."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    seen: list[tuple[str, int]] = []
+
+    def rows():
+        for number in range(3):
+            yield [[number]]
+            seen.extend((str(path.parent.name), path.stat().st_mode & 0o777) for path in tmp_path.glob("*/*"))
+
+    export(tmp_path / "out.xlsx", "xlsx", [Column("n", "bigint", Kind("integer"))], rows)
+    assert {*seen} == {("out.xlsx.work", 0o600)}
+    assert [path.name for path in tmp_path.rglob("*")] == ["out.xlsx"]
 
 
 def test_the_suffix_tells_the_format():

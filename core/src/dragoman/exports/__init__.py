@@ -1,7 +1,7 @@
 """Results as files: CSV, JSON lines, Parquet, Arrow, XLSX and pictures."""
 
 from dragoman.exports.fields import Field, fields_of, label, suiting
-from dragoman.exports.formats import CHARTS, FORMATS, MEDIA_TYPES, PICTURES, TEXTS, export, format_of
+from dragoman.exports.formats import CHARTS, FORMATS, MEDIA_TYPES, PICTURES, TEXTS, export, format_of, working_folder
 
 __all__ = [
     "CHARTS",
@@ -15,4 +15,5 @@ __all__ = [
     "format_of",
     "label",
     "suiting",
+    "working_folder",
 ]

@@ -68,6 +68,11 @@ def format_of(path: Path, given: str | None = None) -> str:
     raise ParameterError(f"There is no format {name!r}.", suggestion=known)
 
 
+def working_folder(path: Path) -> Path:
+    """Return the folder beside a file in which a format may put what the file is made of; it goes with the writing."""
+    return path.with_name(f"{path.name}.work")
+
+
 def export(
     path: Path, form: str, columns: Sequence[Column], source: Source, chart: str | None = None
 ) -> tuple[str, ...]:

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import xlsxwriter
 
 from dragoman.errors import ResultTooLarge
-from dragoman.exports.formats import Source
+from dragoman.exports.formats import Source, working_folder
 from dragoman.model import Column
 
 MAX_ROWS: Final = 1_048_575
@@ -31,23 +33,39 @@ _OPTIONS: Final = {
 
 
 def write_xlsx(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
-    """Write one sheet. Raises `ResultTooLarge` for more rows or columns than a sheet has."""
+    """Write one sheet; what it is made of meanwhile is in the file's `working_folder`.
+
+    Raises `ResultTooLarge` for more rows or columns than a sheet has.
+    """
     if len(columns) > MAX_COLUMNS:
         raise _too_large(f"{MAX_COLUMNS} columns")
-    cut = 0
-    with xlsxwriter.Workbook(str(path), _OPTIONS) as book:
-        sheet = book.add_worksheet("result")
-        sheet.freeze_panes(1, 0)
-        for place, column in enumerate(columns):
-            sheet.write_string(0, place, column.name[:MAX_TEXT], book.add_format({"bold": True}))
-        number = 0
-        for rows in source():
-            for row in rows:
-                number += 1
-                if number > MAX_ROWS:
-                    raise _too_large(f"{MAX_ROWS} rows")
-                cut += sum(_write(sheet, number, place, value) for place, value in enumerate(row))
+    folder = working_folder(path)
+    folder.mkdir(mode=0o700)
+    try:
+        book = xlsxwriter.Workbook(str(path), {**_OPTIONS, "tmpdir": str(folder)})
+        sheet: Any = book.add_worksheet("result")
+        with closing(sheet.row_data_fh):  # after a failure nobody else does
+            cut = _fill(book, sheet, columns, source)
+            book.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     return (f"{cut} texts were cut to {MAX_TEXT} characters, the most a cell holds.",) if cut else ()
+
+
+def _fill(book: Any, sheet: Any, columns: Sequence[Column], source: Source) -> int:
+    """Write names and rows into a sheet; return how many texts were cut."""
+    sheet.freeze_panes(1, 0)
+    bold = book.add_format({"bold": True})
+    for place, column in enumerate(columns):
+        sheet.write_string(0, place, column.name[:MAX_TEXT], bold)
+    number = cut = 0
+    for rows in source():
+        for row in rows:
+            number += 1
+            if number > MAX_ROWS:
+                raise _too_large(f"{MAX_ROWS} rows")
+            cut += sum(_write(sheet, number, place, value) for place, value in enumerate(row))
+    return cut
 
 
 def _write(sheet: Any, row: int, place: int, value: Any) -> bool:

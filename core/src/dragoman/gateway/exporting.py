@@ -20,8 +20,8 @@ from urllib.parse import parse_qs, urlencode
 from zlib import crc32
 
 from dragoman.errors import Busy, DragomanError, QueryTimeout, ResultNotFound, ResultTooLarge
-from dragoman.exports import FORMATS, export
-from dragoman.kept import Kept, Owner
+from dragoman.exports import FORMATS, export, working_folder
+from dragoman.kept import HasRoom, Kept, Owner, size_of
 
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
@@ -53,9 +53,7 @@ class Exported:
 class Exports:
     """The exported files of a gateway. Their addresses are signed and verified here alone."""
 
-    def __init__(
-        self, gateway: Gateway, has_room: Callable[[Owner], bool], clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, gateway: Gateway, has_room: HasRoom, clock: Callable[[], float] = time.time) -> None:
         self._gateway = gateway
         self._has_room = has_room
         self._clock = clock
@@ -79,8 +77,9 @@ class Exports:
         path = kept.pages.path.with_name(f"{kept.name}-{kept.pages.path.stem[:8]}.{form}")
         # Beside its place first: a reader meanwhile gets the older one whole.
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-        kept.exports[part.name] = part
-        check = partial(_check_progress, kept, self._has_room, until)
+        work = working_folder(part)
+        kept.exports |= {part.name: part, work.name: work}  # both count in the caller's share
+        check = partial(_check_progress, kept, self._has_room, work, until)
         writing = asyncio.ensure_future(asyncio.to_thread(write, kept, part, form, check, chart))
         try:
             notices = await asyncio.shield(writing)
@@ -88,7 +87,7 @@ class Exports:
         except OSError:
             raise full() from None
         finally:
-            del kept.exports[part.name]
+            del kept.exports[part.name], kept.exports[work.name]
             part.unlink(missing_ok=True)
             # Where the caller was cancelled the thread goes on, and may make the file at its end.
             writing.add_done_callback(lambda _: part.unlink(missing_ok=True))
@@ -205,13 +204,13 @@ def _pieces(kept: Kept, check: Callable[[], None]) -> Iterator[Sequence[Sequence
             yield rows[start : start + length]
 
 
-def check_room(kept: Kept, has_room: Callable[[Owner], bool]) -> None:
-    """Raise `OSError` where a caller's share or the disk is full."""
-    if not has_room(kept.owner):
+def check_room(kept: Kept, has_room: HasRoom, more: int = 0) -> None:
+    """Raise `OSError` where a caller's share or the disk has no room for `more` bytes."""
+    if not has_room(kept.owner, more):
         raise OSError(errno.ENOSPC, "no space left")
 
 
-def _check_progress(kept: Kept, has_room: Callable[[Owner], bool], until: float) -> None:
+def _check_progress(kept: Kept, has_room: HasRoom, work: Path, until: float) -> None:
     if time.monotonic() > until:
         raise _late(kept)
-    check_room(kept, has_room)
+    check_room(kept, has_room, size_of(work))  # what is in the folder goes into the file once more

@@ -1,6 +1,6 @@
 """Results that live on: rows kept in files as they were encoded, read again in pages."""
 
 from dragoman.kept.pages import Pages
-from dragoman.kept.store import SOON, Bounds, Kept, Owner, Source, Store
+from dragoman.kept.store import SOON, Bounds, HasRoom, Kept, Owner, Source, Store, size_of
 
-__all__ = ["SOON", "Bounds", "Kept", "Owner", "Pages", "Source", "Store"]
+__all__ = ["SOON", "Bounds", "HasRoom", "Kept", "Owner", "Pages", "Source", "Store", "size_of"]

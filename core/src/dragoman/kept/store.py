@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from dragoman.cleanup import finish
 from dragoman.errors import Busy, DragomanError, ParameterError, QueryTimeout, ResultNotFound
@@ -54,6 +54,12 @@ Source = tuple[str, str, str]
 """A database, a statement as it was judged, and what stands for where it ran, as whom, and on which part of tables."""
 Owner = tuple[str, str, str]
 """The identity of the principal who keeps a result."""
+
+
+class HasRoom(Protocol):
+    """Whether another page of a caller's and `more` bytes fit."""
+
+    def __call__(self, owner: Owner, more: int = 0) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +100,7 @@ class Kept:
     @property
     def size(self) -> int:
         """How many bytes of the disk it takes, with the files it was exported to."""
-        return self.pages.size + sum(map(_size_of, list(self.exports.values())))
+        return self.pages.size + sum(map(size_of, list(self.exports.values())))
 
     @property
     def running(self) -> bool:
@@ -312,13 +318,13 @@ class Store:
         self.expire()
         return not self.has_room(kept.owner)
 
-    def has_room(self, owner: Owner) -> bool:
-        """Whether another page of a caller's fits, on the disk too. Any thread may ask."""
+    def has_room(self, owner: Owner, more: int = 0) -> bool:
+        """Whether another page of a caller's and `more` bytes fit, on the disk too. Any thread may ask."""
         assert self._folder is not None  # who asks has written there
         return (
-            self._size(owner) + PAGE_BYTES <= self._bounds.max_bytes_per_caller
-            and self._size(None) + PAGE_BYTES <= self._bounds.max_bytes
-            and shutil.disk_usage(self._folder).free >= LEAST_FREE
+            self._size(owner) + PAGE_BYTES + more <= self._bounds.max_bytes_per_caller
+            and self._size(None) + PAGE_BYTES + more <= self._bounds.max_bytes
+            and shutil.disk_usage(self._folder).free - more >= LEAST_FREE
         )
 
     def _size(self, owner: Owner | None) -> int:
@@ -442,13 +448,14 @@ def _remove(kept: Kept) -> None:
     header_of(kept.pages.path).unlink(missing_ok=True)
     kept.pages.close()
     for path in kept.exports.values():
-        path.unlink(missing_ok=True)
+        if not path.is_dir():  # a folder goes with the file that is made of it
+            path.unlink(missing_ok=True)
 
 
-def _size_of(path: Path) -> int:
-    """How many bytes a file has; none where it is gone by now."""
+def size_of(path: Path) -> int:
+    """How many bytes a file has, or the files of a folder; none where it is gone by now."""
     try:
-        return path.stat().st_size
+        return sum(map(size_of, path.iterdir())) if path.is_dir() else path.stat().st_size
     except OSError:
         return 0
 
