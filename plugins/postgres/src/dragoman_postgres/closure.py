@@ -70,10 +70,18 @@ WITH RECURSIVE member AS (
     WHEN p.oid < 16384 THEN l.lanname NOT IN ('internal', 'c', 'sql')
     WHEN ARRAY[lower(p.proname), lower(n.nspname || '.' || p.proname)] && $8 THEN false
     WHEN p.prokind = 'a' THEN false
+    -- What CREATE TYPE ... AS RANGE makes beside the type.
+    WHEN l.lanname = 'internal' AND p.prosrc ~ '^(multi)?range_constructor[0-3]$' THEN false
     WHEN m.objid IS NOT NULL
       AND (l.lanname IN ('c', 'internal') OR (SELECT rolsuper FROM pg_roles WHERE oid = p.proowner))
       THEN p.proname ~ '^(crosstab|connectby|xpath_table|dblink)' OR (NOT m.trusted AND p.provolatile = 'v')
     ELSE p.prosecdef OR l.lanname <> 'sql' OR to_jsonb(p) ->> 'prosqlbody' IS NULL END
+), deliberate AS (
+  -- Casts that only a statement makes which names the type: implicit ones and those to text, JSON and, of whatever
+  -- may be assigned, numbers and truth values are also made unseen.
+  SELECT c.oid, c.castsource AS source, c.casttarget AS target FROM pg_cast c JOIN pg_type t ON t.oid = c.casttarget
+  WHERE c.castcontext = 'e' AND (c.castsource >= 16384 OR c.casttarget >= 16384) AND t.typcategory <> 'S'
+    AND t.oid NOT IN ('json'::regtype, 'jsonb'::regtype)
 ), seeds AS (
   SELECT CASE WHEN oid < 16384 THEN 'all' ELSE 'run' END AS kind, 'pg_proc'::regclass::oid AS class, oid FROM made
   UNION ALL SELECT 'all', 'pg_proc'::regclass, oid FROM pg_proc WHERE oid < 16384 AND prosupport::oid >= 16384
@@ -101,7 +109,8 @@ WITH RECURSIVE member AS (
     SELECT r.kind, d.classid AS class, d.objid AS oid FROM pg_depend d
     WHERE r.class = 'pg_proc'::regclass AND d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = ANY (
       '{{pg_operator,pg_cast,pg_type,pg_opclass,pg_amproc,pg_am,pg_ts_parser,pg_ts_template,pg_conversion}}'::regclass[])
-      AND NOT (d.classid IN ('pg_type'::regclass, 'pg_amproc'::regclass, 'pg_opclass'::regclass, 'pg_am'::regclass)
+      AND NOT (d.classid = ANY (
+          '{{pg_type,pg_amproc,pg_opclass,pg_am,pg_ts_parser,pg_ts_template,pg_conversion}}'::regclass[])
         AND EXISTS (SELECT FROM member m WHERE m.classid = r.class AND m.objid = r.oid))
       AND NOT (d.classid = 'pg_operator'::regclass AND EXISTS (
         SELECT FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace
@@ -163,8 +172,15 @@ WITH RECURSIVE member AS (
       WHERE r.class = 'pg_amproc'::regclass AND a.oid = r.oid
     UNION ALL SELECT 'run', 'pg_opclass'::regclass, c.oid FROM pg_opclass c
       WHERE r.class = 'pg_opfamily'::regclass AND c.opcfamily = r.oid
+    -- Whoever sorts or hashes a type of the system's takes any family of its operator, or the type's default. What
+    -- other ways of indexing call, and the second function of hashing, runs for indexes and keys of the class alone.
     UNION ALL SELECT CASE WHEN c.opcintype < 16384 THEN 'all' ELSE 'run' END, 'pg_type'::regclass, c.opcintype
-      FROM pg_opclass c WHERE r.class = 'pg_opclass'::regclass AND c.oid = r.oid
+      FROM pg_opclass c JOIN pg_am m ON m.oid = c.opcmethod
+      WHERE r.class = 'pg_opclass'::regclass AND c.oid = r.oid AND (
+          c.opcintype >= 16384 OR m.amname IN ('btree', 'hash') AND (c.opcdefault OR (
+            EXISTS (SELECT FROM pg_amop a WHERE a.amopfamily = c.opcfamily AND a.amopopr < 16384)
+            AND (m.amname = 'btree'
+              OR EXISTS (SELECT FROM pg_amproc a WHERE a.amprocfamily = c.opcfamily AND a.amprocnum = 1)))))
     UNION ALL SELECT 'all', r.class, r.oid WHERE r.class = 'pg_opfamily'::regclass AND r.oid < 16384
     UNION ALL SELECT 'run', 'pg_type'::regclass, d.objid FROM pg_depend d
       WHERE r.class = 'pg_opclass'::regclass AND d.refclassid = r.class AND d.refobjid = r.oid
@@ -175,10 +191,12 @@ WITH RECURSIVE member AS (
       FROM pg_cast c JOIN pg_type t ON t.oid IN (c.castsource, c.casttarget)
       WHERE r.class = 'pg_cast'::regclass AND c.oid = r.oid
         AND (t.oid >= 16384 OR (c.castsource < 16384 AND c.casttarget < 16384))
+        AND c.oid NOT IN (SELECT oid FROM deliberate)
     -- A row of a relation is cast by what takes any type: `t || 'x'`.
     UNION ALL SELECT 'run', 'pg_class'::regclass, t.typrelid
       FROM pg_cast c JOIN pg_type t ON t.oid IN (c.castsource, c.casttarget)
       WHERE r.class = 'pg_cast'::regclass AND c.oid = r.oid AND t.typtype = 'c'
+        AND c.oid NOT IN (SELECT oid FROM deliberate)
     -- Types that hold this one, and relations with a column of it.
     UNION ALL SELECT CASE WHEN r.kind = 'check' AND t.typtype <> 'd' THEN 'nest' ELSE r.kind END, r.class, t.oid
       FROM pg_depend d JOIN pg_type t ON t.oid = d.objid
@@ -237,9 +255,13 @@ WITH RECURSIVE member AS (
     WHERE cardinality(of_system.types) = cardinality(s.types) AND NOT EXISTS (
       SELECT FROM ROWS FROM (unnest(s.types), unnest(of_system.types)) AS a (own, theirs)
       WHERE a.own <> a.theirs AND NOT (a.own IN (SELECT oid FROM own) AND a.theirs IN (SELECT oid FROM texts))))
+), casts AS (
+  SELECT d.* FROM deliberate d JOIN reach r ON r.class = 'pg_cast'::regclass AND r.oid = d.oid
 ), holding AS (
   SELECT DISTINCT t.oid AS root, 'pg_type'::regclass::oid AS class, t.oid
-    FROM (SELECT unnest(types) FROM bound) AS t (oid)
+    FROM (SELECT unnest(types) FROM bound
+          UNION ALL SELECT unnest(ARRAY[source, target]) FROM casts) AS t (oid) WHERE t.oid >= 16384
+  UNION SELECT source, 'pg_class'::regclass, typrelid FROM casts JOIN pg_type t ON t.oid = source AND typtype = 'c'
   UNION SELECT h.root, larger.class, larger.oid FROM holding h CROSS JOIN LATERAL (
     SELECT d.classid AS class, d.objid AS oid FROM pg_depend d
     WHERE h.class = 'pg_type'::regclass AND d.refclassid = h.class AND d.refobjid = h.oid
@@ -282,6 +304,13 @@ UNION SELECT 'type', spelled, NULL, NULL
   FROM reach r JOIN pg_cast c ON c.oid = r.oid JOIN pg_type t ON t.oid = c.casttarget
   CROSS JOIN LATERAL unnest(ARRAY[t.typname, 'pg_catalog.' || t.typname]) AS spelled
   WHERE r.class = 'pg_cast'::regclass AND c.castsource < 16384 AND c.casttarget < 16384
+-- Whatever holds the target, a row, an array or a domain of it, casts to it too.
+UNION SELECT 'bound_type', spelled, NULL, CASE WHEN c.source >= 16384 THEN ARRAY[c.source]::int8[] END
+  FROM casts c JOIN pg_type t ON t.oid = c.target OR t.typtype = 'c' AND t.oid >= 16384 AND c.target < 16384
+    OR t.typtype = 'd' AND c.target < 16384 OR t.oid IN (SELECT oid FROM holding WHERE root = c.target)
+    OR t.typelem = c.target
+  JOIN pg_namespace n ON n.oid = t.typnamespace
+  CROSS JOIN LATERAL unnest(ARRAY[n.nspname || '.' || t.typname, t.typname]) AS spelled
 UNION SELECT 'binding_type', t.typname, NULL, ARRAY[h.root]::int8[] FROM holding h JOIN pg_type t ON t.oid = h.oid
   WHERE h.class = 'pg_type'::regclass
 UNION SELECT 'binding', relname, CASE WHEN spelled THEN nspname END, ARRAY[h.root]::int8[]

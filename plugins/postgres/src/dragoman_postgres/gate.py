@@ -130,7 +130,7 @@ class PostgresGate(Remembered):
                 (fields & made.single) | (attributes & made.attribute),
                 "Name the columns of the table, or rename them in a subquery.",
             ),
-            "cast to the type": (types & made.type, "Leave the cast out."),
+            "cast to the type": (types & made.types(held), "Leave the cast out."),
         }
         for kind, (names, suggestion) in used.items():
             for name in sorted(names - self._functions):

@@ -28,10 +28,10 @@ class UserDefined:
     `function`: names of theirs, which may be overloads of the system's, plain where the search path reaches them, and
     dotted. `single`: those of them that (value).name calls, and types that it casts to; `attribute`: those that
     row.name means. `operator`: as `function`. `type`: a cast to them, or from them, runs such code. `bound_function`,
-    `bound_operator`: those that only values of certain types reach, by number; `binding` are the relations with such
-    values, `binding_type` the types that make them by a cast. `relation`: reading them runs code; as written, and as
-    it is named in full. `checked`: with columns whose values are checked by such code once a literal takes their type.
-    `everything`: what any query may reach.
+    `bound_operator`, `bound_type` (a cast to it): those that only values of certain types reach, by number; `binding`
+    are the relations with such values, `binding_type` the types that make them by a cast. `relation`: reading them
+    runs code; as written, and as it is named in full. `checked`: with columns whose values are checked by such code
+    once a literal takes their type. `everything`: what any query may reach.
     """
 
     function: frozenset[str] = frozenset()
@@ -42,6 +42,7 @@ class UserDefined:
     everything: frozenset[str] = frozenset()
     bound_function: Mapping[str, Types] = field(default_factory=dict[str, Types])
     bound_operator: Mapping[str, Types] = field(default_factory=dict[str, Types])
+    bound_type: Mapping[str, Types] = field(default_factory=dict[str, Types])
     binding: Mapping[Relation, Types] = field(default_factory=dict[Relation, Types])
     binding_type: Mapping[str, Types] = field(default_factory=dict[str, Types])
     relation: Mapping[Relation, Relation] = field(default_factory=dict[Relation, Relation])
@@ -55,13 +56,17 @@ class UserDefined:
         """Likewise of operators."""
         return self.operator | _reach(self.bound_operator, types)
 
+    def types(self, types: Types | None) -> frozenset[str]:
+        """Likewise of types that a cast to them may reach."""
+        return self.type | _reach(self.bound_type, types)
+
 
 def _reach(bound: Mapping[str, Types], types: Types | None) -> frozenset[str]:
     return frozenset(name for name, wanted in bound.items() if types is None or wanted & types)
 
 
 _NAMES = ("function", "single", "attribute", "operator", "type", "everything")
-_TYPED = ("bound_function", "bound_operator", "binding", "binding_type")
+_TYPED = ("bound_function", "bound_operator", "bound_type", "binding", "binding_type")
 _RELATIONS = ("relation", "checked")
 NOTHING = UserDefined()
 
@@ -139,7 +144,9 @@ def _user_defined(rows: Iterable[Any]) -> UserDefined:
     names: dict[str, set[str]] = {kind: set() for kind in _NAMES}
     found: dict[str, Any] = {kind: {} for kind in (*_TYPED, *_RELATIONS)}
     for kind, name, schema, types in rows:
-        if kind in names:
+        if kind == "bound_type" and types is None:
+            names["type"].add(name)
+        elif kind in names:
             names[kind].add(name)
         elif kind in _RELATIONS:
             known = Relation(name, schema)

@@ -38,6 +38,8 @@ class Planting:
     everything: bool = False
     """Any query may run it, so that all are refused."""
     undo: str = "SELECT"
+    harmless: tuple[str, ...] = ()
+    """Queries of what was planted that run none of it, and that everybody may ask."""
 
     def __str__(self) -> str:
         return f"{self.vehicle} in {self.place}"
@@ -135,6 +137,8 @@ def plantings() -> Iterator[Planting]:
         yield from _everywhere(vehicle, made, expression)
     yield from _plant_folded()
     yield from _values()
+    yield from _casts_that_are_named()
+    yield from _operator_classes()
     yield from _by_name()
     yield from _of_the_system()
 
@@ -375,6 +379,105 @@ def _casts_of_made_values() -> Iterator[Planting]:
         $$ BEGIN PERFORM planted.act(); RETURN 'x'; END $$;
         CREATE CAST (planted.part[] AS text) WITH FUNCTION planted.shown(planted.part[]) AS IMPLICIT;""",
         ("SELECT (ARRAY[p])::text FROM planted.part AS p", "SELECT length(array_agg(p)) FROM part AS p"),
+    )
+
+
+def _casts_that_are_named() -> Iterator[Planting]:
+    """Casts that a statement must ask for: reading what they are of runs nothing."""
+    yield Planting(
+        "cast that must be asked for",
+        "the columns of a table",
+        f"""{_ENUM} CREATE FUNCTION planted.number(planted.mood) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN PERFORM planted.act(); RETURN 1; END $$;
+        CREATE CAST (planted.mood AS integer) WITH FUNCTION planted.number(planted.mood);
+        CREATE DOMAIN planted.small AS integer; CREATE DOMAIN planted.smaller AS planted.small;
+        CREATE TYPE planted.pair AS (a integer, b text);
+        CREATE TABLE planted.felt (m planted.mood, ms planted.mood[], n text);
+        CREATE VIEW planted.seen AS SELECT m AS a FROM planted.felt;
+        INSERT INTO planted.felt VALUES ('sad', '{{sad}}', '1');""",
+        (
+            "SELECT m::integer FROM felt",
+            "SELECT CAST(m AS int4) FROM planted.felt",
+            "SELECT ms::int[] FROM felt",
+            "SELECT ms::_int4 FROM felt",
+            "SELECT array_agg(m)::int[] FROM felt",
+            "SELECT m::planted.small, m::planted.smaller FROM felt",
+            "SELECT ROW(m, 'x')::planted.pair FROM felt",
+            "SELECT a::pg_catalog.int4 FROM seen",
+            "SELECT x.y::int FROM (SELECT m AS y FROM felt) AS x",
+            "SELECT 'sad'::planted.mood::int",
+            "SELECT (enum_range(NULL::planted.mood))[1]::int",
+        ),
+        harmless=(
+            "SELECT * FROM felt WHERE m = 'sad' ORDER BY m",
+            "SELECT m::text, n::text, ms FROM planted.felt",
+            "SELECT n::integer FROM base, (SELECT '1' AS n) AS s",
+            "SELECT a, count(*) FROM seen GROUP BY a",
+        ),
+    )
+    yield Planting(
+        "cast that must be asked for",
+        "the rows of a table",
+        """CREATE TABLE planted.part (v integer); INSERT INTO planted.part VALUES (1);
+        CREATE FUNCTION planted.number(planted.part) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN PERFORM planted.act(); RETURN 1; END $$;
+        CREATE CAST (planted.part AS integer) WITH FUNCTION planted.number(planted.part);""",
+        ("SELECT p::int FROM planted.part AS p", "SELECT (x.p)::int4 FROM (SELECT p FROM part AS p) AS x"),
+        harmless=("SELECT v FROM part", "SELECT p FROM planted.part AS p"),
+    )
+    yield Planting(
+        "cast that must be asked for",
+        "a value of the system's",
+        f"""{_ENUM} CREATE FUNCTION planted.as_mood(text) RETURNS planted.mood LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN PERFORM planted.act(); RETURN 'sad'; END $$;
+        CREATE CAST (text AS planted.mood) WITH FUNCTION planted.as_mood(text);
+        CREATE DOMAIN planted.feeling AS planted.mood; CREATE TYPE planted.pair AS (a planted.mood);
+        CREATE TABLE planted.felt (m planted.mood); INSERT INTO planted.felt VALUES ('sad');""",
+        (
+            "SELECT name::planted.mood FROM base",
+            "SELECT ARRAY[name]::mood[] FROM base",
+            "SELECT ARRAY[name]::_mood FROM base",
+            "SELECT name::feeling FROM base",
+            "SELECT ROW(name)::pair FROM base",
+            "SELECT ROW(name)::felt FROM base",
+        ),
+        harmless=("SELECT m FROM felt WHERE m = 'sad'", "SELECT m, count(*) FROM felt GROUP BY m", "SELECT 'x'::text"),
+    )
+
+
+def _operator_classes() -> Iterator[Planting]:
+    """Ways of indexing that a table's own index or key uses: other tables are read as before."""
+    yield Planting(
+        "second function of hashing",
+        "the key of partitions",
+        """CREATE FUNCTION planted.spread(bigint, bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN PERFORM planted.act(); RETURN $1; END $$;
+        CREATE OPERATOR CLASS planted.spreading FOR TYPE bigint USING hash AS
+        OPERATOR 1 =, FUNCTION 2 planted.spread(bigint, bigint);
+        CREATE TABLE planted.parted (id bigint, name text) PARTITION BY HASH (id planted.spreading);
+        CREATE TABLE planted.one PARTITION OF planted.parted FOR VALUES WITH (modulus 2, remainder 0);
+        CREATE TABLE planted.plain (id bigint, name text); INSERT INTO planted.plain VALUES (1, 'x');""",
+        ("SELECT id FROM parted WHERE id = 5::bigint",),
+        harmless=(
+            "SELECT id, count(*) FROM plain WHERE id = 5 GROUP BY id ORDER BY id",
+            "SELECT * FROM plain AS a JOIN plain AS b USING (id)",
+        ),
+    )
+    yield Planting(
+        "operators of one's own on numbers",
+        "an index",
+        """CREATE FUNCTION planted.less(integer, integer) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN PERFORM planted.act(); RETURN $1 < $2; END $$;
+        CREATE FUNCTION planted.compare(integer, integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN PERFORM planted.act(); RETURN $1 - $2; END $$;
+        CREATE OPERATOR planted.|<| (leftarg = integer, rightarg = integer, function = planted.less);
+        CREATE OPERATOR planted.|=| (leftarg = integer, rightarg = integer, function = planted.less);
+        CREATE OPERATOR CLASS planted.sizes FOR TYPE integer USING btree AS
+        OPERATOR 1 planted.|<|, OPERATOR 3 planted.|=|, FUNCTION 1 planted.compare(integer, integer);
+        CREATE TABLE planted.sized (id integer, size integer); CREATE INDEX ON planted.sized (size planted.sizes);
+        INSERT INTO planted.sized VALUES (1, 2), (2, 3);""",
+        ("SELECT id FROM planted.sized WHERE size OPERATOR(planted.|<|) 3", "SELECT 1 OPERATOR(planted.|=|) 2"),
+        harmless=("SELECT id, count(*) FROM base WHERE id = 5 GROUP BY id ORDER BY id", "SELECT DISTINCT id FROM base"),
     )
 
 
