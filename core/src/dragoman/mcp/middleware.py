@@ -8,7 +8,6 @@ in the scope. Every refusal is one log line with the peer's address.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
@@ -35,6 +34,8 @@ _ONCE = frozenset(
     b"host origin authorization content-length transfer-encoding content-type "
     b"mcp-session-id mcp-protocol-version mcp-method mcp-name x-forwarded-user x-forwarded-groups".split()
 )
+_Once = Mapping[bytes, bytes]
+"""The headers of one request that may be sent once, by name."""
 _LAST: Mapping[str, str] = {"Connection": "close"}
 
 
@@ -102,9 +103,9 @@ class AccessMiddleware:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, peer: Peer) -> None:
         try:
-            _check_framing(scope)
-            self._origins.check_host(scope)
-            origin = self._origins.check_origin(scope)
+            headers = _check_framing(scope)
+            self._origins.check_host(scope, headers[b"host"])
+            origin = self._origins.check_origin(headers.get(b"origin"))
         except Refused as refused:
             await self._refuse(refused, scope, receive, send, peer)
             return
@@ -116,8 +117,8 @@ class AccessMiddleware:
                 await preflight(Headers(scope=scope), methods)(scope, receive, send)
                 return
             _check_method(scope, methods)
-            await self._admit(scope)
-            receive = await self._with_body(scope, receive)
+            await self._admit(scope, headers)
+            receive = await self._with_body(scope, receive, headers)
         except Refused as refused:
             await self._refuse(refused, scope, receive, send, peer)
             return
@@ -129,7 +130,7 @@ class AccessMiddleware:
             await self._refuse(refused, scope, receive, send, peer)
 
     async def _refuse(self, refused: Refused, scope: Scope, receive: Receive, send: Send, peer: Peer) -> None:
-        if _announces_body(scope):
+        if _announces_body(dict(scope["headers"])):
             peer.discard_body()
         if refused.status != 405:  # Every 2025-era client asks for a stream by GET; that is no news.
             client = scope.get("client") or ("unknown",)
@@ -145,24 +146,24 @@ class AccessMiddleware:
             raise Refused(404, "not_found", f"There is nothing here; see {', '.join(self._methods)}.")
         return methods
 
-    async def _admit(self, scope: Scope) -> None:
+    async def _admit(self, scope: Scope, headers: _Once) -> None:
         """Put who calls into the scope; open paths need no caller, but a wrong token is noted."""
         try:
             scope[PRINCIPAL] = await self._authenticate(scope)
         except Refused as refused:
             if scope["path"] in self._closed:
                 raise
-            if "authorization" in Headers(scope=scope):
+            if b"authorization" in headers:
                 self._log.note(str((scope.get("client") or ("unknown",))[0]), refused.code, path=scope["path"])
 
-    async def _with_body(self, scope: Scope, receive: Receive) -> Receive:
+    async def _with_body(self, scope: Scope, receive: Receive, headers: _Once) -> Receive:
         """Read the body; return the `receive` that gives it whole, then what comes after it."""
-        if not _announces_body(scope):
+        if not _announces_body(headers):
             return receive
         if scope["path"] not in self._closed:
             raise _too_large(0)
-        declared = Headers(scope=scope).get("content-length", "0")
-        if not declared.isdecimal() or int(declared) > MAX_BODY:
+        declared = headers.get(b"content-length", b"0")
+        if not declared.isdigit() or int(declared) > MAX_BODY:
             raise _too_large(MAX_BODY)
         try:
             async with asyncio.timeout(self._limits.body):
@@ -203,20 +204,26 @@ def _too_large(most: int) -> Refused:
     return Refused(413, "too_large", f"The body may have {most} bytes at most.")
 
 
-def _check_framing(scope: Scope) -> None:
-    """Refuse what a proxy in front may have read as another request than we do."""
+def _check_framing(scope: Scope) -> _Once:
+    """Return the headers that may be sent once. Refuses what a proxy in front may have read as another request."""
     if scope["http_version"] not in ("1.0", "1.1"):
         raise Refused(400, "unknown_protocol", "This server speaks HTTP/1.1.", _LAST)
-    if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEAD:
+    headers: dict[bytes, bytes] = {}
+    size, repeated = 0, False
+    for name, value in scope["headers"]:
+        size += len(name) + len(value)
+        if name in _ONCE:
+            repeated = repeated or name in headers
+            headers[name] = value
+    if size > MAX_HEAD:
         raise Refused(431, "too_large", f"The headers may have {MAX_HEAD} bytes at most.", _LAST)
-    names = Counter(name for name, _ in scope["headers"] if name in _ONCE)
-    coding = Headers(scope=scope).get("transfer-encoding", "chunked").lower()
-    if not names[b"host"]:
+    if b"host" not in headers:
         raise Refused(400, "ambiguous_request", "A request needs a Host header.", _LAST)
-    if max(names.values()) > 1 or (names[b"content-length"] and names[b"transfer-encoding"]) or coding != "chunked":
-        raise Refused(
-            400, "ambiguous_request", "A header that may be sent once was sent twice, or two disagree.", _LAST
-        )
+    coding = headers.get(b"transfer-encoding")
+    if repeated or (coding is not None and (coding.lower() != b"chunked" or b"content-length" in headers)):
+        reason = "A header that may be sent once was sent twice, or two disagree."
+        raise Refused(400, "ambiguous_request", reason, _LAST)
+    return headers
 
 
 def _check_method(scope: Scope, methods: Collection[str]) -> None:
@@ -228,6 +235,5 @@ def _is_preflight(scope: Scope) -> bool:
     return scope["method"] == "OPTIONS" and "access-control-request-method" in Headers(scope=scope)
 
 
-def _announces_body(scope: Scope) -> bool:
-    headers = Headers(scope=scope)
-    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+def _announces_body(headers: _Once) -> bool:
+    return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import Message, Scope, Send
 
@@ -31,19 +31,19 @@ class Origins:
         self._hosts = self._own | {name.lower() for name in allowed_hosts}
         self._origins = {origin.lower().rstrip("/") for origin in allowed_origins}
 
-    def check_host(self, scope: Scope) -> None:
+    def check_host(self, scope: Scope, header: bytes) -> None:
         """Raise `Refused` unless the Host header names this server: against names that were rebound to its address."""
-        given = Headers(scope=scope).get("host", "").lower()
+        given = header.decode("latin-1").lower()
         host = _HOST.fullmatch(given)
         if host is None or not {given, host["name"], _address(scope, host["name"])} & self._hosts:
             reason = "The Host header is none of this server's; its administrator can add it to server.allowed_hosts."
             raise Refused(421, "unknown_host", reason)
 
-    def check_origin(self, scope: Scope) -> str | None:
-        """Return the Origin header, None when there is none. Raises `Refused` when it may not call."""
-        given = Headers(scope=scope).get("origin")
-        if given is None:
+    def check_origin(self, header: bytes | None) -> str | None:
+        """Return the Origin header as text, None when there is none. Raises `Refused` when it may not call."""
+        if header is None:
             return None
+        given = header.decode("latin-1")
         origin = _ORIGIN.fullmatch(given.lower())
         local = origin is not None and origin["scheme"] in ("http", "https") and origin["name"] in self._own
         if not local and given.lower() not in self._origins:
