@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 from dragoman.results.documents import exact_json, plain_documents
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 # What is a document nearly as often as not, of pieces that have something to do with each other.
@@ -39,6 +39,8 @@ def test_all_of_them_or_none(texts):
 
 
 @given(st.lists(BROKEN, min_size=2, max_size=4))
+@example(["", '0"a"'])
+@example(["[1,", "2] 3"])
 def test_no_text_lends_a_part_to_another(texts):
     found = plain_documents(texts)
     assert found is None or encode(found) == encode(one_by_one(texts))

@@ -6,6 +6,7 @@ import decimal
 import json
 import math
 import re
+import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -16,6 +17,10 @@ MAX_SAFE = 2**53 - 1
 DEEPEST = 100
 """Levels of nesting beyond which a document stays a text: many readers of JSON give up soon after."""
 
+_SEPARATOR = secrets.token_urlsafe(6)
+"""A document that stands between two: found at every other place, none gave a part to another or was empty. Nobody
+who writes documents knows it."""
+_BETWEEN = f'\n"{_SEPARATOR}"\n'
 _encode = msgspec.json.Encoder().encode
 _decode_lines = msgspec.json.Decoder().decode_lines
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -32,15 +37,16 @@ def plain_documents(texts: Sequence[str]) -> list[Any] | None:
     if any(len(text) > DEEPEST and text.count("[") + text.count("{") > DEEPEST for text in texts):
         return None
     try:
-        whole = "\n".join(texts).encode()
+        whole = _BETWEEN.join(texts).encode()
         values: list[Any] = _decode_lines(whole)
     except (ValueError, RecursionError):
         return None
-    lines = whole.count(b"\n") + 1  # each document must be one: no part of it may pass for another
-    outside = _STRINGS.sub(b"", whole)
-    if not len(values) == len(texts) == lines or _INEXACT.search(outside) or _SURROGATE.search(whole):
+    if len(values) != 2 * len(texts) - 1 or values[1::2] != [_SEPARATOR] * (len(texts) - 1):
         return None
-    return values if _has_all_keys(values, whole, outside) else None
+    outside = _STRINGS.sub(b"", whole)
+    if _INEXACT.search(outside) or _SURROGATE.search(whole):
+        return None
+    return values[::2] if _has_all_keys(values, whole, outside) else None
 
 
 def _has_all_keys(values: list[Any], whole: bytes, outside: bytes) -> bool:
