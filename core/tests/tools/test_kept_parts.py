@@ -75,3 +75,36 @@ async def test_what_was_kept_is_not_read_after_roles_took_a_part_away(database, 
         await gateway.reload(replace(configuration, roles={"part": stricter}))
         told = await ask(toolbox, caller(1), "get_result", result="mine")
         assert told["error"]["code"] == "RESULT_NOT_FOUND"
+
+
+AFTERWARDS = [
+    ({}, 1, 1),
+    ({"filter": "id = 2"}, 1, "RESULT_NOT_FOUND"),
+    ({"masks": {"email": "null"}}, 1, "RESULT_NOT_FOUND"),
+    ({"deny_columns": ("email",)}, 1, "RESULT_NOT_FOUND"),
+    ({}, 2, "RESULT_NOT_FOUND"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changed", "tenant", "told"),
+    AFTERWARDS,
+    ids=["nothing", "another filter", "a mask", "a denied column", "another tenant"],
+)
+async def test_a_restart_asks_the_policy_of_now(database, scripts, tmp_path, changed, tenant, told):
+    """A result outlives its server; what its caller might read then does not."""
+    grant = {"filter": FILTERS[0]}
+    before = configured(database, scripts, tmp_path, a_grant(**grant))
+    async with Gateway.open(before) as gateway:
+        await gateway.kept.adopt()
+        await ask(Toolbox(gateway, profile="full"), caller(1), sql=SQL, keep="mine")
+    now = replace(before.roles["part"], grants=(a_grant(**{**grant, **changed}),))
+    async with Gateway.open(replace(before, roles={"part": now})) as gateway:
+        await gateway.kept.adopt()
+        toolbox = Toolbox(gateway, profile="full")
+        page = await ask(toolbox, caller(tenant), "get_result", result="mine")
+        tables = await ask(toolbox, caller(tenant), "list_tables", database="results")
+        exported = await ask(toolbox, caller(tenant), "export_result", result="mine")
+    told_of_all = {page.get("error", {}).get("code", page.get("total_rows")), exported.get("error", {}).get("code", 1)}
+    assert told_of_all == {told}
+    assert len(tables.get("tables", ())) == (1 if told == 1 else 0)

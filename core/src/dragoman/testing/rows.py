@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any, Final
 
 import anyio
 import pytest
 
+from dragoman.config import Configuration, Results
 from dragoman.dialect import Capability, Dialect
 from dragoman.gateway import Gateway
 from dragoman.gateway.sampling import CHANCE
+from dragoman.model import Database
 from dragoman.testing import sample
-from dragoman.testing.base import PATIENCE, SIDE, Suite, product
-from dragoman.testing.tiers import required
+from dragoman.testing.base import CROSS_JOIN, PATIENCE, SIDE, Suite, ask, product
+from dragoman.testing.tiers import recommended, required
 from dragoman.tools import Toolbox
 
 KEPT: Final = "kit_kept"
 PAGE: Final = 700
+MOMENT: Final = 1.5
+MOST: Final = 2**40
+ENDLESS: Final = f"SELECT t0.id AS n, t1.title AS t FROM {CROSS_JOIN}"
+"""Rows that an engine makes one after the other, for longer than anybody waits."""
 TITLES: Final = {id: title for id, _, title in sample.TRACKS}
 
 
@@ -106,6 +113,44 @@ class RowCases(Suite):
             assert page["rows"] == whole["rows"][offset : offset + 2], (
                 f"The page at {offset} is {page['rows']}, where the whole answer is {whole['rows']}."
             )
+
+    @recommended
+    async def test_a_deadline_hands_out_the_rows_that_came(self, database: Database) -> None:
+        roomy = dataclasses.replace(database, max_rows=MOST, max_bytes=MOST)
+        async with Gateway.open([roomy]) as gateway:
+            await ask(gateway, "SELECT 1 AS a")  # what is opened and learned first takes none of the time
+            told = await ask(gateway, ENDLESS, limit=MOST, timeout=MOMENT)
+        assert told.truncated, f"An endless answer of {told.row_count} rows is not said to be a part."
+        assert (told.truncated.reason, told.row_count > 0) == ("timeout", True), (
+            f"{told.row_count} rows came until the deadline, {told.truncated}. Give rows on as they come."
+        )
+
+    @recommended
+    async def test_a_deadline_keeps_the_rows_that_came(self, toolbox: Toolbox) -> None:
+        milliseconds = int(MOMENT * 1000)
+        await answer(toolbox, "execute_query", sql=ENDLESS, keep=KEPT, limit=1, timeout_ms=milliseconds)
+        with anyio.fail_after(PATIENCE):
+            while (page := await answer(toolbox, "get_result", result=KEPT, limit=1))["status"] == "running":
+                await anyio.sleep(0.05)
+        assert (page["status"], page.get("truncated", {}).get("reason")) == ("complete", "timeout"), (
+            f"A deadline struck while rows came; the kept result is {page}."
+        )
+        assert page["rows"], "No row is kept of those that came before the deadline."
+
+    @required
+    async def test_the_same_statement_is_answered_from_what_is_kept(self, database: Database) -> None:
+        sql = f"SELECT id, title FROM {sample.TRACK} ORDER BY id"
+        configuration = Configuration(databases={database.name: database}, results=Results(reuse=PATIENCE))
+        async with Gateway.open(configuration) as gateway:
+            toolbox = Toolbox(gateway, profile="full")
+            first = await answer(toolbox, "execute_query", sql=sql, keep=KEPT)
+            again = await answer(toolbox, "execute_query", sql=sql)
+        assert any(f"the kept result {KEPT}" in notice for notice in again.get("notices", ())), (
+            f"The same statement was sent to the database again: {again}."
+        )
+        assert (again["rows"], again["types"]) == (first["rows"], first["types"]), (
+            f"The answer was {first['rows']} {first['types']}, then {again['rows']} {again['types']}."
+        )
 
 
 async def call(toolbox: Toolbox, tool: str, **arguments: Any) -> dict[str, Any]:
