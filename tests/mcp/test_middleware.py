@@ -198,6 +198,55 @@ async def test_a_client_that_does_not_read_is_dropped(serve_standin: Any) -> Non
         await clients.answers()
 
 
+SMALL = {
+    "a word at the root": b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    "a sign of life": b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    "a call without a token": ANONYMOUS + BODY,
+    "a call": GOOD,
+    "the beginning of a head that never ends": b"x: y\r\n",
+    "the beginning of a body that never ends": head(content_length=None, transfer_encoding="chunked") + b"1\r\n{\r\n",
+}
+
+
+async def _flood(client: Client, small: bytes) -> None:
+    """Send 40 MB of it: what the sockets hold is less."""
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(200):
+            await client.send(small * (200_000 // len(small)))
+
+
+@pytest.mark.parametrize("sent", SMALL)
+async def test_a_client_that_sends_requests_and_reads_no_answer_is_dropped(serve_standin: Any, sent: str) -> None:
+    async with serve_standin(TOKEN, **HASTY) as (peer, url), Clients(url) as clients:
+        client = await clients.connect()
+        client.writer.transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue]
+        await client.send(GOOD)
+        with pytest.raises(ConnectionError):
+            await _flood(client, SMALL[sent])
+        await clients.answers()
+    assert not [line for line in peer.log if "Traceback" in line]
+
+
+async def test_a_few_requests_sent_at_once_are_answered(clients: Clients) -> None:
+    client = await clients.connect()
+    await client.send(GOOD * 10)
+    assert [await client.status() for _ in range(10)] == [200] * 10
+
+
+async def test_a_body_of_many_slices_is_no_head(clients: Clients) -> None:
+    client = await clients.connect()
+    body = BODY + b" " * 900_000
+    await client.send(head(content_length=str(len(body))) + body)
+    assert await client.status() == 200
+
+
+async def test_a_head_of_many_short_lines_is_bounded(clients: Clients) -> None:
+    client = await clients.connect()
+    with suppress(ConnectionError):
+        await client.send(GOOD.replace(b"\r\n\r\n", b"\r\n" + b"x: y\r\n" * 20_000 + b"\r\n"))
+    assert b" 200 " not in await client.rest()
+
+
 async def test_a_client_that_reads_slowly_gets_its_answer(serve_standin: Any) -> None:
     async with serve_standin(stall=2) as (_, url), Clients(url) as clients:
         call = {**CALL, "params": {"name": "big", "arguments": {"bytes": 30_000_000}}}

@@ -1,7 +1,8 @@
 """The connections of the HTTP server: how many there may be, and how long one may take to say what it wants.
 
-uvicorn gives a connection for ever to send its first request. Here each connection is wrapped: it has a deadline until
-its request's head is complete, a bound on what it sends before, and a place among those that were not let in yet. When
+uvicorn gives a connection for ever to send its first request, and room for any number of further ones. Here each
+connection is wrapped: it has a deadline until its request's head is complete, a bound on what it sends before, a bound
+on what it sends behind a request that was not answered yet, and a place among those that were not let in yet. When
 these are too many, the oldest of the peer that has most of them is dropped, so that a new client is always heard.
 """
 
@@ -22,6 +23,9 @@ STATE = "dragoman.connection"
 """The key of the ASGI scope's `state` under which a request finds its `Connection`."""
 
 _SWEEP = 0.5
+
+_SLICE = 4096
+"""What the server's own protocol is given at once: so much of requests that nobody waited for is read at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,12 @@ class Limits:
     """An answer that the client does not read."""
 
     head_bytes: int = 64 * 1024
+    """Of one head, or of everything that comes behind a request before its answer. A longer head is refused with a
+    word; at four times as much the connection is dropped."""
+
+    behind: int = 16
+    """Requests that wait for the answer to an earlier one of the same connection."""
+
     drain_bytes: int = 8 * 1024 * 1024
     """What a client may still send of a body that was refused; it is not kept."""
 
@@ -59,7 +69,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._requests = 0
         self._received = 0
-        self._allowance = self._limits.head_bytes
+        self._behind = 0
+        self._allowance = 4 * self._limits.head_bytes
         self._deadline = math.inf
         self._read = self._now()
         self._unsent = 0
@@ -70,7 +81,7 @@ class Connection(asyncio.Protocol):
     def serving(self) -> Generator[None]:
         """Serve one request; between requests the connection is on a deadline again as soon as it sends."""
         self._requests += 1
-        self._received, self._deadline, self._allowance = 0, math.inf, self._limits.head_bytes
+        self._received, self._deadline, self._allowance = 0, math.inf, 4 * self._limits.head_bytes
         try:
             yield
         finally:
@@ -133,17 +144,36 @@ class Connection(asyncio.Protocol):
             self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Pass data on, unless there is too much of it before a request is complete."""
-        if not self._requests:
+        """Pass data on, unless there is too much of it before a request is complete, or behind one."""
+        for start in range(0, len(data), _SLICE):
+            if self._transport is None or self._transport.is_closing():
+                return
+            self._take(data[start : start + _SLICE])
+
+    def _take(self, data: bytes) -> None:
+        cycle = getattr(self._inner, "cycle", None)
+        answered = cycle is None or cycle.response_complete
+        if self._is_too_much(data, answered, behind=cycle is not None and not answered and not cycle.more_body):
+            return
+        self._inner.data_received(data)
+        if not self._requests and self._transport is not None and self._transport.is_closing():
+            self._all.log.note(self.peer, "it does not speak HTTP", status=400)
+
+    def _is_too_much(self, data: bytes, answered: bool, *, behind: bool) -> bool:
+        """Tell whether `data`, which comes `behind` a whole request or is part of one, ends the connection."""
+        if answered and not self._requests:
             if not self._received:
                 self._deadline = min(self._deadline, self._now() + self._limits.head)
             if self._received > self._allowance:
                 self.drop("it sends too much before a request is complete")
-                return
+                return True
             self._received += len(data)
-        self._inner.data_received(data)
-        if not self._requests and self._transport is not None and self._transport.is_closing():
-            self._all.log.note(self.peer, "it does not speak HTTP", status=400)
+        self._behind = self._behind + len(data) if behind else 0
+        waiting = len(getattr(self._inner, "pipeline", ()))
+        if self._behind > self._limits.head_bytes or waiting > self._limits.behind:
+            self.drop("it does not wait for its answers")
+            return True
+        return False
 
     def eof_received(self) -> bool | None:
         """Pass on that the client will send nothing more."""

@@ -29,6 +29,8 @@ MAX_BODIES = 64 * MAX_BODY
 MAX_HEAD = 64 * 1024
 """Bytes of one request's headers."""
 
+_AROUND = len(b": \r\n")
+
 # Sent twice they would mean one thing here and another to a proxy in front.
 _ONCE = frozenset(
     b"host origin authorization content-length transfer-encoding content-type "
@@ -211,7 +213,7 @@ def _check_framing(scope: Scope) -> _Once:
     headers: dict[bytes, bytes] = {}
     size, repeated = 0, False
     for name, value in scope["headers"]:
-        size += len(name) + len(value)
+        size += len(name) + len(value) + _AROUND
         if name in _ONCE:
             repeated = repeated or name in headers
             headers[name] = value
