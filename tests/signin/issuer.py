@@ -5,6 +5,7 @@ import base64
 import hmac
 import json
 import time
+import warnings
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,12 +15,20 @@ from dragoman.config import Auth
 from joserfc import jws
 from joserfc.jwk import ECKey, Key, OKPKey, RSAKey
 
+
+def _short(kid: str) -> RSAKey:
+    """Return a key of 1,024 bits, which the library warns of."""
+    with warnings.catch_warnings(action="ignore"):
+        return RSAKey.generate_key(1024, {"kid": kid, "use": "sig"})
+
+
 RESOURCE = "https://gw.example/mcp"
 KEYS: Mapping[str, Key] = {
     "rsa": RSAKey.generate_key(2048, {"kid": "rsa", "use": "sig"}),
     "rsa-2": RSAKey.generate_key(2048, {"kid": "rsa-2", "use": "sig"}),
     "ec": ECKey.generate_key("P-256", {"kid": "ec", "use": "sig"}),
     "ed": OKPKey.generate_key("Ed25519", {"kid": "ed", "use": "sig"}),
+    "short": _short("short"),
     "encryption": RSAKey.generate_key(2048, {"kid": "encryption", "use": "enc"}),
 }
 ALGORITHMS = {"RS256": "rsa", "PS256": "rsa-2", "ES256": "ec", "EdDSA": "ed"}

@@ -109,6 +109,7 @@ REFUSED: dict[str, Callable[[Issuer], str]] = {
     "a refresh token by Keycloak": lambda i: i.token(header={"typ": "JWT"}, typ="Refresh"),
     "an ID token": lambda i: i.token(header={"typ": "JWT"}, at_hash="x"),
     "an ID token for a browser": lambda i: i.token(header={"typ": None}, nonce="x"),
+    "an ID token by Cognito": lambda i: i.token(header={"typ": None}, token_use="id"),
     "an ID-JAG": lambda i: i.token(header={"typ": "oauth-id-jag+jwt"}),
     "a logout token": lambda i: i.token(header={"typ": "logout+jwt"}),
     "a security event": lambda i: i.token(header={"typ": "JWT"}, events={}),
@@ -124,6 +125,10 @@ REFUSED: dict[str, Callable[[Issuer], str]] = {
     "no expiry": lambda i: i.token(exp=None),
     "an expiry that is no number": lambda i: i.token(exp=str(NOW + 999)),
     "an expiry that is true": lambda i: i.token(exp=True),
+    "an expiry that never comes": lambda i: i.token(exp=float("inf")),
+    "an expiry that no clock can show": lambda i: i.token(exp=10**400),
+    "a beginning that no clock can show": lambda i: i.token(nbf=-(10**400)),
+    "signed by a key that is too short": lambda i: sign({"alg": "RS256", "kid": "short"}, i.claims(), KEYS["short"]),
     "an expiry that is no number at all": lambda i: i.token(exp=float("nan")),
     "not valid yet": lambda i: i.token(nbf=NOW + 36_000),
     "no subject": lambda i: i.token(sub=None),
@@ -306,6 +311,13 @@ async def test_the_issuer_is_asked_about_a_token_once_a_minute(issuer: Issuer, m
         {"sub": "u-1", "aud": RESOURCE, "iss": "other"},
         {"sub": "u-1", "aud": RESOURCE, "exp": 1},
         {"active": False, "sub": "u-1", "aud": RESOURCE},
+        {"sub": "u-1", "aud": RESOURCE, "exp": 10**400},
+        {"sub": "u-1", "aud": RESOURCE, "typ": "Refresh"},
+        {"sub": "u-1", "aud": RESOURCE, "typ": "ID"},
+        {"sub": "u-1", "aud": RESOURCE, "token_use": "refresh_token"},
+        {"sub": "u-1", "aud": RESOURCE, "token_use": "id"},
+        {"sub": "u-1", "aud": RESOURCE, "token_type": "refresh_token"},
+        {"sub": "u-1", "aud": RESOURCE, "nonce": "x"},
     ],
 )
 async def test_a_token_that_is_for_others_or_for_nobody_is_refused(issuer: Issuer, told: Any) -> None:
@@ -313,6 +325,39 @@ async def test_a_token_that_is_for_others_or_for_nobody_is_refused(issuer: Issue
     async with verifying(issuer.introspecting()) as verifier:
         with pytest.raises(InvalidToken):
             await verifier.principal("opaque")
+
+
+@pytest.mark.parametrize(
+    "told", [{"typ": "Bearer", "nonce": "x"}, {"token_use": "access_token"}, {"token_type": "Bearer"}]
+)
+async def test_what_an_issuer_calls_an_access_token_is_accepted(issuer: Issuer, told: Any) -> None:
+    issuer.active["opaque"] = {"sub": "u-1", "aud": RESOURCE} | told
+    async with verifying(issuer.introspecting()) as verifier:
+        assert await verifier.principal("opaque")
+
+
+async def test_an_issuer_that_answers_a_byte_now_and_then_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.auth.http.TIMEOUT", 0.5)
+
+    ended = asyncio.Event()
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 X\r\ncontent-length: 1000000\r\n\r\n")
+        gone = asyncio.create_task(reader.read())
+        while not gone.done():
+            writer.write(b" ")
+            await asyncio.wait({gone}, timeout=0.1)
+        writer.close()
+        ended.set()
+
+    client = IssuerClient()
+    async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+        with pytest.raises(IssuerUnreachable):
+            async with asyncio.timeout(60):
+                await client.ask("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+        await client.aclose()
+        await ended.wait()
 
 
 @pytest.mark.parametrize("answer", [(500, {}), (401, {}), (200, {}), (200, {"active": "true"}), (200, [])])

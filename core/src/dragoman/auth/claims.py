@@ -46,6 +46,21 @@ def principal_of(claims: Mapping[str, Any], settings: Auth) -> tuple[Principal, 
     return principal, expires
 
 
+def is_access_token(claims: Mapping[str, Any]) -> bool:
+    """Tell an access token from an ID token, a refresh token and other statements of the same issuer.
+
+    Keycloak's `typ`, the `token_use` of Cognito and Hydra and the `token_type` of introspection settle it where they
+    are. Else what only the others have gives them away.
+    """
+    if claims.get("token_use", "access") not in ("access", "access_token"):
+        return False
+    if str(claims.get("token_type")).lower() in ("refresh_token", "refresh", "id_token", "id"):
+        return False
+    if "typ" in claims:
+        return bool(claims["typ"] == "Bearer")
+    return claims.keys().isdisjoint(("nonce", "at_hash", "c_hash", "s_hash", "events"))
+
+
 def _check_issuer(claims: Mapping[str, Any], settings: Auth, *, required: bool) -> None:
     if claims.get("iss", None if required else settings.issuer) != settings.issuer:
         raise InvalidToken("This token is of another issuer.")
@@ -94,7 +109,8 @@ def _value(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    # Neither infinities nor what is larger than any float is a time.
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53
 
 
 def _is_list(value: Any) -> TypeGuard[list[Any]]:

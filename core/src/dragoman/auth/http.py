@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from typing import TYPE_CHECKING, Any
@@ -37,10 +38,11 @@ class IssuerClient:
             limits = httpx2.Limits(max_connections=_CONNECTIONS)
             self._client = httpx2.AsyncClient(timeout=TIMEOUT, limits=limits)
         try:
-            async with self._client.stream(method, url, **options) as response:
+            # The client's own timeout is of each read: a server may send a byte now and then.
+            async with asyncio.timeout(TIMEOUT), self._client.stream(method, url, **options) as response:
                 response.raise_for_status()
                 return _object(await _read_body(response))
-        except (httpx2.HTTPError, ValueError, RecursionError) as error:
+        except (httpx2.HTTPError, TimeoutError, ValueError, RecursionError) as error:
             LOGGER.warning("the issuer did not answer (%s)", type(error).__name__)
             raise IssuerUnreachable(RETRY_AFTER) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dragoman.auth.claims import is_access_token
 from dragoman.auth.http import RETRY_AFTER, IssuerClient
 from dragoman.auth.refusals import InvalidToken, IssuerUnreachable
 
@@ -31,4 +32,7 @@ class IntrospectedTokens:
             raise IssuerUnreachable(RETRY_AFTER)
         if not active:
             raise InvalidToken("The issuer does not accept this token.")
+        if not is_access_token(answer):
+            # Keycloak, for one, calls refresh tokens active too.
+            raise InvalidToken("This is not an access token.")
         return answer

@@ -26,6 +26,8 @@ _AFTER_FAILURE = 1.0
 _KEY_TYPES = {"RS256": "RSA", "PS256": "RSA", "ES256": "EC", "EdDSA": "OKP", "Ed25519": "OKP"}
 ALGORITHMS = tuple(_KEY_TYPES)
 _MISSED = 256
+_LEAST_BITS = 2048
+"""Of an RSA key, as RFC 7518 demands."""
 
 
 class KeyCache:
@@ -111,7 +113,11 @@ def _signing_key(given: Any) -> Key | None:
     if "verify" not in key.get("key_ops", ["verify"]):
         return None
     try:
-        return jwk.import_key({name: value for name, value in key.items() if name != "key_ops"})
+        read = jwk.import_key({name: value for name, value in key.items() if name != "key_ops"})
     except Exception:  # whatever a broken key makes the library raise; the others still hold
         LOGGER.warning("a key of the issuer cannot be read")
         return None
+    if isinstance(read, jwk.RSAKey) and read.public_key.key_size < _LEAST_BITS:
+        LOGGER.warning("an RSA key of the issuer has less than %d bits", _LEAST_BITS)
+        return None
+    return read

@@ -7,6 +7,7 @@ import functools
 import json
 from typing import TYPE_CHECKING, Any
 
+from dragoman.auth.claims import is_access_token
 from dragoman.auth.jwks import ALGORITHMS, KeyCache
 from dragoman.auth.refusals import InvalidToken
 
@@ -41,7 +42,8 @@ class SignedTokens:
         if str(header.get("typ", "")).lower() not in _TYPES:
             raise InvalidToken("This is not an access token.")
         claims = _verify(token, await self._keys.find(kid, algorithm))
-        if not _is_access_token(header, claims):
+        # Where the header says `at+jwt` that is settled.
+        if not str(header.get("typ", "")).lower().endswith("at+jwt") and not is_access_token(claims):
             raise InvalidToken("This is not an access token.")
         return claims
 
@@ -84,16 +86,3 @@ def _registry() -> JWSRegistry:
 
     # Parameters that are not known are ignored, as RFC 7515 says, unless `crit` lists them.
     return Algorithms(algorithms=ALGORITHMS, strict_check_header=False)
-
-
-def _is_access_token(header: dict[str, Any], claims: dict[str, Any]) -> bool:
-    """Tell an access token from an ID token and other statements of the same issuer, which it signs with the same keys.
-
-    Where the header says `at+jwt` that is settled; Keycloak's claim `typ` says `Bearer`. Else what only the others
-    have gives them away.
-    """
-    if str(header.get("typ", "")).lower().endswith("at+jwt"):
-        return True
-    if "typ" in claims:
-        return bool(claims["typ"] == "Bearer")
-    return claims.keys().isdisjoint(("nonce", "at_hash", "c_hash", "s_hash", "events"))
