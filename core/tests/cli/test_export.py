@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000) SELECT i FROM n"
 
@@ -39,3 +46,54 @@ def test_a_refused_query_leaves_no_file(dragoman, configured, folder):
 def test_an_unknown_suffix_names_the_formats(dragoman, configured):
     outcome = dragoman("export", "shop", "SELECT 1", "out.parqet")
     assert "Did you mean parquet?" in outcome.err
+
+
+def started(folder: Path, rows: int, file: str) -> tuple[subprocess.Popen[bytes], int]:
+    """Return a command that writes a file, and what its terminal shows."""
+    shown, terminal = pty.openpty()
+    command = [sys.executable, "-m", "dragoman", "export", "shop", MANY.replace("30000", str(rows)), file]
+    process = subprocess.Popen(command, cwd=folder, stderr=terminal, env={**os.environ, "TERM": "xterm"})
+    os.close(terminal)
+    return process, shown
+
+
+def read_until(shown: int, words: str) -> str:
+    """Return what a terminal showed up to these words."""
+    told = ""
+    while words not in told:
+        told += os.read(shown, 1 << 16).decode(errors="replace")
+    return told
+
+
+def read_to_the_end(shown: int) -> str:
+    """Return all that a terminal showed; one whose process has ended cannot be read."""
+    pieces: list[bytes] = []
+    try:
+        while piece := os.read(shown, 1 << 16):
+            pieces.append(piece)
+    except OSError:
+        pass
+    os.close(shown)
+    return b"".join(pieces).decode(errors="replace")
+
+
+@pytest.mark.parametrize(("file", "readings"), [("out.csv", ["written"]), ("out.parquet", ["looked at", "written"])])
+def test_a_terminal_shows_how_far_receiving_and_writing_are(configured, folder, file, readings):
+    process, shown = started(folder, 60_000, file)
+    told = read_to_the_end(shown)
+    assert process.wait() == 0
+    for what in ("received", *readings):
+        assert f"rows {what}" in told
+    assert "60,000 rows written" in told
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_writing_at_once_and_leaves_nothing(configured, folder, sent):
+    process, shown = started(folder, 1_500_000, "out.csv")
+    told = read_until(shown, "rows written")
+    assert list(folder.glob(".out.csv.part"))
+    process.send_signal(sent)
+    told += read_to_the_end(shown)
+    assert process.wait(60) == 130
+    assert "1,500,000 rows written" not in told
+    assert not list(folder.glob("*out*")) + list(folder.glob(".*out*"))

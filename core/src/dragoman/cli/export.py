@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
-from contextlib import nullcontext
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +27,10 @@ from dragoman.config import Configuration
 from dragoman.errors import ParameterError
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from dragoman.kept import Pages
-    from dragoman.model import RowStream
+    from dragoman.model import Column, RowStream
 
 EXAMPLES = """\
 examples:
@@ -60,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the file."""
     from dragoman.exports import format_of
+    from dragoman.kept import Pages
 
     path = Path(arguments.file)
     form = format_of(path, arguments.format)
@@ -68,76 +73,112 @@ def run(arguments: argparse.Namespace) -> int:
     database = resolve_database(arguments)
     configuration = load_configuration(arguments)
     start_logging(configuration)
-    rows, notices = run_async(_export(configuration, database, arguments, path, form))
+    with tempfile.TemporaryDirectory(prefix="dragoman-export-") as folder:
+        pages = Pages(Path(folder) / "rows")
+        try:
+            columns, notices = run_async(_receive_all(configuration, database, arguments, pages))
+            with _end_on_signals():
+                notices += _write(path, form, columns, pages, arguments.chart)
+        finally:
+            pages.close()
     for notice in notices:
         warn(notice)
+    rows = pages.rows
     put(f"{rows} {'row' if rows == 1 else 'rows'}, {path.stat().st_size} bytes: {path}", sys.stderr)
     return 0
 
 
-async def _export(
-    configuration: Configuration, database: str, arguments: argparse.Namespace, path: Path, form: str
-) -> tuple[int, tuple[str, ...]]:
-    """Receive the rows into a file of their own first: a format may need to see all of them before it writes one."""
+async def _receive_all(
+    configuration: Configuration, database: str, arguments: argparse.Namespace, pages: Pages
+) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """Receive the rows into a file of their own: a format may need to see all of them before it writes one.
+
+    Returns columns and notices.
+    """
     from dragoman.gateway import Gateway
-    from dragoman.kept import Pages
     from dragoman.model import Limits
 
     sql = sys.stdin.read() if arguments.sql == "-" else arguments.sql
     ceiling = Limits(max_rows=ANY_SIZE, max_bytes=ANY_SIZE, timeout=arguments.timeout)
-    with tempfile.TemporaryDirectory(prefix="dragoman-export-") as folder:
-        pages = Pages(Path(folder) / "rows")
-        try:
-            async with (
-                Gateway.open(configuration) as gateway,
-                gateway.stream(
-                    database,
-                    sql,
-                    [parameter(value) for value in arguments.param],
-                    ceiling=ceiling,
-                    principal=arguments.principal,
-                    from_dialect=arguments.from_dialect,
-                ) as stream,
-            ):
-                await _receive(stream, pages)
-                columns, notices = tuple(stream.columns), tuple(stream.notices)
-            return pages.rows, (*notices, *_write(path, form, columns, pages, arguments.chart))
-        finally:
-            pages.close()
+    async with (
+        Gateway.open(configuration) as gateway,
+        gateway.stream(
+            database,
+            sql,
+            [parameter(value) for value in arguments.param],
+            ceiling=ceiling,
+            principal=arguments.principal,
+            from_dialect=arguments.from_dialect,
+        ) as stream,
+    ):
+        await _receive(stream, pages)
+        return tuple(stream.columns), tuple(stream.notices)
 
 
 async def _receive(stream: RowStream, pages: Pages) -> None:
     from dragoman.model import Encoded
 
     with _progress() as progress:
-        task = progress and progress.add_task("rows received", total=None)
+        task = progress.add_task("rows received", total=None) if progress else None
         async for batch in stream.batches:
             assert isinstance(batch, Encoded)  # a gateway's stream has no other
             pages.add(batch)
-            if progress:
+            if progress and task is not None:
                 progress.update(task, completed=pages.rows)
     pages.flush()
 
 
-def _write(path: Path, form: str, columns: Any, pages: Pages, chart: str | None) -> tuple[str, ...]:
+def _write(path: Path, form: str, columns: Sequence[Column], pages: Pages, chart: str | None) -> tuple[str, ...]:
     """Write the file beside its place first, so that it is always seen whole."""
     from dragoman.exports import export
 
     part = path.with_name(f".{path.name}.part")
     try:
-        notices = export(part, form, columns, pages.batches, chart)
+        with _progress() as progress:
+            notices = export(part, form, columns, _Shown(pages, form, progress), chart)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
     return notices
 
 
-def _progress() -> Any:
+class _Shown:
+    """The rows of pages, with a bar for each reading where there is a display."""
+
+    def __init__(self, pages: Pages, form: str, progress: Progress | None) -> None:
+        from dragoman.exports import READ_TWICE
+
+        self._pages = pages
+        self._progress = progress
+        self._readings = iter(("rows looked at", "rows written") if form in READ_TWICE else ("rows written",))
+
+    def __call__(self) -> Iterator[list[list[Any]]]:
+        if self._progress is None:
+            yield from self._pages.batches()
+            return
+        task = self._progress.add_task(next(self._readings), total=self._pages.rows)
+        for rows in self._pages.batches():
+            yield rows
+            self._progress.advance(task, len(rows))
+
+
+@contextmanager
+def _end_on_signals() -> Generator[None]:
+    """Let SIGTERM end what runs as SIGINT does, so that nothing is left behind."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _progress() -> AbstractContextManager[Progress | None]:
     """Return a progress display on a terminal, and none elsewhere."""
     if not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} {task.description}"), TimeElapsedColumn())
+    text = TextColumn("{task.completed:,.0f} {task.description}")
+    columns = (SpinnerColumn(), text, BarColumn(), TimeElapsedColumn())
     return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -45,6 +45,8 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
 }
 TEXTS: Final = ("csv", "jsonl", "svg")
 """Formats whose files are text, in UTF-8."""
+READ_TWICE: Final = ("parquet", "arrow")
+"""Formats for which all rows are read once before, so that each column's type is known."""
 PICTURES: Final = ("svg", "png")
 CHARTS: Final = ("bar", "line", "scatter", "histogram")
 """What a picture may show; without one it shows what suits the columns."""
