@@ -176,14 +176,58 @@ async def test_what_is_granted_is_answered_beside_it(twins: list[Toolbox]):
     assert '"rows":[["a"],["b"]]' in one
 
 
-@pytest.mark.parametrize(("granted", "answered"), [('"main.*"', False), ('"main.*", "main.zyx_words"', True)])
-async def test_an_index_over_another_table_needs_its_own_name(tmp_path: Path, granted: str, answered: bool):
-    _make(tmp_path, BOTH.format(key="") + HIDDEN)
-    role = ROLE.replace('["main.shown"]', f'[{granted}]\ndeny = ["main.zyx_text"]')
+# Virtual tables that tell what another one holds, as SQLite's modules let them be written, and queries of them.
+SHOWING = {
+    "USING fts5(pin, content='zyx', content_rowid='id')": "SELECT pin FROM telling",
+    'USING fts5(pin, content = "zyx", content_rowid=id)': "SELECT * FROM telling WHERE telling MATCH 'mark1'",
+    "USING fts5(pin, content=[zyx])": "SELECT highlight(telling, 0, '<', '>') FROM telling",
+    'USING fts4(content="zyx", pin)': "SELECT pin FROM telling",
+    "USING fts4(content=ZYX, pin, tokenize=porter)": "SELECT pin FROM telling",
+    "USING fts5vocab(zyx_text, 'row')": "SELECT term FROM telling",
+    "USING fts5vocab('zyx_text', instance)": "SELECT term FROM telling",
+    "USING FTS5VOCAB('zyx_text', 'col')": "SELECT term FROM telling",
+    "USING fts4aux(zyx_old)": "SELECT term FROM telling",
+    "USING fts4aux('zyx_old')": "SELECT term FROM telling",
+}
+OLD = """
+CREATE VIRTUAL TABLE zyx_old USING fts4(body);
+INSERT INTO zyx_old VALUES ('marked words');
+CREATE VIRTUAL TABLE telling {};
+"""
+FILLED = "INSERT INTO telling (telling) VALUES ('rebuild')"
+NAMED = '"main.*", "main.telling", "main.zyx_text", "main.zyx_old"'
+DENIED = '"main.zyx", "main.zyx_text", "main.zyx_old"'
+
+
+@pytest.mark.parametrize(
+    ("granted", "denied", "answered"),
+    [('"main.*"', DENIED, False), ('"main.*", "main.telling"', DENIED, False), (NAMED, "", True)],
+    ids=["by a pattern", "by its name", "with what it tells"],
+)
+@pytest.mark.parametrize("module", SHOWING)
+async def test_what_tells_another_table_needs_the_grant_of_that_table(
+    tmp_path: Path, module: str, granted: str, denied: str, answered: bool
+):
+    filled = FILLED if "content" in module else ""
+    _make(tmp_path, BOTH.format(key="") + HIDDEN + OLD.format(module) + filled)
+    role = ROLE.replace('["main.shown"]', f"[{granted}]\ndeny = [{denied}]")
     (tmp_path / "dragoman.toml").write_text(f'[databases.shop]\nurl = "sqlite:///shop.db"\n{role}')
     async with Gateway.open(load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)) as gateway:
-        told = (await Toolbox(gateway).call("execute_query", {"sql": "SELECT term FROM zyx_words"}, principal=ANN)).text
-    assert ("marked" in told) is answered
+        told = (await Toolbox(gateway).call("execute_query", {"sql": SHOWING[module]}, principal=ANN)).text
+    assert ("mark" in told.replace("MATCH 'mark1'", "")) is answered, told
+
+
+async def test_a_vocabulary_of_an_index_of_a_denied_table_is_denied_too(tmp_path: Path):
+    """Whichever of the three is told first."""
+    made = "CREATE VIRTUAL TABLE {} USING fts5vocab({}, row); CREATE VIRTUAL TABLE {} USING fts5(pin, content=zyx);"
+    _make(tmp_path, BOTH.format(key="") + HIDDEN + made.format("a_words", "index_of_it", "index_of_it"))
+    role = ROLE.replace('["main.shown"]', '["main.a_words", "main.index_of_it", "main.shown"]')
+    (tmp_path / "dragoman.toml").write_text(f'[databases.shop]\nurl = "sqlite:///shop.db"\n{role}')
+    async with Gateway.open(load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)) as gateway:
+        told = (await Toolbox(gateway).call("list_tables", {}, principal=ANN)).text
+    assert "shown" in told
+    assert "a_words" not in told
+    assert "index_of_it" not in told
 
 
 PARTLY = """

@@ -346,7 +346,8 @@ class Table:
     """Everything an inspector tells of one relation. `row_estimate` and `size_bytes`: None when unknown.
 
     `partitioned_by`: the columns or expressions, as SQL text, whose values say where rows are stored. `partition_of`:
-    the relation whose rows these are a part of; lists and searches tell that one only.
+    the relation whose rows these are a part of; lists and searches tell that one only. `shows`: the relation whose rows
+    or words a virtual table tells, such as an index of another's text: callers who may not read it all have neither.
     """
 
     relation: Relation
@@ -363,6 +364,7 @@ class Table:
     system: bool = False
     partitioned_by: tuple[str, ...] = ()
     partition_of: Relation | None = None
+    shows: Relation | None = None
 
     @property
     def primary_key(self) -> tuple[str, ...]:

@@ -158,3 +158,67 @@ async def test_every_type_of_the_servers_own_may_be_named(toolbox, server, datab
     await connection.close()
     answers = [await ask(toolbox, "execute_query", sql=f'SELECT NULL::pg_catalog."{name}"') for name in names]
     assert [answer["error"]["message"] for answer in answers if "error" in answer] == []
+
+
+TEXTS = """
+CREATE SCHEMA zyx_aside; CREATE SEQUENCE zyx_aside.zyx_number; CREATE SEQUENCE zyx_public;
+CREATE FUNCTION zyx_aside.zyx_holds(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+CREATE FUNCTION zyx_holds_too(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+CREATE OPERATOR zyx_aside.### (leftarg = int, rightarg = int, function = int4eq);
+CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE TABLE zyx (id int PRIMARY KEY, zyx_secret text);
+CREATE FUNCTION zyx_row(zyx) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+CREATE TABLE shown (
+  id serial PRIMARY KEY, name varchar(20) DEFAULT 'none'::text CHECK (length(name) > 1.5 AND name !~ '^zyx'),
+  price numeric(10, 2) DEFAULT 0 CHECK (price >= 0), gross numeric GENERATED ALWAYS AS (round(price * 1.19, 2)) STORED,
+  mood mood DEFAULT 'sad', at timestamptz DEFAULT now(), "Odd one" int CHECK ("Odd one" BETWEEN 1 AND 5)
+);
+CREATE INDEX ON shown (lower(name)) WHERE price > 0;
+"""
+# What each says names something that a role which sees `shown` alone must not hear of.
+NAMING = """
+ALTER TABLE shown ADD CHECK (zyx_aside.zyx_holds(id))
+ALTER TABLE shown ADD CHECK (zyx_holds_too(id))
+ALTER TABLE shown ADD CHECK ((ROW(id, 'x')::zyx).zyx_secret <> 'y')
+ALTER TABLE shown ADD CHECK (zyx_row(ROW(id, 'x')::zyx))
+ALTER TABLE shown ADD CHECK (id OPERATOR(zyx_aside.###) id)
+ALTER TABLE shown ADD CHECK (id <> 'zyx'::regclass::oid::int)
+ALTER TABLE shown ADD EXCLUDE USING btree (id WITH =) WHERE (zyx_holds_too(id))
+ALTER TABLE shown ALTER price SET DEFAULT nextval('zyx_aside.zyx_number')
+ALTER TABLE shown ALTER price SET DEFAULT nextval('zyx_public')
+ALTER TABLE shown ALTER name SET DEFAULT (ROW(1, 'x')::zyx).zyx_secret
+ALTER TABLE shown ADD g boolean GENERATED ALWAYS AS (zyx_holds_too(id)) STORED
+CREATE INDEX shown_i ON shown (zyx_aside.zyx_holds(id))
+CREATE INDEX shown_j ON shown (id) WHERE zyx_holds_too(id)
+""".strip().splitlines()
+
+
+async def _told_of_shown(server, script: str) -> str:
+    """What every tool that tells of structure says to who sees `shown` alone."""
+    name = await server.create()
+    await server.run(script, name)
+    await server.run(f'ALTER DATABASE "{name}" SET search_path = public, zyx_aside', name)
+    database = server.configure(name)
+    grants = (Grant(database=name, tables=("public.shown",), key="roles.seller.grants.0"),)
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=grants)
+    async with Gateway.open(Configuration(databases={name: database}, roles={"seller": role})) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        calls = [("describe_table", {"table_name": "shown", "detail": detail}) for detail in ("compact", "full")]
+        calls += [("read_schema", {"format": form}) for form in ("json", "sql", "mermaid")]
+        answers = [(await toolbox.call(tool, arguments, principal=SELLER)).text for tool, arguments in calls]
+    await server.drop(name)
+    return "\n".join(answers)
+
+
+async def test_what_names_nothing_hidden_is_told(server):
+    told = await _told_of_shown(server, TEXTS)
+    for text in ("length(", "price >= ", "round(", "'sad'", "now()", "Odd one", "lower(", "nextval('shown_id_seq'"):
+        assert text in told.replace('\\"', '"')
+
+
+@pytest.mark.parametrize("naming", NAMING)
+async def test_no_check_default_or_index_names_what_is_hidden(server, naming: str):
+    told = await _told_of_shown(server, f"{TEXTS}; {naming}")
+    found = told.replace("'^zyx'", "")
+    assert "zyx" not in found.replace("shown_zyx", "")
+    assert "###" not in found
+    assert "price" in found

@@ -11,6 +11,7 @@ from dragoman.catalog.listing import Listing
 from dragoman.catalog.mentions import Comments
 from dragoman.catalog.places import Places
 from dragoman.catalog.snapshot import Snapshot
+from dragoman.catalog.texts import Texts
 from dragoman.cooperative import in_thread_if_many
 from dragoman.dialect import Dialect, Inspector
 from dragoman.model import Constraint, Database, ForeignKey, Index, Plan, Relation, Scope, Table, TableColumn
@@ -62,6 +63,7 @@ class GrantedCatalog(Catalog):
         self._seen: Snapshot | None = None
         self._permissions: Permissions = {}
         self._comments = Comments((), {})
+        self._texts = Texts(dialect, hides=False)
         self._names: frozenset[str] = frozenset()
 
     async def snapshot(self) -> Snapshot:
@@ -109,7 +111,8 @@ class GrantedCatalog(Catalog):
         assert seen is not None  # permissions sets it
         known = [seen.by_relation[table.relation] for table in tables]
         told = await self._whole.add_details(known)
-        return await self.redact([_reduce(self._comments.prune(table), permissions) for table in told])
+        pruned = [self._texts.prune(self._comments.prune(table)) for table in told]
+        return await self.redact([_reduce(table, permissions) for table in pruned])
 
     async def _restrict(self, seen: Snapshot) -> Snapshot:
         if self._snapshot is not None and seen is self._seen:
@@ -117,7 +120,8 @@ class GrantedCatalog(Catalog):
         await self._check(seen)
         permissions = await self._decide(seen)
         self.places.settle(schema.name for schema in seen.known_schemas if schema.system)
-        comments, kept = await in_thread_if_many(len(seen.tables), _reduce_all, seen.tables, permissions)
+        texts = Texts(self._dialect, hides=_hides(seen.tables, permissions))
+        comments, kept = await in_thread_if_many(len(seen.tables), _reduce_all, seen.tables, permissions, texts)
         holding = {(relation.schema, relation.catalog) for relation in permissions}
         self._namespace = seen.namespace
         self._homes = seen.homes
@@ -128,7 +132,7 @@ class GrantedCatalog(Catalog):
             version=seen.version,
             known_schemas=tuple(each for each in seen.known_schemas if (each.name, each.catalog) in holding),
         )
-        self._seen, self._permissions, self._comments = seen, permissions, comments
+        self._seen, self._permissions, self._comments, self._texts = seen, permissions, comments, texts
         self._names = frozenset(table.relation.name for table in seen.tables)
         return self._snapshot
 
@@ -154,6 +158,7 @@ class GrantedCatalog(Catalog):
                 behind = await self._sources(table)
                 if behind is None or not all(each in found and found[each].whole for each in behind):
                     del found[table.relation]
+        _leave_out_shown(seen.tables, found)
         return found
 
     async def _sources(self, table: Table) -> Collection[Relation] | None:
@@ -163,10 +168,25 @@ class GrantedCatalog(Catalog):
         return () if table.partition_of is None else (table.partition_of,)
 
 
-def _reduce_all(tables: Sequence[Table], permissions: Permissions) -> tuple[Comments, list[Table]]:
+def _leave_out_shown(tables: Sequence[Table], found: dict[Relation, Permission]) -> None:
+    """Leave out what shows rows or words of a relation that is not left whole, by whatever name it was granted."""
+    showing = [(table.relation, table.shows) for table in tables if table.shows is not None]
+    for _ in showing:
+        for relation, shown in showing:
+            if shown not in found or not found[shown].whole:
+                found.pop(relation, None)
+
+
+def _hides(tables: Sequence[Table], permissions: Permissions) -> bool:
+    """Whether anything but the system's own is kept from the callers."""
+    own = [table.relation for table in tables if not table.system]
+    return not all(relation in permissions and permissions[relation].whole for relation in own)
+
+
+def _reduce_all(tables: Sequence[Table], permissions: Permissions, texts: Texts) -> tuple[Comments, list[Table]]:
     comments = Comments(tables, permissions)
     granted = (table for table in tables if table.relation in permissions)
-    return comments, [_reduce(comments.prune(table), permissions) for table in granted]
+    return comments, [_reduce(texts.prune(comments.prune(table)), permissions) for table in granted]
 
 
 def _reduce(table: Table, permissions: Permissions) -> Table:

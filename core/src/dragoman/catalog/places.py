@@ -98,6 +98,7 @@ class Places:
             foreign_keys=tuple(key for key in table.foreign_keys if key.references in known),
             indexes=tuple([index for index in table.indexes if self._is_told(index)]),
             partition_of=table.partition_of if table.partition_of in known else None,
+            shows=table.shows if table.shows in known else None,
             partitioned_by=tuple(part for part in table.partitioned_by if not self.leads_out(part)),
         )
 
@@ -214,7 +215,7 @@ def withhold(plan: Plan) -> Plan:
 
 def names_in(text: str, lexicon: Lexicon) -> frozenset[str]:
     """The names that stand alone in an SQL text, or last: what may be called so and then qualify columns."""
-    found = re.finditer(rf"'(?:[^']|'')*'|({_name_pattern(lexicon)})(?!\s*\.)", text)
+    found = re.finditer(rf"'(?:[^']|'')*'|({name_pattern(lexicon)})(?!\s*\.)", text)
     parts = (parse_name(match[1], lexicon) for match in found if match[1])
     return frozenset(part.text for each in parts if each for part in each)
 
@@ -227,14 +228,15 @@ def _mask_json(value: Any, mask: Callable[[str], str]) -> Any:
     return mask(value) if isinstance(value, str) else value
 
 
-def _name_pattern(lexicon: Lexicon) -> str:
+def name_pattern(lexicon: Lexicon) -> str:
+    """The pattern of one name, plain or quoted."""
     quoted = {'"': r'"(?:[^"]|"")+"', "`": r"`(?:[^`]|``)+`", "[": r"\[[^\[\]\d][^\[\]]*\]"}
     return "|".join((*(quoted[mark] for mark in lexicon.identifier_quotes if mark in quoted), _BARE))
 
 
 def _chains(lexicon: Lexicon) -> re.Pattern[str]:
     """Names with a dot between; or one before a dot and a mark, as in OPERATOR(sales.=)."""
-    name = f"(?:{_name_pattern(lexicon)})"
+    name = f"(?:{name_pattern(lexicon)})"
     return re.compile(rf"(?<![\w.]){name}(?:(?:\.{name})+|\.(?=[-+*/<>=~!@#%^&|`?]+\)))")
 
 

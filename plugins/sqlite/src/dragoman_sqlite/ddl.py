@@ -192,3 +192,25 @@ def allowed_values(check: str, column: str) -> tuple[str, ...]:
 def quote_name(name: str) -> str:
     """Return a name as SQL, always in quotes."""
     return '"' + name.replace('"', '""') + '"'
+
+
+_ALONE = {"fts5vocab": 2, "fts4aux": 1}
+"""Modules that tell the words of another table: with more arguments than these its schema stands before its name."""
+
+
+def find_source(sql: str) -> str | None:
+    """Return the table whose rows or words a virtual table tells, by the text that made it; None for its own."""
+    all_tokens = tokens(sql)
+    module = next((index + 1 for index, token in enumerate(all_tokens) if token.word == "USING"), len(all_tokens))
+    if module >= len(all_tokens):
+        return None
+    arguments = [part for part in split(body(all_tokens[module:])) if part]
+    alone = _ALONE.get(all_tokens[module].name.lower())
+    if alone is not None:
+        return _join_names(arguments[len(arguments) > alone]) if arguments else None
+    found = (_join_names(part[2:]) for part in arguments if part[0].name.lower() == "content" and len(part) > 2)
+    return next(filter(None, found), None)
+
+
+def _join_names(part: list[Token]) -> str:
+    return "".join(token.name for token in part)

@@ -131,7 +131,14 @@ class _Builder:
             row_estimate=row_estimate,
             definition=self._sql if self._kind == "view" else None,
             system=_is_system(name, self._kind),
+            shows=self._shows(parents),
         )
+
+    def _shows(self, parents: Mapping[str, _Parent]) -> Relation | None:
+        shown = ddl.find_source(self._sql) if self._kind == "virtual" else None
+        if shown is None:
+            return None
+        return Relation(parents[shown.lower()].name if shown.lower() in parents else shown, SCHEMA)
 
     def _column(self, row: Any) -> TableColumn:
         name, declared, not_null, default, position, hidden = row

@@ -1,0 +1,91 @@
+"""Checks, defaults and parts of indexes, for those who see a part: such texts name functions, types and relations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from dragoman.catalog.names import parse_name
+from dragoman.catalog.places import name_pattern
+from dragoman.dialect import Dialect
+from dragoman.model import Constraint, Table, TableColumn
+
+# Words of such texts that need no quotes as names, and so are on no list of reserved ones.
+_WORDS = frozenset(
+    "at by c day deferred double enforced escape exclude filter first hour including inherit invalid last minute month"
+    " nextval no nulls of over partition posix range rows second stored valid varying virtual within without year"
+    " zone".split()
+)
+_TEXT = re.compile(r"'((?:[^']|'')*)'(\s*::\s*reg\w+)?")
+_OPERATOR = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
+_ARGUMENTS = re.compile(r"\(.*")
+
+
+class Texts:
+    """Leaves out every text of a relation that names more than its own columns, their types, and what is the engine's.
+
+    Only where a relation's rows have a type of its name, and users may make functions: elsewhere such a text names no
+    other relation. `hides`: something is hidden.
+    """
+
+    def __init__(self, dialect: Dialect, *, hides: bool) -> None:
+        rules = dialect.loaded_rules
+        self._dialect = dialect
+        self._applies = hides and bool(rules.types)
+        functions = {_last(name) for name in (*rules.functions, *rules.forms)}
+        self._engine = _WORDS | rules.types | dialect.reserved | rules.system_schemas | functions
+        self._operators = None if rules.operators is None else {_last(name) for name in rules.operators}
+        self._name = re.compile(rf"(?<![\w$])(?:{name_pattern(dialect.lexicon)})")
+
+    def prune(self, table: Table) -> Table:
+        """Return a relation without such texts."""
+        if not self._applies:
+            return table
+        known = {column.name for column in table.columns} | set(self._types(table))
+        sequences = {f"{table.relation.name}_{column.name}_seq" for column in table.columns}
+
+        def tells(text: str | None) -> bool:
+            return text is None or text in known or self._is_own(text, known, sequences)
+
+        return replace(
+            table,
+            columns=tuple(_column(column, tells(column.default), tells(column.generated)) for column in table.columns),
+            constraints=tuple(each for each in table.constraints if tells(_definition(each))),
+            indexes=tuple(each for each in table.indexes if all(map(tells, (*each.parts, each.predicate)))),
+            partitioned_by=table.partitioned_by if all(map(tells, table.partitioned_by)) else (),
+        )
+
+    def _types(self, table: Table) -> Iterator[str]:
+        for column in table.columns:
+            yield from self._names(_ARGUMENTS.sub("", column.type).rstrip("[]"))
+
+    def _is_own(self, text: str, known: Collection[str], sequences: Collection[str]) -> bool:
+        if not all(name in sequences for name in self._objects(text)):
+            return False
+        bare = _TEXT.sub("''", text)
+        if self._operators is not None and not self._operators.issuperset(_OPERATOR.findall(bare)):
+            return False
+        return all(name in known or name.lower() in self._engine for name in self._names(bare))
+
+    def _objects(self, text: str) -> Iterator[str]:
+        """The names that stand in texts, as in nextval('orders_id_seq'::regclass)."""
+        return (match[1].rpartition(".")[2].strip('"') for match in _TEXT.finditer(text) if match[2])
+
+    def _names(self, text: str) -> Iterator[str]:
+        for match in self._name.finditer(text):
+            parts = parse_name(match[0], self._dialect.lexicon)
+            yield parts[0].text if parts else match[0]
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2] or name
+
+
+def _column(column: TableColumn, default: bool, generated: bool) -> TableColumn:
+    default_shown, generated_shown = column.default if default else None, column.generated if generated else None
+    return replace(column, default=default_shown, generated=generated_shown)
+
+
+def _definition(constraint: Constraint) -> str | None:
+    return constraint.definition if constraint.type in ("CHECK", "EXCLUDE") else None
