@@ -238,6 +238,10 @@ WITH RECURSIVE member AS (
     AND coalesce(e.oid, t.oid) >= 16384
     AND NOT EXISTS (SELECT FROM pg_cast c WHERE c.casttarget IN (t.oid, e.oid) AND c.castcontext = 'i'
                     AND c.castsource NOT IN (t.oid, e.oid))
+), composite AS (
+  -- Rows of any kind fit them, but compare as rows do: by the system's own operator.
+  SELECT t.oid FROM pg_type t JOIN pg_class c ON c.oid = t.typrelid WHERE t.oid >= 16384 AND c.relkind = 'c'
+    AND NOT EXISTS (SELECT FROM pg_cast c WHERE c.casttarget = t.oid AND c.castcontext = 'i')
 ), texts AS (
   SELECT oid FROM pg_type WHERE typcategory = 'S' AND oid < 16384
 ), signatures AS (
@@ -255,6 +259,10 @@ WITH RECURSIVE member AS (
     WHERE cardinality(of_system.types) = cardinality(s.types) AND NOT EXISTS (
       SELECT FROM ROWS FROM (unnest(s.types), unnest(of_system.types)) AS a (own, theirs)
       WHERE a.own <> a.theirs AND NOT (a.own IN (SELECT oid FROM own) AND a.theirs IN (SELECT oid FROM texts))))
+  UNION ALL SELECT 'pg_operator'::regclass, o.oid, o.oprname, ARRAY[o.oprleft]
+  FROM operators o JOIN composite c ON c.oid = o.oprleft WHERE o.oprright = o.oprleft AND (
+    SELECT count(*) FROM pg_operator s WHERE s.oprname = o.oprname AND s.oprleft = s.oprright AND s.oid < 16384
+      AND s.oprleft IN ('text'::regtype, 'record'::regtype)) = 2
 ), casts AS (
   SELECT d.* FROM deliberate d JOIN reach r ON r.class = 'pg_cast'::regclass AND r.oid = d.oid
 ), holding AS (

@@ -464,6 +464,35 @@ def _operator_classes() -> Iterator[Planting]:
         ),
     )
     yield Planting(
+        "comparison of rows",
+        "a type of one's own",
+        """CREATE TYPE planted.amount AS (value numeric, currency text);
+        CREATE FUNCTION planted.same(planted.amount, planted.amount) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN PERFORM planted.act(); RETURN true; END $$;
+        CREATE OPERATOR planted.= (leftarg = planted.amount, rightarg = planted.amount, function = planted.same);
+        CREATE TABLE planted.paid (id integer, a planted.amount, many planted.amount[]);
+        CREATE TABLE planted.typed OF planted.amount; INSERT INTO planted.typed VALUES (1, 'x');
+        CREATE VIEW planted.seen AS SELECT a AS b FROM planted.paid;
+        INSERT INTO planted.paid VALUES (1, ROW(1, 'x'), ARRAY[ROW(1, 'x')::planted.amount]);""",
+        (
+            "SELECT id FROM paid WHERE a = a",
+            "SELECT id FROM planted.paid WHERE a = ROW(1, 'x')",
+            "SELECT ROW(1, 'x')::planted.amount = ROW(1, 'x')::planted.amount",
+            "SELECT b = '(1,x)' FROM seen",
+            "SELECT many[1] = '(1,x)' FROM paid",
+            "SELECT t = t FROM typed AS t",
+            "SELECT x.b = x.b FROM (SELECT seen.b FROM seen) AS x",
+            "SELECT 1 FROM seen JOIN (SELECT b FROM seen) AS s USING (b)",
+            "SELECT b IN (SELECT b FROM seen) FROM seen",
+        ),
+        harmless=(
+            "SELECT * FROM base WHERE id = 1 AND name = 'x'",
+            "SELECT b = b, ROW(1, 'x') = ROW(b.id, b.name), 'x' = 'y' FROM base AS b",
+            "SELECT * FROM base JOIN people USING (id) WHERE ROW(1, 2) IN (SELECT 1, 2)",
+            "SELECT (a).value FROM paid",
+        ),
+    )
+    yield Planting(
         "operators of one's own on numbers",
         "an index",
         """CREATE FUNCTION planted.less(integer, integer) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
