@@ -103,19 +103,21 @@ async def measure(
     engine: str, database: Database, driver: Callable[[], Awaitable[Any]], folder: Path, sql: str = SQL
 ) -> float:
     """Keep every row, write it to files, and read pages; return the seconds of the driver's own fetch."""
+    used = time.process_time()
     base = await timed(driver)
-    say(engine, "the driver's own fetch", base, base)
+    say(engine, "the driver's own fetch", base, base, f"cpu {time.process_time() - used:.2f} s")
     results = Results(dir=folder / "kept", max_rows=2**40, max_bytes=2**40, max_bytes_per_caller=2**40, timeout=3600)
     async with Gateway.open(Configuration(databases={database.name: database}, results=results)) as gateway:
         await gateway.query(database.name, "SELECT 1", principal=WHO)
         before = resident()
-        begun = time.perf_counter()
+        begun, used = time.perf_counter(), time.process_time()
         kept = await gateway.kept.keep("all", database.name, sql, principal=WHO, tool="bench")
         peak = resident()
         while kept.running:
             await asyncio.sleep(0.01)
             peak = max(peak, resident())
-        say(engine, "kept", time.perf_counter() - begun, base, f"+{(peak - before) >> 20} MiB")
+        spent = f"cpu {time.process_time() - used:.2f} s  +{(peak - before) >> 20} MiB"
+        say(engine, "kept", time.perf_counter() - begun, base, spent)
         assert kept.status == "complete", kept.error
         for form in ("csv", "jsonl", "parquet", "arrow"):
             seconds, used, memory = export(kept, form, folder / f"out.{form}")
@@ -133,6 +135,17 @@ def export(kept: Any, form: str, target: Path) -> tuple[float, float, float]:
     done = subprocess.run([sys.executable, "-c", _EXPORT], input=given, capture_output=True, check=True)
     seconds, used, memory = map(float, done.stdout.split())
     return seconds, used, memory
+
+
+def export_whole(engine: str, url: str, folder: Path, base: float) -> None:
+    """Write the whole answer by the command, from its start to its end."""
+    for form in ("csv", "parquet"):
+        before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        arguments = ["export", url, SQL, str(folder / f"whole.{form}")]
+        subprocess.run([sys.executable, "-m", "dragoman", *arguments], check=True, capture_output=True)
+        seconds, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        say(engine, f"dragoman export to {form}", seconds, base, f"cpu {used:.2f} s")
 
 
 def page(engine: str, kept: Any) -> None:
@@ -186,12 +199,7 @@ async def postgres(rows: int, folder: Path) -> None:
             command = rf"\copy ({SQL}) TO '{target}' WITH (FORMAT csv, HEADER)"
             subprocess.run([psql, server.address(name), "-c", command], check=True, capture_output=True)
             say("postgres", "psql \\copy to csv", time.perf_counter() - begun, base)
-        for form in ("csv", "parquet"):
-            begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            arguments = ["export", server.address(name), SQL, str(folder / f"whole.{form}")]
-            subprocess.run([sys.executable, "-m", "dragoman", *arguments], check=True, capture_output=True)
-            used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-            say("postgres", f"dragoman export to {form}", time.perf_counter() - begun, base, f"cpu {used:.2f} s")
+        export_whole("postgres", server.address(name), folder, base)
     finally:
         server.stop()
 
@@ -229,6 +237,7 @@ async def duck(rows: int, folder: Path) -> None:
             begun = time.perf_counter()
             connection.execute(f"COPY orders TO '{folder / 'copy'}.{form}'")
             say("duckdb", f"COPY to {form}", time.perf_counter() - begun, base)
+    export_whole("duckdb", f"duckdb:///{path}", folder, base)
 
 
 async def trino(rows: int, folder: Path) -> None:
@@ -252,10 +261,13 @@ async def trino(rows: int, folder: Path) -> None:
     await measure("trino", server.configure("memory", timeout=3600), driver, folder, sql)
 
 
-async def main(rows: int) -> None:
+ENGINES = {"sqlite": sqlite, "postgres": postgres, "duckdb": duck, "trino": trino}
+
+
+async def main(rows: int, engines: list[Callable[[int, Path], Awaitable[None]]]) -> None:
     """Measure engine after engine."""
     print(f"{rows:,} rows of ten columns; ratios to the driver's own fetch", flush=True)
-    for engine in (sqlite, postgres, duck, trino):
+    for engine in engines:
         with tempfile.TemporaryDirectory() as folder:
             await engine(rows, Path(folder))
     print(f"peak of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")
@@ -264,4 +276,6 @@ async def main(rows: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    asyncio.run(main(parser.parse_args().rows))
+    parser.add_argument("--engine", choices=ENGINES, action="append")
+    given = parser.parse_args()
+    asyncio.run(main(given.rows, [ENGINES[name] for name in given.engine or ENGINES]))

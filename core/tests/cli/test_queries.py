@@ -37,7 +37,8 @@ def test_a_parameter_of_another_type_is_told(dragoman, queries):
 
 
 def test_check_compiles_every_query_on_its_database(dragoman, queries):
-    assert dragoman("queries", "check").code == 0
+    outcome = dragoman("queries", "check")
+    assert (outcome.code, outcome.out.split(":")[0], "problems: 0" in outcome.out) == (0, "saved queries", True)
     (queries / "broken.sql").write_text("SELECT totl FROM orders")
     (queries / "unread.sql").write_text("-- param: x\nSELECT 1")
     outcome = dragoman("queries", "check")

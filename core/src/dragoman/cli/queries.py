@@ -106,7 +106,7 @@ def _check(configuration: Configuration, arguments: argparse.Namespace) -> int:
     else:
         for problem in problems:
             output.put(str(problem["message"]), sys.stderr)
-        output.put(f"{len(saved.queries)} saved queries, {len(problems)} problems")
+        output.put(f"saved queries: {len(saved.queries)}, problems: {len(problems)}")
     return 1 if problems else 0
 
 
