@@ -314,11 +314,11 @@ UNION SELECT 'type', spelled, NULL, NULL
   WHERE r.class = 'pg_cast'::regclass AND c.castsource < 16384 AND c.casttarget < 16384
 -- Whatever holds the target, a row, an array or a domain of it, casts to it too.
 UNION SELECT 'bound_type', spelled, NULL, CASE WHEN c.source >= 16384 THEN ARRAY[c.source]::int8[] END
-  FROM casts c JOIN pg_type t ON t.oid = c.target OR t.typtype = 'c' AND t.oid >= 16384 AND c.target < 16384
-    OR t.typtype = 'd' AND c.target < 16384 OR t.oid IN (SELECT oid FROM holding WHERE root = c.target)
-    OR t.typelem = c.target
+  FROM casts c CROSS JOIN pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem
   JOIN pg_namespace n ON n.oid = t.typnamespace
   CROSS JOIN LATERAL unnest(ARRAY[n.nspname || '.' || t.typname, t.typname]) AS spelled
+  WHERE c.target IN (t.oid, e.oid) OR c.target < 16384 AND coalesce(e.typtype, t.typtype) IN ('c', 'd')
+    OR t.oid IN (SELECT oid FROM holding WHERE root = c.target)
 UNION SELECT 'binding_type', t.typname, NULL, ARRAY[h.root]::int8[] FROM holding h JOIN pg_type t ON t.oid = h.oid
   WHERE h.class = 'pg_type'::regclass
 UNION SELECT 'binding', relname, CASE WHEN spelled THEN nspname END, ARRAY[h.root]::int8[]
