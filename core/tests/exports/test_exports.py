@@ -208,6 +208,15 @@ def test_a_spreadsheet_runs_nothing_of_a_csv(tmp_path, text):
     assert notices == ("1 values of the column 'a' begin like a formula; a ' stands before them.",)
 
 
+@pytest.mark.parametrize("name", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-x", "\t=1"])
+def test_a_spreadsheet_runs_no_name_of_a_column(tmp_path, name):
+    columns = [Column(name, "integer", Kind("integer")), Column("-1", "integer", Kind("integer"))]
+    path, notices = _export(tmp_path, "csv", columns, [[1, 2]])
+    with path.open(newline="", encoding="utf-8") as file:
+        assert next(csv.reader(file)) == [f"'{name}", "-1"]
+    assert notices == (f"The name {name!r} begins like a formula; a ' stands before it.",)
+
+
 def test_jsonl_numbers_columns_of_one_name(tmp_path):
     columns = [Column("id", "bigint", Kind("integer")), Column("id", "bigint", Kind("integer"))]
     path, notices = _export(tmp_path, "jsonl", columns, [[1, 2], ["9007199254740993", None]])

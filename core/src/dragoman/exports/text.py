@@ -25,7 +25,7 @@ def write_csv(path: Path, columns: Sequence[Column], source: Source) -> tuple[st
     """
     cells = _Cells(columns)
     with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(",".join(_quote(column.name) for column in columns) + "\r\n")
+        file.write(cells.names() + "\r\n")
         for rows in source():
             file.write(cells.lines(rows))
     return cells.notices()
@@ -37,6 +37,12 @@ class _Cells:
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
         self._escaped = [0] * len(columns)
+        self._renamed: list[str] = []
+
+    def names(self) -> str:
+        """Return the first line."""
+        self._renamed = [column.name for column in self._columns if _is_live(column.name)]
+        return ",".join(_quote(f"'{each.name}" if _is_live(each.name) else each.name) for each in self._columns)
 
     def lines(self, rows: Rows) -> str:
         """Return a line per row. Cells are made by column: of one type as a rule, they need no look at each."""
@@ -65,17 +71,24 @@ class _Cells:
                 return _quote(json.dumps(value, ensure_ascii=False))
 
     def _safe(self, place: int, value: str) -> str:
-        if _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        if _is_live(value):
             self._escaped[place] += 1
             return f"'{value}"
         return value
 
     def notices(self) -> tuple[str, ...]:
-        return tuple(
+        names = [f"The name {name!r} begins like a formula; a ' stands before it." for name in self._renamed]
+        values = [
             f"{count} values of the column {column.name!r} begin like a formula; a ' stands before them."
             for column, count in zip(self._columns, self._escaped, strict=True)
             if count
-        )
+        ]
+        return (*names, *values)
+
+
+def _is_live(text: str) -> bool:
+    """Whether a spreadsheet would run a text."""
+    return _FORMULA.match(text) is not None and not _NUMBER.fullmatch(text)
 
 
 def _boolean(value: bool) -> str:
