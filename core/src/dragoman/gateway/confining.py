@@ -107,6 +107,8 @@ class Confiner:
         # What a filter names is the administrator's; what a statement may do at all is for the rules.
         self._read_only = ReadOnly(dialect, replace(database, schemas=()))
         self._known: OrderedDict[str, ConfinedStatement | None] = OrderedDict()
+        self.compiling: set[str] = set()
+        """Texts of saved queries that the database compiled, as long as the catalog stays the same."""
         self._permissions: object = None
 
     async def confine(self, statement: Statement) -> ConfinedStatement | None:
@@ -118,6 +120,7 @@ class Confiner:
         if permissions is not self._permissions:
             self._known.clear()
             self._compiled.clear()
+            self.compiling.clear()
             self._permissions = permissions
         if statement.text not in self._known:
             made = await self._confine(statement)

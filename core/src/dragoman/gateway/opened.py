@@ -326,11 +326,17 @@ class OpenDatabase:
         whole = [table for table in tables if permissions[table.relation].whole]
         told = await self.knowledge.of(whole)
         nothing = {table.relation: Insight() for table in tables}
-        return nothing | {table.relation: Insight(told[table.relation].profiles) for table in whole}
+        seen = await self.catalog.snapshot()
+        judge = self.knowledge.judge_again
+        return nothing | {table.relation: judge(table, told[table.relation], seen) for table in whole}
 
     async def get_known(self, table: Table) -> Insight:
         """Return what is known of a relation already, as `insights`."""
-        return Insight() if await self.is_reduced(table) else self.knowledge.get_known(table)
+        if not isinstance(self.catalog, GrantedCatalog):
+            return self.knowledge.get_known(table)
+        if await self.is_reduced(table):
+            return Insight()
+        return self.knowledge.judge_again(table, self.knowledge.get_known(table), await self.catalog.snapshot())
 
     async def suggest_joins(self, source: Table, target: Table, max_depth: int) -> list[tuple[Step, ...]]:
         """Return ways to join two relations that nobody declared: none to those who see a part of the database."""

@@ -86,6 +86,13 @@ class Query:
             await query._check_translation()
         return query
 
+    async def check_part(self) -> None:
+        """Have the database compile it, once, where it reads a part of a relation: what is left out is not there."""
+        confiner, text = self.opened.confiner, self.statement.text
+        if self.confined is not None and confiner is not None and text not in confiner.compiling:
+            await self._run("prepare", self.opened.executor.prepare, self.request)
+            confiner.compiling.add(text)
+
     async def rows(self) -> Collected:
         """Run it and return its rows within the limits; of those of a deadline, the rows that came before it."""
         opened = self.opened

@@ -109,6 +109,11 @@ class Knowledge:
         kept = self._kept.get(table.relation)
         return kept.insight if kept is not None and kept.table.columns == table.columns else NOTHING
 
+    def judge_again(self, table: Table, insight: Insight, snapshot: Snapshot) -> Insight:
+        """Return an insight without what only keys outside of `snapshot` made known."""
+        profiles = self._gate.filter(table, insight.profiles.values(), table.relation in snapshot.graph.incoming)
+        return Insight(MappingProxyType(profiles))
+
     def _keep(self, table: Table, insight: Insight, born: float) -> None:
         self._kept[table.relation] = _Kept(table, insight, born)
         self._values.replace(table.relation, insight.profiles)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dragoman.mcp.early import Early
     from dragoman.mcp.prefork import Worker
     from dragoman.mcp.reloading import Reread
+    from dragoman.tools.registry import Shown
 
 _LOADED_BEHIND = (
     "asyncio",
@@ -74,7 +75,17 @@ def _handshake(configuration: Configuration, principal: Principal) -> Any:
 
     settings = configuration.server
     told = show_to(principal, configuration, settings.tools, settings.result_format)
-    return Handshake(told.tools, told.instructions, VERSION)
+    return Handshake(told.tools, told.instructions, VERSION, lists=not _may_be_hidden(told, configuration))
+
+
+def _may_be_hidden(told: Shown, configuration: Configuration) -> bool:
+    """Whether some tool is a saved query that reads what this caller may not: the database has to be asked."""
+    if not any(spec.handler == "run_tool" for spec in told.specs):
+        return False
+    from importlib.metadata import entry_points
+
+    delegated = any(database.identity != "gateway" for database in configuration.databases.values())
+    return bool(configuration.roles) or delegated or bool(entry_points(group="dragoman.policies"))
 
 
 def _load() -> None:

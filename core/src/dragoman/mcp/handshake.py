@@ -55,12 +55,17 @@ class Described(Protocol):
 
 
 class Handshake:
-    """The results of `initialize`, `server/discover`, `ping` and `tools/list`."""
+    """The results of `initialize`, `server/discover`, `ping` and `tools/list`.
 
-    def __init__(self, tools: Iterable[Described], instructions: str, version: str) -> None:
+    `lists`: whether the tools are known to be all the client's; else only the databases tell, and `tools/list` is not
+    answered here.
+    """
+
+    def __init__(self, tools: Iterable[Described], instructions: str, version: str, *, lists: bool = True) -> None:
         self.identity = {"name": NAME, "version": version}
         self.instructions = instructions
         self.tools = [describe(tool) for tool in tools]
+        self._list = {"tools/list": {"tools": self.tools}} if lists else {}
 
     def result(self, method: str, version: str) -> dict[str, Any]:
         """Return the result of a method at a protocol version. Raises `KeyError` for one that is not ours."""
@@ -74,7 +79,7 @@ class Handshake:
                 "instructions": self.instructions,
             },
             "ping": {},
-            "tools/list": {"tools": self.tools},
+            **self._list,
         }
         return results[method]
 
@@ -85,7 +90,7 @@ class Handshake:
                 "capabilities": _CAPABILITIES,
                 "instructions": self.instructions,
             },
-            "tools/list": {"tools": self.tools},
+            **self._list,
         }
         around = {"resultType": "complete", "ttlMs": CACHE_MS, "cacheScope": CACHE_SCOPE}
         return {**results[method], **around, "_meta": {SERVER_KEY: self.identity}}

@@ -10,6 +10,7 @@ from typing import Any
 
 from dragoman.errors import ConnectionFailed, DragomanError, ParameterError
 from dragoman.gateway import Gateway
+from dragoman.gateway.queries import Query
 from dragoman.model import Principal, Result
 from dragoman.saved import SavedQueries, SavedQuery, write
 from dragoman.saved.binding import bind
@@ -54,8 +55,9 @@ async def _judge(gateway: Gateway, query: SavedQuery, principal: Principal) -> N
     """Raise what refuses a saved query to who does not see everything."""
     if gateway.is_restricted:
         opened = gateway.database(query.database)
-        sql, _ = bind(query, query.examples(), opened.dialect.lexicon, opened.dialect.placeholder)
-        await opened.judge.judge(sql, "list_queries", principal)
+        sql, params = bind(query, query.examples(), opened.dialect.lexicon, opened.dialect.placeholder)
+        prepared = await Query.prepare(opened, sql, params, principal=principal, tool="list_queries")
+        await prepared.check_part()
 
 
 async def hidden_tools(gateway: Gateway, names: Collection[str], principal: Principal) -> frozenset[str]:
