@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from dragoman.errors import InvalidSql
 from dragoman.model import Relation
-from dragoman.parsed import FunctionCall, schema_of
+from dragoman.parsed import FunctionCall, Named, schema_of
 from dragoman.sql.calls import SYNTAX
 
 
@@ -28,7 +28,7 @@ class Facts:
     `effect`: the first thing that makes it more than a query. `calls`: functions under the names they are written with;
     operators and literals are none. `aliases`: where aliases with columns stand, `t(a, b)`, which look like calls.
     `relations`: as written, and where they first stand, without those WITH defines. `table_calls`: where calls stand
-    that are relations.
+    that are relations. `types`: those that are none of the language's own.
     """
 
     effect: Effect | None = None
@@ -36,6 +36,7 @@ class Facts:
     aliases: set[int] = field(default_factory=set[int])
     relations: dict[Relation, int | None] = field(default_factory=dict[Relation, int | None])
     table_calls: set[int] = field(default_factory=set[int])
+    types: dict[Named, None] = field(default_factory=dict[Named, None])
 
 
 # Names defined by WITH: folded, and whether case counts.
@@ -88,6 +89,10 @@ def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts) -> None:
         call = _call(node, text)
         if call:
             facts.calls.append(call)
+    elif isinstance(node, exp.DataType):
+        if node.this is exp.DType.USERDEFINED:
+            schema, _, name = str(node.args.get("kind") or "").replace('"', "").lower().rpartition(".")
+            facts.types.setdefault(Named(name, schema or None, offset_of(node)))
     elif isinstance(node, exp.TableAlias):
         if node.args.get("columns") and node.this and "start" in node.this.meta:
             facts.aliases.add(node.this.meta["start"])

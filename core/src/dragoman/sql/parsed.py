@@ -30,6 +30,7 @@ def read(query: Statement, *, reserved: frozenset[str], default_schema: str | No
     return ParsedStatement(
         relations=tuple(NamedRelation(relation, offset) for relation, offset in query.facts.relations.items()),
         calls=tuple(_plain((call for call in query.calls if call.offset not in searches), default_schema)),
+        types=tuple(query.facts.types),
         refusal=refusal,
     )
 

@@ -71,6 +71,13 @@ _OF_WINDOWS = "cume_dist dense_rank first_value lag last_value lead nth_value nt
 _OF_TYPES = """
     cast coalesce constant_or_null enum_code enum_first enum_last enum_range if ifnull nullif try_cast typeof uuid
 """
+_TYPES = """
+    array bigint bignum binary bit bitstring blob bool boolean bpchar bytea char date datetime dec decimal double enum
+    float float4 float8 geometry guid hugeint int int1 int128 int16 int2 int32 int4 int64 int8 integer integral interval
+    json list logical long map null numeric nvarchar oid real row short signed smallint string struct text time time_ns
+    timestamp timestamp_ms timestamp_ns timestamp_s timestamp_us timestamptz timestamptz_ns timetz tinyint tuple ubigint
+    uhugeint uint128 uint16 uint32 uint64 uint8 uinteger union usmallint utinyint uuid varbinary varchar variant varint
+"""
 # Not `views`: a definition names the files that it reads.
 _LISTS = """
     character_sets check_constraints columns constraint_column_usage constraint_table_usage key_column_usage
@@ -88,6 +95,7 @@ RULES = Rules(
         re.compile(r"(.*\.)?(duckdb_\w+|pragma_\w+|sqlite_(temp_)?(master|schema))"),
         re.compile(r"pg_\w+"),
     ),
+    types=frozenset(_TYPES.split()),
     system_schemas=frozenset({"information_schema", "pg_catalog"}),
     system_relations=frozenset(f"information_schema.{name}" for name in _LISTS.split()),
 )
