@@ -8,8 +8,10 @@ import pytest
 from dragoman.dialect import Dialect
 from dragoman.errors import QueryError, ResultTooLarge
 from dragoman.gateway import Gateway
+from dragoman.model import Encoded, Limits, Request
 from dragoman.testing import sample
 from dragoman.testing.base import PATIENCE, SIDE, OpenDatabase, Suite, ask, expect_answer, failure, product, run
+from dragoman.testing.base import WIDE as PADDING
 from dragoman.testing.tiers import recommended, required
 
 COUNT = 25
@@ -108,6 +110,25 @@ class BoundCases(Suite):
             error = await failure(gateway, self.failing_late_query, limit=SIDE**3, max_bytes=10_000_000)
         assert isinstance(error, QueryError), (
             f"A failure after thousands of rows gave {error.code} ({error.message}) and must be {QueryError.code}."
+        )
+
+    @required
+    async def test_an_order_is_kept_across_batches(self, opened: OpenDatabase) -> None:
+        statement = f"SELECT q.n FROM ({self.many_rows}) q ORDER BY q.n"
+        _, rows = await run(opened, statement, max_rows=2 * SIDE**3, max_bytes=10**9)
+        numbers = [int(row[0]) for row in rows]
+        assert numbers == sorted(numbers), (
+            "Thousands of rows came in another order than ORDER BY gave them: hand batches on as they come."
+        )
+
+    @recommended
+    async def test_rows_come_in_batches(self, opened: OpenDatabase) -> None:
+        limits = Limits(max_rows=2 * SIDE**3, max_bytes=10**9)
+        request = Request(statement=f"SELECT q.n, '{PADDING}' AS wide FROM ({self.many_rows}) q", limits=limits)
+        async with opened.executor.open(request) as stream:
+            sizes = [len(each.values if isinstance(each, Encoded) else each) async for each in stream.batches]
+        assert max(sizes) <= sum(sizes) / 2, (
+            f"{max(sizes)} of {sum(sizes)} rows came in one batch of some megabytes: fetch some hundred rows at a time."
         )
 
     @required

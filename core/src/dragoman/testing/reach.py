@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from dragoman.dialect import Capability, Dialect
-from dragoman.errors import DragomanError, NotFound, Refused
+from dragoman.errors import DragomanError, NotFound, Refused, UnsafeSql
 from dragoman.gateway import Gateway
-from dragoman.model import Database
+from dragoman.model import Database, Request, RowStream
 from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite, ask, run
 from dragoman.testing.idleness import family
@@ -45,6 +47,33 @@ LEXED: Final = {
     "backslash_escapes": (r"SELECT 'it\'s' AS v", "it's"),
     "hash_comments": ("SELECT 1 AS v # a comment", 1),
     "colon_casts": ("SELECT 1::INTEGER AS v", 1),
+}
+
+
+# What engines call the columns of a table that none declares.
+IMPLICIT: Final = "rowid _rowid_ _rowid oid ctid xmin tableoid rdb$db_key".split()
+# Statements that read nothing: they change the session, the server or the transaction.
+TELLING_NOTHING: Final = (
+    "SET kit = 1",
+    "RESET kit",
+    "USE kit",
+    "PRAGMA kit = 1",
+    "CALL kit()",
+    "BEGIN",
+    "COMMIT",
+    "LOCK TABLE kit_track",
+    "COPY kit_track TO 'kit.csv'",
+    "ATTACH 'kit.db' AS kit",
+    "LOAD kit",
+    "INSTALL kit",
+    "GRANT SELECT ON kit_track TO PUBLIC",
+    "VACUUM",
+    "KILL 1",
+)
+# Ways to write a name, and the foldings under which it finds a table that was declared in lower case without quotes.
+WRITTEN: Final = {
+    "another case without quotes": frozenset({"lower", "upper", "insensitive"}),
+    "another case in quotes": frozenset({"insensitive"}),
 }
 
 
@@ -95,6 +124,59 @@ class ReachCases(Suite):
         assert not list(_writers(database.folder / (database.database or ""))), (
             "The database's file is open for writing: open it read-only, so that the engine and the system refuse"
             " writes even where every check of ours failed."
+        )
+
+    @required
+    async def test_statements_that_are_no_queries_are_refused_before_the_engine(
+        self, gateway: Gateway, opened: OpenDatabase, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        reached: list[str] = []
+
+        def open_and_note(request: Request) -> AbstractAsyncContextManager[RowStream]:
+            reached.append(request.statement)
+            raise UnsafeSql("The kit lets nothing through here.")
+
+        monkeypatch.setattr(opened.executor, "open", open_and_note)
+        for statement in TELLING_NOTHING:
+            with contextlib.suppress(DragomanError):
+                await ask(gateway, statement)
+        assert not reached, (
+            f"{reached} passed the checks: Rules.statements and Rules.prefixes must fit harmless inspection alone."
+        )
+
+    @required
+    async def test_columns_that_no_table_lists_are_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        there: set[str] = set()
+        for name in IMPLICIT:
+            with contextlib.suppress(DragomanError):
+                await run(opened, f"SELECT {name} FROM {sample.GENRE}")
+                there.add(name)
+        missing = sorted(there - dialect.implicit_columns)
+        assert not missing, (
+            f"A table of the columns id and name answers {missing} too: name them in Dialect.implicit_columns, so that"
+            " a policy knows what they show."
+        )
+
+    @required
+    @pytest.mark.parametrize("written", list(WRITTEN))
+    async def test_the_folding_is_the_engine_s(self, opened: OpenDatabase, dialect: Dialect, written: str) -> None:
+        other = sample.stored_name(dialect, sample.GENRE).swapcase()
+        if "in quotes" in written:
+            other = dialect.quote_marks[0] + other + dialect.quote_marks[1]
+        try:
+            await run(opened, f"SELECT id FROM {other}")
+        except DragomanError:
+            return  # the engine finds no more than the dialect says
+        assert dialect.folding in WRITTEN[written], (
+            f"Dialect.folding is {dialect.folding!r}, and the engine finds {sample.GENRE} by {other}: what is hidden"
+            " under one name would be open under another. Say `insensitive` where case makes no difference."
+        )
+
+    @required
+    def test_placeholders_are_what_the_lexer_reads(self, dialect: Dialect) -> None:
+        assert dialect.placeholder[0] == dialect.lexicon.parameters, (
+            f"Agents write {dialect.placeholder!r}, and the lexer reads {dialect.lexicon.parameters!r}: say the same in"
+            " Dialect.placeholder and Lexicon.parameters."
         )
 
     @required

@@ -50,7 +50,7 @@ def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Cap
     )
     yield f"CREATE VIEW {LISTING} AS SELECT t.title, g.name FROM {TRACK} t JOIN {GENRE} g ON g.id = t.genre_id"
     yield (
-        f"CREATE TABLE {APPEAL} (id {integer} NOT NULL{key}, rated {integer}, judged_by {text}, code {text} NOT NULL,"
+        f"CREATE TABLE {APPEAL} (id {integer} NOT NULL{key}, rated {integer}, rater {text}, code {text} NOT NULL,"
         f" grade {integer}{_appeal_constraints(lacks)})"
     )
     yield f"CREATE TABLE {dialect.quote(ODD)} ({dialect.quote('select')} {integer})"
@@ -72,16 +72,21 @@ def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Cap
 
 
 def changes(integer: str, text: str) -> Iterator[str]:
-    """Yield statements that change the schema one after the other, and leave it as it was."""
+    """Yield statements that change the schema one after the other, and leave it as it was.
+
+    The two tables it creates differ in a column's type alone.
+    """
     yield f"CREATE TABLE {LATER} (id {integer})"
     yield f"ALTER TABLE {LATER} ADD COLUMN note {text}"
+    yield f"DROP TABLE {LATER}"
+    yield f"CREATE TABLE {LATER} (id {text})"
     yield f"DROP TABLE {LATER}"
 
 
 def _appeal_constraints(lacks: Collection[Capability]) -> str:
     checks = "" if Capability.PRIMARY_KEYS in lacks else " DEFAULT 3 CHECK (grade > 0), UNIQUE (rated, code)"
     keyed = not {Capability.PRIMARY_KEYS, Capability.FOREIGN_KEYS} & {*lacks}
-    return checks + (f", FOREIGN KEY (judged_by, rated) REFERENCES {RATING} (judge, track_id)" if keyed else "")
+    return checks + (f", FOREIGN KEY (rater, rated) REFERENCES {RATING} (judge, track_id)" if keyed else "")
 
 
 def _track_reference(lacks: Collection[Capability]) -> str:

@@ -41,6 +41,7 @@ class DuckDBPlugin(dragoman.DialectPlugin):
         options=Options,
         folding="insensitive",
         reserved=RESERVED,
+        implicit_columns=frozenset({"rowid"}),
         default_schema="main",
     )
 
