@@ -230,7 +230,7 @@ LIFE = {
     "no_interrupt": ("Session", "close", "connection.interrupt()", "pass"),
     "no_wait_for_the_end": ("Session", "close", "while self._job and not self._job.done():", "while False:"),
     "no_deadline": ("Session", "run", "max(0.0, remaining)", "None"),
-    "no_translation": ("Session", "run", "translated(self._database)", "__import__('contextlib').nullcontext()"),
+    "no_translation": ("Session", "run", "translate_errors(self._database)", "__import__('contextlib').nullcontext()"),
     "on_the_loop": ("Session", "run", "asyncio.wrap_future(self._threads.submit(work))", "_at_once(work)"),
     "for_writing": ("Engine", "_open", "read_only=True", "read_only=False"),
     "sharing_one_connection": (

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import re
 import sqlite3
 import threading
 import time
@@ -628,6 +629,139 @@ class RemembersItsFingerprint(Told):
 class CountsTables(Told):
     async def fingerprint(self):
         return str(len((await self.tables(Scope())).tables))
+
+
+# What careless authors did whose variants of the DuckDB example passed an earlier kit
+
+
+@mutant("an_order_is_kept_across_batches", says="hand batches on as they come")
+class HandsOnTheFirstBatchLast(Rewritten):
+    async def batches(self, stream):
+        first, *others = [batch async for batch in super().batches(stream)] or [[]]
+        for batch in (*others, first):
+            yield batch
+
+
+@mutant("rows_come_in_batches", says="in one batch")
+class FetchesAllAtOnce(Rewritten):
+    async def batches(self, stream):
+        rows = [row async for batch in super().batches(stream) for row in batch.rows]
+        yield Encoded.of(rows, ())
+
+
+@mutant("a_column_has_the_name_the_query_gives_it", says="hand names on as they are")
+class CutsColumnNames(Rewritten):
+    def columns(self, columns):
+        return [dataclasses.replace(column, name=column.name[:30]) for column in columns]
+
+
+@mutant("what_a_query_made_goes_with_it", says="pieces of memory behind")
+class KeepsWhatItOpened(Wrapped):
+    kept: ClassVar[list[list[object]]] = []
+
+    def open(self, request):
+        self.kept.append([request])
+        return self.inner.open(request)
+
+
+@mutant("a_database_never_used_closes_quietly", says="close what was opened, once")
+class ClosesWhatItNeverOpened(Wrapped):
+    opened = None
+
+    async def aclose(self):
+        await self.inner.aclose()
+        self.opened.close()
+
+
+@mutant("the_event_loop_goes_on_while_a_statement_begins", says="stood still")
+class ConnectsOnTheLoop(Wrapped):
+    def open(self, request):
+        time.sleep(0.3)  # as a driver does that is not asynchronous
+        return self.inner.open(request)
+
+
+@mutant("a_parameter_keeps_its_type_and_all_of_its_value[text that ends with blanks]", says="Bind a text that ends")
+class StripsParameters(Wrapped):
+    def open(self, request):
+        stripped = [value.rstrip() if isinstance(value, str) else value for value in request.parameters]
+        return self.inner.open(dataclasses.replace(request, parameters=stripped))
+
+
+@mutant("the_catalog_names_columns_as_results_do", says="tell names as they are stored")
+class TellsColumnsInLowerCase(Told):
+    def change(self, table):
+        columns = (dataclasses.replace(column, name=column.name.lower()) for column in table.columns)
+        return dataclasses.replace(table, columns=tuple(columns))
+
+
+@mutant("the_definition_of_a_view_is_whole", says="tell all of it")
+class CutsDefinitions(Told):
+    def change(self, table):
+        return dataclasses.replace(table, definition=table.definition and table.definition[:40])
+
+
+@mutant("a_composite_foreign_key_pairs_its_columns", says="rater points to judge")
+class SortsBothSidesOfAKey(Told):
+    def change(self, table):
+        keys = (
+            dataclasses.replace(
+                key, columns=tuple(sorted(key.columns)), referenced_columns=tuple(sorted(key.referenced_columns))
+            )
+            for key in table.foreign_keys
+        )
+        return dataclasses.replace(table, foreign_keys=tuple(keys))
+
+
+@mutant("values_of_some_rows_are_not_told_as_all", says="Of one row of three")
+class CallsTheReadValuesAll(Profiled):
+    def profile(self, profile):
+        return dataclasses.replace(profile, kind="all")
+
+
+@mutant("values_are_told_of_each_relation_that_was_asked_for", says="told nothing of")
+class TellsOfTheFirstRelation(Told):
+    async def profiles(self, tables, budget):
+        return await self.inner.profiles(tables[:1], budget)
+
+
+@mutant("the_fingerprint_changes_with_the_schema", says="after CREATE TABLE kit_later (id VARCHAR")
+class CountsNames(Told):
+    async def fingerprint(self):
+        tables = (await self.tables(Scope())).tables
+        return str(sorted((str(table.relation), *(column.name for column in table.columns)) for table in tables))
+
+
+described(
+    "ComparesNamesExactly",
+    "the_folding_is_the_engine_s[another case without quotes]",
+    says="would be open under another",
+    folding="exact",
+)
+described(
+    "FoldsToLowerCase",
+    "the_folding_is_the_engine_s[another case in quotes]",
+    says="would be open under another",
+    folding="lower",
+)
+described(
+    "DoesNotNameRowid",
+    "columns_that_no_table_lists_are_declared",
+    says="Dialect.implicit_columns",
+    implicit_columns=frozenset(),
+)
+described("WritesDollars", "placeholders_are_what_the_lexer_reads", says="say the same", placeholder="$1")
+described(
+    "LeadsElsewhere",
+    "the_default_schema_is_where_names_alone_lead",
+    says="Dialect.default_schema is 'public'",
+    default_schema="public",
+)
+described(
+    "CallsSettingHarmless",
+    "statements_that_are_no_queries_are_refused_before_the_engine",
+    says="SET kit = 1",
+    rules=dataclasses.replace(sqlite.dialect.loaded_rules, statements=(re.compile("(SHOW|SET) .*"),)),
+)
 
 
 def __getattr__(name: str) -> DialectPlugin:

@@ -143,7 +143,7 @@ def _table(relation: Relation, rows: Sequence[Row], keys: Keys) -> Table:
     return Table(
         relation=relation,
         type=_TYPES.get(rows[0][2], "table"),
-        comment=rows[0][3],
+        comment=rows[0][3] or None,
         columns=tuple(_column(*row[4:]) for row in rows),
         constraints=tuple(constraints),
         foreign_keys=tuple(foreign_keys),
@@ -158,7 +158,7 @@ def _column(
     if spelled in {"numeric", "decimal"} and precision is not None:
         spelled += f"({precision},{scale or 0})"
     default = None if default is None else str(default)
-    return TableColumn(name=name, type=spelled, nullable=nullable != "NO", default=default, comment=comment)
+    return TableColumn(name=name, type=spelled, nullable=nullable != "NO", default=default, comment=comment or None)
 
 
 def _keys(rows: Sequence[Row]) -> Keys:

@@ -150,7 +150,7 @@ def _table(relation: Relation, kind: RelationType, facts: Mapping[str, Any], dia
         constraints=tuple(_constraints(facts, dialect)),
         foreign_keys=tuple(_foreign_key(relation, key, dialect) for key in facts.get("foreign_keys", ())),
         indexes=tuple(_index(index, dialect) for index in facts.get("indexes", ())),
-        comment=facts.get("table_comment", {}).get("text"),
+        comment=facts.get("table_comment", {}).get("text") or None,
     )
 
 
@@ -161,7 +161,7 @@ def _column(column: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> TableColu
         type=_type(column["type"], dialect),
         nullable=bool(column.get("nullable", True)),
         default=column.get("default"),
-        comment=column.get("comment"),
+        comment=column.get("comment") or None,
         generated=computed["sqltext"] if computed else None,
         identity=("ALWAYS" if identity.get("always") else "BY DEFAULT") if identity else None,
         enum=tuple(getattr(column["type"], "enums", ())),

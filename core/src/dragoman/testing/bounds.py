@@ -114,7 +114,7 @@ class BoundCases(Suite):
 
     @required
     async def test_an_order_is_kept_across_batches(self, opened: OpenDatabase) -> None:
-        statement = f"SELECT q.n FROM ({self.many_rows}) q ORDER BY q.n"
+        statement = f"SELECT q.n, '{PADDING}' AS wide FROM ({self.many_rows}) q ORDER BY q.n"
         _, rows = await run(opened, statement, max_rows=2 * SIDE**3, max_bytes=10**9)
         numbers = [int(row[0]) for row in rows]
         assert numbers == sorted(numbers), (

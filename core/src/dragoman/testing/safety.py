@@ -30,6 +30,7 @@ TYPED: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "large integer": ("id + 9007199254740991 = ?", (9007199254740993,)),
     "float": ("id = 2 AND ? > 0.12345678901234 AND ? < 0.12345678901235", (0.1234567890123456,) * 2),
     "boolean": ("(id = 2) = ?", (True,)),
+    "false boolean": ("(id <> 2) = ?", (False,)),
     "text that ends with blanks": ("id = 2 AND ? LIKE 'Naima  '", ("Naima  ",)),
     "long text": (f"id = 2 AND ? = '{LONG}'", (LONG,)),
     "null": ("COALESCE(?, title) = title AND id = 2", (None,)),

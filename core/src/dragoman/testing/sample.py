@@ -20,7 +20,9 @@ APPEAL: Final = "kit_appeal"
 LATER: Final = "kit_later"
 ODD: Final = "kit odd"
 """A name that needs quotes, with a column that does too."""
-QUOTED: Final = frozenset({ODD, "select"})
+MARK: Final = "Kit Mark"
+"""A column whose name has capitals, where the engine keeps them."""
+QUOTED: Final = frozenset({ODD, MARK, "select"})
 
 APPEAL_INDEX: Final = "kit_appeal_parts"
 TITLE_INDEX: Final = "kit_track_title"
@@ -53,7 +55,7 @@ def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Cap
         f"CREATE TABLE {APPEAL} (id {integer} NOT NULL{key}, rated {integer}, rater {text}, code {text} NOT NULL,"
         f" grade {integer}{_appeal_constraints(lacks)})"
     )
-    yield f"CREATE TABLE {dialect.quote(ODD)} ({dialect.quote('select')} {integer})"
+    yield f"CREATE TABLE {dialect.quote(ODD)} ({dialect.quote('select')} {integer}, {dialect.quote(MARK)} {integer})"
     if Capability.INDEXES not in lacks:
         yield f"CREATE INDEX {TITLE_INDEX} ON {TRACK} (title)"
         yield f"CREATE UNIQUE INDEX {APPEAL_INDEX} ON {APPEAL} (rated, id, grade)"

@@ -267,6 +267,7 @@ class MariaDBPlugin(dragoman.DialectPlugin):
         options=Options,
         quote_marks="``",
         folding="exact",
+        implicit_columns=frozenset({"_rowid"}),
         reserved=STANDARD_RESERVED | {"key", "keys", "rank", "system", "usage"},
     )
 
