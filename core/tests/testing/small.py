@@ -246,6 +246,7 @@ class Small(DialectPlugin):
             lexicon=LEXICON,
             rules=Rules(functions=frozenset({"sum", "count", "coalesce", "cast", "abs", "date"})),
             reserved=frozenset({"select", "from", "order", "table"}),
+            implicit_columns=frozenset({"rowid", "_rowid_", "oid"}),
             default_schema="main",
             **about,
         )

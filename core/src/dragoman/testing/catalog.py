@@ -273,7 +273,7 @@ class CatalogCases(Suite):
     async def test_the_definition_of_a_view_is_whole(self, opened: OpenDatabase) -> None:
         definition = (await inspect(opened))[sample.LISTING].definition
         assert definition is None or all(name in definition.lower() for name in (sample.GENRE, "genre_id")), (
-            f"The definition of {sample.LISTING} is told as {definition!r}: tell all of it."
+            f"inspector.tables() gave {definition!r} as the definition of {sample.LISTING}: tell all of it."
         )
 
     @required
@@ -403,8 +403,8 @@ class CatalogCases(Suite):
         told = await opened.inspector.profiles(list(tables.values()), ProfileBudget(sample=True, rows=1))
         for profile in (each for own in told.values() for each in own if each.name.lower() == "name"):
             assert profile.kind != "all" or set(profile.values) == {genre for _, genre in sample.GENRES}, (
-                f"Of one row of three the values {profile.values} were told as all there are: pass"
-                " `profile_columns(..., whole=...)` whether every row was read."
+                f"Of one row of three the values {profile.values} came as all there are: pass"
+                " `profile_columns(..., whole=...)` whether these are all rows."
             )
 
     @capability(Capability.STATISTICS)

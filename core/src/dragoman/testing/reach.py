@@ -22,8 +22,9 @@ from dragoman.testing.tiers import recommended, required
 
 # What engines call functions that read or write files, ask other servers, run programs, change something or only wait.
 REACHING: Final = """
-    benchmark bfile csv_scan dblink dblink_exec delta_scan duckdb_secrets duckdb_settings edit eval executable getenv http_get http_post hdfs
-    iceberg_metadata iceberg_scan lo_export lo_import load_extension load_file mysql_query nextval opendatasource
+    benchmark bfile csv_scan dblink dblink_exec delta_scan duckdb_secrets duckdb_settings edit eval executable
+    getenv http_get http_post hdfs iceberg_metadata
+    iceberg_scan lo_export lo_import load_extension load_file mysql_query nextval opendatasource
     openquery openrowset parquet_metadata parquet_scan parquet_schema pg_ls_dir pg_read_binary_file pg_read_file
     pg_sleep pg_terminate_backend postgres_query postgres_scan query_table read_blob read_csv read_csv_auto read_json
     read_json_auto read_ndjson read_parquet read_text read_xlsx readfile s3 set_config setseed setval shell sleep
