@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -186,3 +187,22 @@ def _call(request_id: int, tool: str, **arguments: Any) -> dict[str, Any]:
         "method": "tools/call",
         "params": {"name": tool, "arguments": arguments},
     }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process has mapped")
+async def test_the_sdk_is_loaded_for_a_client_that_asks_more_than_tools(run: Any, tmp_path: Path, way: str) -> None:
+    sqlite3.connect(tmp_path / "shop.db").close()
+    command = [sys.executable, "-m", "dragoman", "serve", "--url", f"shop=sqlite:///{tmp_path / 'shop.db'}"]
+    async with run(*command) as peer:
+
+        def has_sdk() -> bool:
+            return "pydantic_core" in Path(f"/proc/{peer.process.pid}/maps").read_text()
+
+        await peer.handshake()
+        assert (await peer.request(1, "tools/list"))["result"]["tools"]
+        assert (await peer.call(2, "execute_query", database="shop", sql="SELECT 1 AS n"))["result"][
+            "structuredContent"
+        ]
+        assert has_sdk() == (way == "sdk")
+        assert "resources" in (await peer.request(3, "resources/list"))["result"]
+        assert has_sdk()

@@ -82,7 +82,7 @@ class _Connection:
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
         self._lines: asyncio.Queue[bytes | ValueError | None] = asyncio.Queue(_WAITING)
-        self._wanted = False
+        self._needed = asyncio.Event()
         self._ended = asyncio.Event()
 
     async def serve(self) -> None:
@@ -91,7 +91,10 @@ class _Connection:
         # Calls may change something before the SDK is there to tell the client.
         changes, backlog = self._toolbox.surfaces.changes, Backlog()
         try:
-            with changes.listening(backlog.note, self._principal.identity):
+            with (
+                changes.listening(backlog.note, self._principal.identity),
+                changes.listening(lambda _: self._needed.set(), self._principal.identity),
+            ):
                 await self._serve_sdk(backlog)
         finally:
             reading.cancel()
@@ -120,7 +123,7 @@ class _Connection:
         try:
             return await self._wire.read_line()
         except ValueError as error:
-            self._wanted = True
+            self._needed.set()
             return error
 
     def _take(self, line: bytes) -> bool:
@@ -131,7 +134,8 @@ class _Connection:
             return False
         call = self._gate.call(line, self._version) if self._gate and self._version else None
         if call is None or self._wire.owes(call.request):
-            self._wanted = self._wanted or bool(line.strip())
+            if line.strip():
+                self._needed.set()
             return False
         self._wire.note_request(call.request)
         task = asyncio.create_task(self._answer(call))
@@ -207,10 +211,14 @@ class _Connection:
     # The SDK
 
     async def _serve_sdk(self, backlog: Backlog) -> None:
-        """Let the SDK serve what the gate does not; returns at the end of input."""
-        if not await self._sdk_is_wanted():
+        """Let the SDK serve what the gate does not; returns at the end of input.
+
+        It is loaded for the first frame or change that needs it: most of this process's memory would be the SDK's.
+        """
+        if not await self._needs_sdk():
             await self._leave()
             return
+        await load()
         from dragoman.mcp.server import accepts, build, options
         from dragoman.mcp.streams import Incoming, Outgoing, Replay
 
@@ -222,23 +230,26 @@ class _Connection:
         outgoing = Outgoing(self._wire, incoming, replay, self)
         await server.run(incoming, outgoing, options(server))
 
+    async def _needs_sdk(self) -> bool:
+        """Wait until something needs the SDK; tells no when input ended before."""
+        told = [each.result["tools"] for each in self._early.exchanges if each.result and "tools" in each.result]
+        if self._version is None or any(tools != self._tools() for tools in told):
+            return True
+        waiting = [asyncio.create_task(event.wait()) for event in (self._needed, self._ended)]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+        return self._needed.is_set()
+
+    def _tools(self) -> list[dict[str, Any]]:
+        """Return the tools of now, as the handshake tells them."""
+        return Handshake(self._toolbox.show_to(self._principal).tools, "", VERSION).tools
+
     def _is_news(self, result: dict[str, Any] | None) -> bool:
         """Whether a result lists the tools of now, which are others than the client was told early; it is told."""
-        shown = self._toolbox.show_to(self._principal)
-        is_news = result is not None and result.get("tools") == Handshake(shown.tools, "", VERSION).tools
+        is_news = result is not None and result.get("tools") == self._tools()
         if is_news:
             self._toolbox.surfaces.changes.tell(Change("tools", owner=self._principal.identity))
         return is_news
-
-    async def _sdk_is_wanted(self) -> bool:
-        """Wait until the SDK is loaded; tells no when input ended before and nothing in it needs the SDK."""
-        loading, ended = asyncio.create_task(load()), asyncio.create_task(self._ended.wait())
-        try:
-            await asyncio.wait((loading, ended), return_when=asyncio.FIRST_COMPLETED)
-            if not loading.done() and not self._wanted:
-                return False
-            await loading
-        finally:
-            loading.cancel()
-            ended.cancel()
-        return True
