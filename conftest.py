@@ -3,11 +3,14 @@
 import inspect
 import os
 import re
+import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 pytest_plugins = ["pytester"]
 
@@ -17,9 +20,13 @@ settings.register_profile("nightly", max_examples=2_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dragoman"))
 
 ROOT = Path(__file__).parent
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    # Without bytecode each of the many programs that tests start would compile all of our source again. The tree that
+    # shall have none stays clean.
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(ROOT / ".pytest_cache" / "bytecode")
+    sys.dont_write_bytecode = False
 FAST = (
     "core/tests",
-    "ask/tests",
     "plugins/duckdb/tests",
     "plugins/postgres/tests",
     "plugins/sqlite/tests",
@@ -37,15 +44,40 @@ LONGER = frozenset(
         "test_conformance.py",
         "test_deadline.py",
         "test_demo.py",
+        "test_duckdb.py",
+        "test_memory.py",
         "test_new_dialect.py",
         "test_offload.py",
         "test_processes.py",
         "test_running.py",
         "test_shapes.py",
+        "test_terminal.py",
         "test_work.py",
     }
 )
-"""Modules that need no server and yet more than a moment: they start programs, or wait for a deadline."""
+"""Modules that need no server and yet seconds: they start programs, write large files, or wait for deadlines."""
+
+
+TRINO = ("plugins/trino/", "tests/matrix/", "tests/differential/", "tests/fuzz/", "tests/routing/")
+"""Folders whose tests share a Trino server, and so a process."""
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return a process for each processor, at most four, for a whole lane; 0, so this process, for what is named."""
+    named = config.option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    return 0 if named else min(len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1, 4)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "ByServer":
+    """Return the scheduler of a run with several processes."""
+    return ByServer(config, log)
+
+
+class ByServer(LoadFileScheduling):
+    """Gives a process whole files, for what a module's fixtures make, and all that needs Trino to one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "trino" if nodeid.startswith(TRINO) else super()._split_scope(nodeid)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -35,7 +35,7 @@ tables = ["main.customers"]
 """
 
 
-@pytest.mark.parametrize(("token", "databases"), [(TOKEN, {"shop": "ready"}), (OTHER, {})])
+@pytest.mark.parametrize(("token", "databases"), [(TOKEN, {"shop": "ready"}), (OTHER, {})], ids=["some", "none"])
 async def test_readiness_names_the_databases_a_caller_may_see(shop: Path, token: str, databases: object) -> None:
     (shop / "dragoman.toml").write_text(CONFIGURATION)
     configuration = load(shop / "dragoman.toml", environ={}, folder=shop)
