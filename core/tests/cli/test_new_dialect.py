@@ -102,7 +102,9 @@ def test_options_that_mean_nothing_together_are_refused(dragoman: Dragoman, argu
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize(
+    "flavour", ["full", *(pytest.param(name, marks=pytest.mark.full) for name in FLAVOURS if name != "full")]
+)
 def test_linters_and_type_checkers_have_nothing_to_say(dragoman: Dragoman, folder: Path, flavour: str) -> None:
     assert dragoman("new-dialect", *FLAVOURS[flavour]).code == 0
     package = folder / f"dragoman-{FLAVOURS[flavour][0]}"

@@ -10,9 +10,15 @@ from dragoman_trino.testing.fixtures import trino_server
 __all__ = ["trino_server"]
 
 
+OWN_SERVERS = {"secure_port", "ruled_server"}
+"""Fixtures of one module that start a server with settings of its own: half a minute of both processors each."""
+
+
 def pytest_collection_modifyitems(items):
     # Whichever test comes first waits for the server, at the very first time for its download too.
     for item in items:
+        if OWN_SERVERS & set(item.fixturenames):
+            item.add_marker(pytest.mark.full)
         if "trino_server" in item.fixturenames or "secure_port" in item.fixturenames:
             item.add_marker(pytest.mark.timeout(400))
 
