@@ -65,7 +65,7 @@ class Handshake:
         self.identity = {"name": NAME, "version": version}
         self.instructions = instructions
         self.tools = [describe(tool) for tool in tools]
-        self._list = {"tools/list": {"tools": self.tools}} if lists else {}
+        self._lists = lists
 
     def result(self, method: str, version: str) -> dict[str, Any]:
         """Return the result of a method at a protocol version. Raises `KeyError` for one that is not ours."""
@@ -79,7 +79,7 @@ class Handshake:
                 "instructions": self.instructions,
             },
             "ping": {},
-            **self._list,
+            **({"tools/list": {"tools": self.tools}} if self._lists else {}),
         }
         return results[method]
 
@@ -90,7 +90,7 @@ class Handshake:
                 "capabilities": _CAPABILITIES,
                 "instructions": self.instructions,
             },
-            **self._list,
+            **({"tools/list": {"tools": self.tools}} if self._lists else {}),
         }
         around = {"resultType": "complete", "ttlMs": CACHE_MS, "cacheScope": CACHE_SCOPE}
         return {**results[method], **around, "_meta": {SERVER_KEY: self.identity}}
