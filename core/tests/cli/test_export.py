@@ -52,7 +52,14 @@ def started(folder: Path, rows: int, file: str) -> tuple[subprocess.Popen[bytes]
     """Return a command that writes a file, and what its terminal shows."""
     shown, terminal = pty.openpty()
     command = [sys.executable, "-m", "dragoman", "export", "shop", MANY.replace("30000", str(rows)), file]
-    process = subprocess.Popen(command, cwd=folder, stderr=terminal, env={**os.environ, "TERM": "xterm"})
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm"},
+        # What runs in the background of a shell ignores SIGINT, and so would what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     os.close(terminal)
     return process, shown
 
