@@ -59,6 +59,12 @@ async def test_verbose_adds_the_bytecode(shared, shop):
     assert tree["bytecode"][0][1] == "Init"
 
 
+async def test_no_address_of_memory_is_told(shared, shop):
+    text = (await explain(shared, shop, "SELECT * FROM docs WHERE docs MATCH 'a'", verbose=True)).plan
+    assert " vtab " in text
+    assert "vtab:" not in text
+
+
 async def test_analyze_runs_the_query_and_tells_how_long_it_took(shared, shop):
     plan = await explain(shared, shop, "SELECT count(*) FROM big, small", analyze=True)
     assert plan.actual_time_ms is not None

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -24,6 +25,8 @@ SELECT own.rootpage, own.name FROM sqlite_schema AS own JOIN pragma_table_list A
 WHERE own.type = 'table' AND list.schema = 'main' AND NOT list.wr
 """
 
+_ADDRESS = re.compile(r"vtab:[0-9A-Fa-f]+")
+
 Start = Callable[[int], apsw.Cursor]
 """Starts the statement: 0 as it is, 1 as EXPLAIN, 2 as EXPLAIN QUERY PLAN (sqlite3_stmt_explain)."""
 Step = tuple[int, int, str]
@@ -36,7 +39,13 @@ def tell_plan(connection: apsw.Connection, order: Run, start: Start) -> Told:
     bytecode = [list(row) for row in start(1)]
     elapsed = _measure(start) if order.analyze else None
     warnings = dict.fromkeys(_warnings(connection, sorted(steps), bytecode))
-    return Told({"steps": steps, "bytecode": bytecode if order.verbose else []}, list(warnings), elapsed)
+    told = [_without_address(row) for row in bytecode] if order.verbose else []
+    return Told({"steps": steps, "bytecode": told}, list(warnings), elapsed)
+
+
+def _without_address(row: list[Any]) -> list[Any]:
+    """Return an instruction; SQLite shows where in this process's memory a virtual table is."""
+    return ["vtab" if isinstance(value, str) and _ADDRESS.fullmatch(value) else value for value in row]
 
 
 def _measure(start: Start) -> float:
