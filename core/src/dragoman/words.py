@@ -75,7 +75,9 @@ def nearest(word: str, known: Iterable[str], count: int = 1, cutoff: float = 0.6
     """
     from rapidfuzz import fuzz, process  # only for those who have misspelled
 
-    found = process.extract(word[:LONGEST], tuple(known), scorer=fuzz.ratio, score_cutoff=cutoff * 100, limit=count)
+    # Of words that are equally near the first wins: a set has another order in each process.
+    words = sorted(known) if isinstance(known, set | frozenset) else tuple(known)
+    found = process.extract(word[:LONGEST], words, scorer=fuzz.ratio, score_cutoff=cutoff * 100, limit=count)
     return [each for each, _, _ in found]
 
 
