@@ -58,6 +58,20 @@ LONGER = frozenset(
 """Modules that need no server and yet seconds: they start programs, write large files, or wait for deadlines."""
 
 
+GENERATORS = frozenset(
+    {
+        "plugins/postgres/tests/test_channels.py",
+        "plugins/trino/tests/test_channels.py",
+        "plugins/trino/tests/test_gate_differential.py",
+        "plugins/trino/tests/test_gate_live.py",
+        "plugins/trino/tests/test_parts.py",
+        "tests/differential/test_columns.py",
+        "tests/fuzz/test_fuzz_tools.py",
+        "tests/fuzz/test_large_catalogs.py",
+        "tests/fuzz/test_voice.py",
+    }
+)
+"""Modules that send a server a generated corpus: minutes of both processors, so they are in the lane `full`."""
 TRINO = ("plugins/trino/", "tests/matrix/", "tests/differential/", "tests/fuzz/", "tests/routing/")
 """Folders whose tests share a Trino server, and so a process."""
 
@@ -81,15 +95,21 @@ class ByServer(LoadFileScheduling):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is fast."""
+    """Mark what is fast, and what a generated corpus makes long."""
     for item in items:
-        if not {mark.name for mark in item.iter_markers()} & {"full", "nightly"} and _is_fast(item):
+        marks = {mark.name for mark in item.iter_markers()}
+        if _place(item) in GENERATORS and "nightly" not in marks:
+            item.add_marker("full")
+        elif not marks & {"full", "nightly"} and _is_fast(item):
             item.add_marker("fast")
 
 
+def _place(item: pytest.Item) -> str:
+    return item.path.relative_to(ROOT).as_posix() if item.path.is_relative_to(ROOT) else ""
+
+
 def _is_fast(item: pytest.Item) -> bool:
-    place = item.path.relative_to(ROOT).as_posix() if item.path.is_relative_to(ROOT) else ""
-    return place.startswith(FAST) and item.path.name not in LONGER and not _needs_server(item)
+    return _place(item).startswith(FAST) and item.path.name not in LONGER and not _needs_server(item)
 
 
 def _needs_server(item: pytest.Item) -> bool:

@@ -17,7 +17,7 @@ OWN_SERVERS = {"secure_port", "ruled_server"}
 def pytest_collection_modifyitems(items):
     # Whichever test comes first waits for the server, at the very first time for its download too.
     for item in items:
-        if OWN_SERVERS & set(item.fixturenames):
+        if OWN_SERVERS & set(item.fixturenames) and not item.get_closest_marker("nightly"):
             item.add_marker(pytest.mark.full)
         if "trino_server" in item.fixturenames or "secure_port" in item.fixturenames:
             item.add_marker(pytest.mark.timeout(400))
