@@ -77,6 +77,9 @@ class Measure:
         print(f"{self.name:40} {self.unit:5} {figures}  {verdict}", flush=True)
 
 
+PARTS = ("start", "memory", "calls", "load")
+
+
 class Bench:
     def __init__(self, url: str, folder: Path, quick: bool) -> None:
         self.url = url
@@ -123,13 +126,24 @@ class Bench:
                     told.add(side, time.perf_counter() - begun)
             told.show()
 
+    def memory(self) -> None:
+        """What the process takes for a client of tools, and for one that needs the SDK for something else."""
+        for era in (LEGACY, MODERN):
+            server = Stdio(self.commands["ours"], era)
+            server.request("tools/list", {})
+            server.request("tools/call", call(ONE))
+            tools = server.memory()
+            server.request("no/such/method", {})
+            server.request("tools/call", call(ONE))
+            print(f"memory, stdio {era}: {tools:.1f} MiB for tools (aim <= 66), {server.memory():.1f} with the SDK")
+            server.close()
+
     def calls(self) -> None:
         """One call after the other: time, processor time, big results and memory."""
         for era in (LEGACY, MODERN):
             servers = {side: Stdio(command, era) for side, command in self.commands.items()}
             for server in servers.values():
-                # The SDK's own error: it is loaded, and what it costs is in the memory.
-                server.request("no/such/method", {})
+                server.request("tools/list", {})
             exchanges = {side: server.exchange for side, server in servers.items()}
             self._compare(f"stdio {era}", era, servers, exchanges, lambda _, body: body, 0.3)
         for era in (LEGACY, MODERN):
@@ -233,7 +247,7 @@ def main() -> None:
     """Run everything and print one line each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the rounds")
-    parser.add_argument("--only", choices=["start", "calls", "load"], help="one part")
+    parser.add_argument("--only", choices=PARTS, help="one part")
     given = parser.parse_args()
     server = Server.start()
     try:
@@ -241,7 +255,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             bench = Bench(server.address("bench"), Path(folder), given.quick)
             print(f"load of the machine at the start: {os.getloadavg()[0]:.1f} of {os.cpu_count()}")
-            for part in ("start", "calls", "load"):
+            for part in PARTS:
                 if given.only in (None, part):
                     getattr(bench, part)()
             print(f"load of the machine at the end: {os.getloadavg()[0]:.1f} of {os.cpu_count()}, ours included")
