@@ -89,12 +89,14 @@ class _Connection:
         """Serve until the client leaves; then what still runs is ended."""
         reading = asyncio.create_task(self._read())
         # Calls may change something before the SDK is there to tell the client.
-        changes, backlog = self._toolbox.surfaces.changes, Backlog()
+        backlog = Backlog()
+
+        def note(change: Change) -> None:
+            backlog.note(change)
+            self._needed.set()
+
         try:
-            with (
-                changes.listening(backlog.note, self._principal.identity),
-                changes.listening(lambda _: self._needed.set(), self._principal.identity),
-            ):
+            with self._toolbox.surfaces.changes.listening(note, self._principal.identity):
                 await self._serve_sdk(backlog)
         finally:
             reading.cancel()
