@@ -69,6 +69,8 @@ class Handshake:
 
     def result(self, method: str, version: str) -> dict[str, Any]:
         """Return the result of a method at a protocol version. Raises `KeyError` for one that is not ours."""
+        if method == "tools/list" and not self._lists:
+            raise KeyError(method)
         if version == MODERN_VERSION:
             return self._modern(method)
         results: dict[str, dict[str, Any]] = {
@@ -79,7 +81,7 @@ class Handshake:
                 "instructions": self.instructions,
             },
             "ping": {},
-            **({"tools/list": {"tools": self.tools}} if self._lists else {}),
+            "tools/list": {"tools": self.tools},
         }
         return results[method]
 
@@ -90,7 +92,7 @@ class Handshake:
                 "capabilities": _CAPABILITIES,
                 "instructions": self.instructions,
             },
-            **({"tools/list": {"tools": self.tools}} if self._lists else {}),
+            "tools/list": {"tools": self.tools},
         }
         around = {"resultType": "complete", "ttlMs": CACHE_MS, "cacheScope": CACHE_SCOPE}
         return {**results[method], **around, "_meta": {SERVER_KEY: self.identity}}
