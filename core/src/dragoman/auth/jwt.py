@@ -39,11 +39,12 @@ class SignedTokens:
             raise InvalidToken(f"This token is not signed with one of {', '.join(ALGORITHMS)}.")
         if kid is not None and not isinstance(kid, str):
             raise InvalidToken(_MALFORMED)
-        if str(header.get("typ", "")).lower() not in _TYPES:
+        kind = str(header.get("typ", "")).lower()
+        if kind not in _TYPES:
             raise InvalidToken("This is not an access token.")
         claims = _verify(token, await self._keys.find(kid, algorithm))
         # Where the header says `at+jwt` that is settled.
-        if not str(header.get("typ", "")).lower().endswith("at+jwt") and not is_access_token(claims):
+        if not kind.endswith("at+jwt") and not is_access_token(claims):
             raise InvalidToken("This is not an access token.")
         return claims
 
