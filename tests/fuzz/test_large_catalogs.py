@@ -37,8 +37,8 @@ def tables(count: int) -> Iterator[str]:
 
 SIZES = [
     ("sqlite", 2_000),
-    pytest.param("duckdb", 1_000, marks=pytest.mark.full),
-    pytest.param("postgres", 2_000, marks=pytest.mark.full),
+    ("duckdb", 1_000),
+    ("postgres", 2_000),
     *(pytest.param(dialect, 10_000, marks=pytest.mark.nightly) for dialect in ("sqlite", "duckdb", "postgres")),
 ]
 
