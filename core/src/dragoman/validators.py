@@ -158,9 +158,11 @@ class ReadOnly(Validator):
                 offset=call.offset,
             )
         if call.dotted in self._rules.forms:
+            own = self._rules.substitutes.get(call.name.lower())
+            instead = f", or {own}" if own else ""
             return UnsafeSql(
                 f"The function {call.dotted} is harmless with some arguments only, and not with these.",
-                suggestion="Write plain literals for them. The server's administrator can allow it with"
+                suggestion=f"Write plain literals for them{instead}. The server's administrator can allow it with"
                 " allow_functions.",
                 offset=call.offset,
             )

@@ -37,7 +37,8 @@ EXTENSIONS = "hstore pg_trgm fuzzystrmatch unaccent ltree intarray cube citext t
 
 # By type: values that are long, and at least two of them alike but for one end, which is what quadratic searches dread.
 LONG: Mapping[str, Sequence[str]] = {
-    "text": ("repeat('a', 100000)", "'b' || repeat('a', 50000)", "repeat('a', 50000) || 'b'", "repeat('%a', 2000) || 'c'", "repeat('b', 50000) || 'a'"),
+    "text": ("repeat('a', 100000)", "'b' || repeat('a', 50000)", "repeat('a', 50000) || 'b'", "repeat('%a', 2000) || 'c'", "repeat('b', 50000) || 'a'",
+             "(SELECT string_agg('w' || n, ' ') FROM generate_series(1, 20000) n)"),
     "bytea": ("decode(repeat('61', 100000), 'hex')", "decode('62' || repeat('61', 50000), 'hex')"),
     "varbit": ("repeat('0', 100000)::varbit", "('1' || repeat('0', 50000))::varbit"),
     "numeric": (
@@ -89,6 +90,10 @@ LONG: Mapping[str, Sequence[str]] = {
         "(SELECT range_agg(int4range(-2 * n, 1 - 2 * n)) FROM generate_series(1, 20000) n)",
     ),
 }  # fmt: skip
+# What one argument alone may cost, where it is the only long one.
+ALONE: Mapping[str, Sequence[str]] = {
+    "text": ("(SELECT string_agg(n::text, ' ') FROM generate_series(1, 150000) n)", "repeat('a & ', 250000) || 'a'"),
+}
 SHORT: Mapping[str, Sequence[str]] = {
     "int4": ("1", "100000"), "int8": ("1::int8", "100000::int8"), "int2": ("1::int2",), "bool": ("true",), "char": ("'a'::\"char\"",),
     "float8": ("1.5::float8",), "float4": ("1.5::float4",), "regconfig": ("'simple'::regconfig",), "bpchar": (),
@@ -135,6 +140,9 @@ def given(kinds: Sequence[str]) -> list[Sequence[str]]:
     lists = any(
         SAME.get(kind, kind).endswith("[]") or SAME.get(kind, kind) in ("json", "jsonb", "hstore") for kind in kinds
     )
+    long = [SAME.get(kind, kind) for kind in kinds if SAME.get(kind, kind) in LONG]
+    if len(long) == 1:
+        return [(*ALONE.get(SAME.get(kind, kind), ()), *values(kind)) for kind in kinds]
     return [
         ("'x'", "repeat('a', 1000)") if lists and SAME.get(kind, kind) == "text" else values(kind) for kind in kinds
     ]
@@ -165,7 +173,7 @@ async def calls(connection: asyncpg.Connection[asyncpg.Record]) -> Sequence[tupl
                 found.append(
                     (what, f"({each[0]}) {row['name']} ({each[1]})" if len(each) == 2 else f"{row['name']} ({each[0]})")
                 )
-    texts = [value for several in LONG.values() for value in several[:2]]
+    texts = [*ALONE["text"], *(value for several in LONG.values() for value in several[:2])]
     for (kind,) in await connection.fetch(_CASTS, sorted(lists.functions)):
         found += ((f"text -> {kind}", f"({value})::text::{kind}") for value in (*texts, *NUMERALS))
         found += ((f"{value[:12]} -> {kind}", f"({value})::{kind}") for value in texts)

@@ -16,8 +16,11 @@ SAID = frozenset(
     <% %> <<% %>> <<-> <->> <<<-> <->>>
     """.split()
 )
-# Pass with arguments that are short literals only.
-BOUND = frozenset("btrim ltrim rtrim translate xpath xpath_exists".split())
+# Pass with arguments that are short only.
+BOUND = frozenset(
+    """btrim ltrim rtrim translate xpath xpath_exists
+    to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery tsquery ts_rewrite ts_match_tt""".split()
+)
 NUMERIC = ("numeric", "text -> numeric")
 
 
@@ -33,7 +36,7 @@ def _script() -> ModuleType:
 
 def _is_said(signature: str) -> bool:
     words = {signature.partition("(")[0], *signature.split()}
-    return bool(words & (SAID | BOUND)) or any(kind in signature for kind in NUMERIC)
+    return bool(words & (SAID | BOUND)) or signature == "text @@ text" or any(kind in signature for kind in NUMERIC)
 
 
 @pytest.mark.timeout(3600)

@@ -124,7 +124,7 @@ class PostgresExecutor(Executor):
                 parsed, _ = await self._parse(session, wrapped, request, parameters.unknown)
             session.connection.allow(max(SLACK * request.limits.max_bytes, OURS))
             with self._translate_errors(wrapped, request):
-                return await parsed.fetch(*parameters.bind(request.parameters))
+                return await parsed.fetch(*parameters.bind(request.parameters, request.statement))
 
     async def doctor(self) -> Sequence[Finding]:
         """Return what the role could do if every guard failed, over a connection of its own."""
@@ -178,7 +178,7 @@ class PostgresExecutor(Executor):
         notices: list[str] = []
         arguments: list[Any] = []
         if request.parameters or prepared.parameters.encoders:
-            arguments = prepared.parameters.bind(request.parameters)
+            arguments = prepared.parameters.bind(request.parameters, request.statement)
         if request.limits.max_bytes > LARGE:
             batches = self._pieces(session, prepared, arguments, request, notices)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from dragoman import ParameterError
 
 from dragoman_postgres.literals import split_array
 from dragoman_postgres.pool import Session
+from dragoman_postgres.searches import LONGEST_PARAMETER
 from dragoman_postgres.types import Types
 
 Encode = Callable[[Any], Any]
@@ -21,6 +23,9 @@ _INTEGERS = {20: 64, 21: 16, 23: 32, 26: 32}
 _FLOATS = frozenset({700, 701})
 _TEXTS = frozenset({18, 19, 25, 705, 1042, 1043})
 _JSONS = frozenset({114, 3802})
+_SEARCHES = frozenset({3615, 3645})
+_SEARCHING = re.compile(r"tsquery|@@|ts_match|ts_rewrite", re.IGNORECASE)
+"""What a statement holds that makes a text search query of a text."""
 _LAST_BUILTIN = 16383
 """OIDs up to here are the server's own types; of others the driver takes the text by itself."""
 
@@ -87,12 +92,14 @@ async def teach(
 class Parameters:
     """A statement's parameters: what their types are called, and what makes the driver's values of JSON ones.
 
-    `unknown`: the types of PostgreSQL's own whose text the driver must be taught to send.
+    `unknown`: the types of PostgreSQL's own whose text the driver must be taught to send. `searching`: one of them is
+    a text search query.
     """
 
     names: tuple[str, ...]
     encoders: tuple[Encode, ...]
     unknown: tuple[tuple[str, str], ...]
+    searching: bool = False
 
     @classmethod
     def of(cls, types: Types, oids: Sequence[int]) -> Parameters:
@@ -102,9 +109,10 @@ class Parameters:
             names=tuple(types[oid].name for oid in oids),
             encoders=tuple(encoder(types, oid) for oid in oids),
             unknown=tuple(types[oid].internal for oid in unknown),
+            searching=not _SEARCHES.isdisjoint(map(types.base, oids)),
         )
 
-    def bind(self, values: Sequence[Any]) -> list[Any]:
+    def bind(self, values: Sequence[Any], statement: str) -> list[Any]:
         """Return JSON values as the driver takes them. Raises `ParameterError` for a wrong number, type or range."""
         count = len(self.encoders)
         if len(values) != count:
@@ -112,7 +120,19 @@ class Parameters:
                 f"The statement has {count} parameters; {len(values)} values came.",
                 suggestion="Give one value for each of $1, $2, ... in order.",
             )
+        if self.searching or _SEARCHING.search(statement):
+            _check_lengths(values)
         return [_bind(*each) for each in zip(range(1, count + 1), values, self.encoders, self.names, strict=True)]
+
+
+def _check_lengths(values: Sequence[Any]) -> None:
+    for number, value in enumerate(values, 1):
+        if len(value if isinstance(value, str) else json.dumps(value)) > LONGEST_PARAMETER:
+            raise ParameterError(
+                f"Parameter {number} has more than {LONGEST_PARAMETER:,} characters, and no deadline ends what makes"
+                " text search queries of long texts.",
+                suggestion="Make it shorter, or ask in a statement without text search queries.",
+            )
 
 
 def _bind(number: int, value: Any, encode: Encode, name: str) -> Any:

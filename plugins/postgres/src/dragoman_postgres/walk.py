@@ -7,7 +7,7 @@ listed below is refused, so that a later grammar cannot bring in what nobody has
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dragoman import (
@@ -25,6 +25,8 @@ from dragoman import (
 
 from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.samples import Samples
+from dragoman_postgres.searches import LONGEST_REWRITING, LONGEST_SEARCH, MAKERS, SEARCHES, is_short
+from dragoman_postgres.searches import Names as SearchNames
 
 Names = frozenset[str]
 Name = tuple[str, str | None]
@@ -39,7 +41,7 @@ _THROUGH = (
     " A_Expr A_Indirection A_Indices BoolExpr NullTest BooleanTest CaseExpr CaseWhen CoalesceExpr"
     " MinMaxExpr RowExpr SubLink NamedArgExpr TypeCast TypeName CollateClause SQLValueFunction XmlExpr XmlSerialize"
     " JsonObjectConstructor JsonArrayConstructor JsonArrayQueryConstructor JsonObjectAgg JsonArrayAgg JsonFuncExpr"
-    " JsonTable JsonTableColumn JsonTablePathSpec JsonKeyValue JsonValueExpr JsonArgument JsonIsPredicate JsonParseExpr"
+    " JsonTable JsonTablePathSpec JsonKeyValue JsonValueExpr JsonArgument JsonIsPredicate JsonParseExpr"
     " JsonScalarExpr JsonSerializeExpr JsonBehavior JsonOutput JsonFormat"
     # Fields of queries
     " distinctClause targetList fromClause whereClause groupClause havingClause windowClause valuesLists sortClause"
@@ -57,7 +59,7 @@ _SKIPPED = (
     " fields funcname relname schemaname catalogname inh relpersistence"
     " location name_location name kind op all groupDistinct limitOption indirection"
     " boolop nulltesttype booltesttype argisrow subLinkType refname frameOptions"
-    " sortby_dir sortby_nulls is_slice lateral ordinality is_rowsfrom for_ordinality is_not_null colname is_local"
+    " sortby_dir sortby_nulls is_slice lateral ordinality is_rowsfrom for_ordinality is_not_null is_local"
     " jointype isNatural usingClause aliasname colnames row_format typmod xmloption indent"
     " names typemod arrayBounds agg_star agg_distinct agg_within_group func_variadic funcformat absent_on_null unique"
     " unique_keys item_type btype coltype wrapper quotes column_name format_type encoding argnumber"
@@ -72,15 +74,15 @@ _WORDS = {
 }
 # Functions that may be harmless with just some arguments.
 FORMED = frozenset(
-    "ts_rewrite current_setting pg_input_is_valid pg_input_error_info"
-    " btrim ltrim rtrim translate xpath xpath_exists".split()
+    "current_setting pg_input_is_valid pg_input_error_info btrim ltrim rtrim translate xpath xpath_exists".split()
 )
+_SHORT_ONLY = {"tsquery": LONGEST_SEARCH, "ts_rewrite": LONGEST_REWRITING, "ts_match_tt": LONGEST_SEARCH}
 ARRAY = "array[]"
 """Reads as a call where an array is made of values."""
 WHOLE_ROW = "row.*"
 """Reads as a call where a row of a relation stands as a value."""
 NO_TEXT = "*"
-"""Stands for an argument that is no literal text where one would be a name."""
+"""Stands for an argument that is no literal text where one would be a name, or whose text is known to be short."""
 Places = Callable[[int | None], int | None]
 
 
@@ -99,6 +101,7 @@ class Walk:
         self._names: Names = frozenset()
         self._stars = 0
         self._samples = Samples()
+        self._searches = SearchNames()
         self._calls_in_from = False
         self._calls: dict[tuple[str, str | None, CallKind], int | None] = {}
         self._formed: list[FunctionCall] = []
@@ -116,6 +119,8 @@ class Walk:
             node, self._names = self._scopes.pop()
             self._enter(node)
         self._samples.check()
+        for offset in self._searches.find_doubtful():
+            self._formed.append(FunctionCall("ts_match_tt", None, offset, "function", (None, None)))
         if self._stars > 0 or not self._samples.columns.isdisjoint(self._samples.rows):
             self._calls.setdefault((WHOLE_ROW, None, "syntax"), None)
 
@@ -171,6 +176,8 @@ class Walk:
             names |= {member["ctename"]}
 
     def _check_member(self, member: Node) -> None:
+        for name in member.get("aliascolnames", ()):
+            self._searches.keep(_text(name), None)
         (kind,) = member["ctequery"]
         if kind != "SelectStmt":
             what = _WORDS.get(kind, kind)
@@ -193,6 +200,7 @@ class Walk:
             schema = "pg_catalog"
         self._samples.relation(f"{schema}.{name}", offset)
         self._relations[NamedRelation(Relation(name, schema, var.get("catalogname")), offset)] = None
+        self._searches.keep_relation(var.get("alias", {}).get("aliasname", name))
         self.variables.append(var)
 
     def function(self, node: Node, key: str) -> None:
@@ -201,6 +209,8 @@ class Walk:
         name, schema = _split_name(call["funcname"])
         if name in FORMED:
             self._keep_with_arguments(name, schema, call)
+        elif name in _SHORT_ONLY:
+            self._keep_short(name, schema, call)
         elif name in self._rules.searching:
             self._keep_search(name, schema, call)
         else:
@@ -213,26 +223,41 @@ class Walk:
             # The second names a type, as if it were cast to.
             for word in _TYPE_WORD.findall((arguments[1] or "").lower()):
                 self._types.setdefault((word, None), call.get("location"))
+                if word in SEARCHES:
+                    self._keep_made(_short(call["args"][0]), call.get("location"))
 
     def _keep_search(self, name: str, schema: str | None, call: Node) -> None:
         """Keep a call whose first argument may be the name of a text search configuration; a parameter may be any."""
         given: list[Node] = call.get("args", [])
-        first = [_literal(argument) or NO_TEXT for argument in given[:1]]
-        unknown = any("ParamRef" in argument for argument in given[:1])
-        arguments = None if unknown else (*first, *(None for _ in given[1:]))
+        arguments = [None if "ParamRef" in each else _literal(each) or NO_TEXT for each in given[:1]]
+        arguments += [None for _ in given[1:]]
+        if name in MAKERS and given:
+            arguments[-1] = _short(given[-1])
+        self._formed.append(FunctionCall(name, schema, call.get("location"), "function", tuple(arguments)))
+
+    def _keep_short(self, name: str, schema: str | None, call: Node) -> None:
+        """Keep a call with what is known to be short of its arguments."""
+        arguments = tuple(_short(argument, _SHORT_ONLY[name]) for argument in call.get("args", ()))
         self._formed.append(FunctionCall(name, schema, call.get("location"), "function", arguments))
 
     def cast(self, node: Node, key: str) -> None:
-        """Keep a cast to a type whose values are names, as in 'sales.orders'::regclass, with the text."""
+        """Keep a cast to a type whose text matters: names, as in 'sales.orders'::regclass, and searches."""
         cast = node[key]
-        name, _ = _split_name(cast["typeName"]["names"])
+        type_ = cast["typeName"]
+        name, _ = _split_name(type_["names"])
         if name in self._rules.naming:
-            self._keep_naming(name, (_literal(cast["arg"]),), cast["typeName"])
+            self._naming.add(id(type_))
+            self._keep_naming(name, (_literal(cast["arg"]),), type_)
+        elif name in SEARCHES:
+            self._naming.add(id(type_))
+            self._keep_made(_short(cast["arg"]), type_.get("location"))
 
     def _keep_naming(self, name: str, arguments: tuple[str | None, ...] | None, type_: Node) -> None:
-        if id(type_) not in self._naming:
-            self._naming.add(id(type_))
-            self._formed.append(FunctionCall(name, None, type_.get("location"), "syntax", arguments))
+        self._formed.append(FunctionCall(name, None, type_.get("location"), "syntax", arguments))
+
+    def _keep_made(self, text: str | None, offset: int | None) -> None:
+        """Keep that a text search query is made of a text."""
+        self._formed.append(FunctionCall("tsquery", None, offset, "function", (text,)))
 
     def collation(self, node: Node, key: str) -> None:
         """Keep the name of a collation."""
@@ -248,7 +273,9 @@ class Walk:
             self._calls.setdefault((name, None, "attribute"), node[key].get("location"))
 
     def target(self, node: Node, key: str) -> None:
-        """Keep in mind that a star alone means columns, and within an expression the row."""
+        """Keep in mind that a star alone means columns, within an expression the row; and what a column is made of."""
+        if "name" in node[key]:
+            self._searches.keep(node[key]["name"], node[key].get("val"))
         fields = node[key].get("val", {}).get("ColumnRef", {}).get("fields")
         self._stars -= bool(fields) and "A_Star" in fields[-1]
 
@@ -261,6 +288,16 @@ class Walk:
         self._samples.rows.add(node[key]["aliasname"])
         if "colnames" in node[key]:
             self._samples.columns.add("*")
+            if "functions" not in node:
+                self._keep_unknown(map(_text, node[key]["colnames"]))
+
+    def made_column(self, node: Node, key: str) -> None:
+        """Keep that a column of this name may hold anything."""
+        self._keep_unknown([node[key] if key == "colname" else node[key].get("name", "")])
+
+    def _keep_unknown(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._searches.keep(name, None)
 
     def indirection(self, node: Node, key: str) -> None:
         """Keep (a).b, as in `column`."""
@@ -279,6 +316,8 @@ class Walk:
                 self._operators.setdefault((name, None), expression.get("location"))
         else:
             self._keep_operator(expression.get("name", ()), expression.get("location"))
+            if "lexpr" in expression and _split_name(expression["name"])[0] == "@@":
+                self._searches.keep_match(expression["lexpr"], expression["rexpr"], expression.get("location"))
 
     def case(self, node: Node, key: str) -> None:
         """Keep in mind that CASE a WHEN b compares."""
@@ -294,6 +333,8 @@ class Walk:
         """Keep in mind that IN compares."""
         if node[key]["subLinkType"] == "ARRAY_SUBLINK":
             self.array(node, key)
+        if "operName" in node[key] and _split_name(node[key]["operName"])[0] == "@@":
+            self._searches.keep_match(node[key]["testexpr"], node[key]["subselect"], node[key].get("location"))
         if node[key]["subLinkType"] == "ANY_SUBLINK" and "operName" not in node[key]:
             self._operators.setdefault(("=", None), node[key].get("location"))
 
@@ -314,12 +355,17 @@ class Walk:
         """Keep the name of a type."""
         named = _split_name(node[key]["names"])
         self._types.setdefault(named, node[key].get("location"))
+        if id(node[key]) in self._naming:
+            return
         if named[0] in self._rules.naming:
             self._keep_naming(named[0], None, node[key])
+        elif named[0] in SEARCHES:
+            self._keep_made(None, node[key].get("location"))
 
     def table_function(self, node: Node, key: str) -> None:
-        """Keep in mind that a name in FROM may be a value of any type."""
+        """Keep in mind that a name in FROM may be a value of any type, and which one."""
         self._calls_in_from = True
+        self._searches.keep_function(node[key])
 
     def sample(self, node: Node, key: str) -> None:
         """Check the method of TABLESAMPLE."""
@@ -399,12 +445,19 @@ _STEPS: dict[str, _Step | None] = {
     "TypeCast": Walk.cast,
     "collname": Walk.collation,
     "RangeFunction": Walk.table_function,
+    "JsonTableColumn": Walk.made_column,
+    "colname": Walk.made_column,
     "operName": Walk.using,
     "useOp": Walk.using,
     "method": Walk.sample,
     "intoClause": Walk.into,
     "lockingClause": Walk.lock,
 }
+
+
+def _short(argument: Any, most: int = LONGEST_SEARCH) -> str | None:
+    """A text that stands for what is known to be short."""
+    return NO_TEXT if is_short(argument, most) else None
 
 
 def _literal(argument: Any) -> str | None:

@@ -13,6 +13,7 @@ from importlib.resources import files
 from dragoman import Form, Rules
 
 from dragoman_postgres.rules.policy import fits, patterns, read_policy
+from dragoman_postgres.searches import MAKERS
 
 MAJORS = (13, 14, 15, 16, 17, 18)
 """The majors with a list of their own; every server is judged by all of them: what it lacks cannot be called there."""
@@ -106,7 +107,9 @@ def rules() -> Rules:
     lists = load_allowed()
     setting = re.compile("|".join(map(re.escape, lists.settings)), re.IGNORECASE)
     forms: dict[str, tuple[Form, ...]] = {
-        "ts_rewrite": ((None, None, None),),  # with two, the second is a query given as text
+        "ts_rewrite": ((_SHORT, _SHORT, _SHORT),),  # with two, the second is a query given as text
+        "ts_match_tt": ((None, _SHORT),),
+        **dict.fromkeys(MAKERS, ((_SHORT,), (None, _SHORT))),
         "current_setting": ((setting,), (setting, None)),
         "pg_input_is_valid": ((None, _TYPE_TEXT),),
         "pg_input_error_info": ((None, _TYPE_TEXT),),
@@ -117,7 +120,9 @@ def rules() -> Rules:
     return Rules(
         functions=_anywhere(lists.functions - forms.keys(), lists.extension_functions - forms.keys()) | lists.qualified,
         forms=forms | {f"pg_catalog.{name}": form for name, form in forms.items()},
-        refused_attributes=lists.refused,
+        substitutes={name: f"{name}(left(the text, 10000))" for name in MAKERS}
+        | {"tsquery": "left(the text, 10000)::tsquery", "ts_match_tt": "the_left::tsvector @@ the_right"},
+        refused_attributes=lists.refused | MAKERS,
         operators=_anywhere(lists.operators, lists.extension_operators),
         refused_relations=(lists.secret,),
         system_schemas=frozenset({"pg_catalog", "information_schema"}),
