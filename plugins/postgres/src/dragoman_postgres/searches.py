@@ -95,15 +95,15 @@ def _same(arguments: list[Node]) -> Found:
     return 0, [(arguments[0], 1)]
 
 
-def _grown(arguments: list[Node]) -> Found:
+def _grow(arguments: list[Node]) -> Found:
     return 0, [(arguments[-1], _GROWTH)]
 
 
-def _cased(arguments: list[Node]) -> Found:
+def _change_case(arguments: list[Node]) -> Found:
     return 0, [(arguments[0], _CASED)]
 
 
-def _quoted(arguments: list[Node]) -> Found:
+def _quote(arguments: list[Node]) -> Found:
     return len(" E''"), [(arguments[0], 2)]
 
 
@@ -112,7 +112,7 @@ def _cut(arguments: list[Node]) -> Found:
     return None if number < 0 else (number, [])
 
 
-def _replaced(arguments: list[Node]) -> Found:
+def _replace(arguments: list[Node]) -> Found:
     """Each character, and each place between two, may become the new text, with what was found in it."""
     new = arguments[2].get("A_Const", {})
     times = len(new["sval"].get("sval", "")) + 1 if "sval" in new else 0
@@ -124,10 +124,10 @@ def _every(arguments: list[Node]) -> Found:
 
 
 _CALLS: dict[tuple[str, int], Callable[[list[Node]], Found]] = {
-    **{(name, count): _grown for name in MAKERS for count in (1, 2)},
-    **{(name, 1): _cased for name in ("lower", "upper", "initcap")},
-    ("unaccent", 1): _grown,
-    ("quote_literal", 1): _quoted,
+    **{(name, count): _grow for name in MAKERS for count in (1, 2)},
+    **{(name, 1): _change_case for name in ("lower", "upper", "initcap")},
+    ("unaccent", 1): _grow,
+    ("quote_literal", 1): _quote,
     **{(name, count): _same for name in ("btrim", "ltrim", "rtrim") for count in (1, 2)},
     **{("concat", count): _every for count in range(1, 9)},
     ("left", 2): _cut,
@@ -135,9 +135,9 @@ _CALLS: dict[tuple[str, int], Callable[[list[Node]], Found]] = {
     ("substr", 3): _cut,
     ("substring", 3): _cut,
     ("translate", 3): _same,
-    ("replace", 3): _replaced,
-    ("regexp_replace", 3): _replaced,
-    ("regexp_replace", 4): _replaced,
+    ("replace", 3): _replace,
+    ("regexp_replace", 3): _replace,
+    ("regexp_replace", 4): _replace,
 }
 _STEPS: dict[str, Callable[[Node], Found]] = {
     "A_Const": _constant,
