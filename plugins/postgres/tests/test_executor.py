@@ -213,6 +213,17 @@ async def test_a_statement_prepared_before_its_table_changed_is_prepared_anew(ex
     assert isinstance(await failure_of(executor, "SELECT a FROM altered"), TableNotFound)
 
 
+async def test_a_type_keeps_its_name_when_it_is_asked_for_anew_meanwhile(server, database_name):
+    # What is known of types is let go while a statement is compiled: its own types stay known to it.
+    executor = PostgresExecutor(server.configure(database_name, catalog_ttl=0.0))
+    try:
+        async with executor.open(Request(statement="SELECT ROW(1, 'a') AS r, ARRAY[1] AS a", limits=Limits())) as rows:
+            assert [column.type for column in rows.columns] == ["record", "integer[]"]
+            assert [row async for batch in rows.batches for row in batch] == [([1, "a"], [1])]
+    finally:
+        await executor.aclose()
+
+
 async def test_a_new_column_is_seen_as_soon_as_the_catalog_is_read_anew(server, database_name, admin):
     executor = PostgresExecutor(server.configure(database_name, catalog_ttl=0.0))
     await admin.execute("CREATE TABLE growing AS SELECT 1 AS a")

@@ -156,12 +156,16 @@ NO_MODIFIER = -1
 
 
 class Types:
-    """What is known of a database's types; the catalog is asked once for each, and anew after `lifetime` seconds."""
+    """What is known of a database's types; the catalog is asked once for each, and anew after `lifetime` seconds.
+
+    What was learned stays until it is learned anew: whoever asked for it uses it after others have let it be forgotten.
+    """
 
     def __init__(self, lifetime: float) -> None:
         self._lifetime = lifetime
         self._known: dict[int, Type] = {}
         self._spelled: dict[tuple[int, int], str] = {}
+        self._fresh: set[int | tuple[int, int]] = set()
         self.until = 0.0
 
     def __getitem__(self, oid: int) -> Type:
@@ -171,26 +175,28 @@ class Types:
         """Ask the catalog for those of `oids` that are not known, and for all they consist of."""
         if self.until < time.monotonic():
             self.forget()
-        missing = [oid for oid in set(oids) if oid not in self._known]
+        missing = [oid for oid in set(oids) if oid not in self._fresh]
         while missing:
             rows = await connection.fetch(_KNOWN, missing)
             self._known |= dict.fromkeys(missing, Type("unknown"))
             self._known |= {row["oid"]: _type(row) for row in rows}
+            self._fresh.update(missing)
             parts = {oid for row in rows for oid in row["parts"] or ()}
-            missing = [oid for oid in parts if oid not in self._known]
+            missing = [oid for oid in parts if oid not in self._fresh]
 
     async def spell(self, connection: Connection, used: Iterable[tuple[int, int]]) -> None:
         """Ask the server how it writes types with modifiers, such as numeric(12,2), where that is not known."""
         missing = {
             (oid, modifier)
             for oid, modifier in used
-            if modifier != NO_MODIFIER and oid not in _LENGTHS and (oid, modifier) not in self._spelled
+            if modifier != NO_MODIFIER and oid not in _LENGTHS and (oid, modifier) not in self._fresh
         }
         if missing:
             rows = await connection.fetch(
                 _SPELLED, [oid for oid, _ in missing], [str(modifier) for _, modifier in missing]
             )
             self._spelled |= {(oid, modifier): short_type(name) for oid, modifier, name in rows}
+            self._fresh.update(missing)
 
     async def leaves(self, connection: Connection, name: str) -> list[tuple[str, str]]:
         """Return the scalar types a type consists of, by schema and name, but for those every driver knows."""
@@ -206,8 +212,7 @@ class Types:
 
     def forget(self) -> None:
         """Ask again from now on: something was altered."""
-        self._known = {}
-        self._spelled = {}
+        self._fresh.clear()
         self.until = time.monotonic() + self._lifetime
 
     def base(self, oid: int) -> int:
