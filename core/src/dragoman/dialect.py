@@ -170,12 +170,14 @@ class Confined:
     `parameters`: what is bound, in this order: the place of one of the caller's own, from 0, or the name of a value of
     the confinement; None: the caller's own as they are. `replaced`: what of the caller's text was replaced, in order:
     where it began and ended, and how many characters stand there now. A text in which something was is judged again,
-    and names a confined relation there alone.
+    and names a confined relation there alone. `lead`: characters at the beginning of `text` that must stay before
+    whatever an executor puts around the statement.
     """
 
     text: str
     parameters: tuple[int | str, ...] | None = None
     replaced: tuple[tuple[int, int, int], ...] = ()
+    lead: int = 0
 
     def original(self, offset: int) -> int:
         """Return where a place in `text` is in what the caller wrote."""

@@ -499,11 +499,13 @@ class ConfinedRelation:
 class Confinement:
     """What a caller has of the relations that a statement names and of which it does not have everything.
 
-    `values`: JSON values, by the names that the expressions have for them.
+    `values`: JSON values, by the names that the expressions have for them. `lead`: characters at the beginning of the
+    statement that stay before whatever is put around it.
     """
 
     relations: tuple[ConfinedRelation, ...]
     values: Claims = NO_CLAIMS
+    lead: int = 0
 
 
 # Calls and answers

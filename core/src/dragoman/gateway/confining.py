@@ -66,7 +66,7 @@ class ConfinedStatement:
         """Return the parts with the values of a principal. Raises what `request` does, but no `ParameterError`."""
         names = dict.fromkeys(name for part in self.parts for name in part.values)
         values = {name: _value(name, principal, self.value_of) for name in names}
-        return Confinement(relations=self.parts, values=Claims(values))
+        return Confinement(relations=self.parts, values=Claims(values), lead=self.confined.lead)
 
     def error(self, error: DragomanError) -> DragomanError:
         """Return an error about what was sent as one about what was written.
@@ -147,7 +147,7 @@ class Confiner:
         assert confined is not None  # it reads this part
         values = Claims(dict.fromkeys(part.values))
         parameters = tuple(None for _ in confined.confined.parameters or ())
-        confinement = Confinement(relations=confined.parts, values=values)
+        confinement = Confinement(relations=confined.parts, values=values, lead=confined.confined.lead)
         return Request(statement=confined.confined.text, parameters=parameters, confinement=confinement)
 
     async def _try(self, part: ConfinedRelation) -> None:

@@ -1,11 +1,17 @@
-"""Holds callers to parts of relations: where a statement names one, a subquery stands in its place.
+"""Holds callers to parts of relations: where a statement names one, what they have of it stands in its place.
 
-A subquery of rows ends with OFFSET 0, behind which the server evaluates nothing of the query around it.
+Rows that a filter leaves are read by a member of WITH in front of the statement: behind OFFSET 0 the server evaluates
+nothing of the query around it, and the planner counts on the same number of rows whatever there are. So nothing that is
+left out decides in which order the caller's own conditions are evaluated, and with it which of them fails. The member
+stands outside of all that is planned for the caller, because the cost of a query decides between plans of what is
+around it, except at the very end.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,9 +28,15 @@ MASKS: Mapping[str, str] = {
     "year": "CAST(pg_catalog.date_trunc('year', {column}) AS {type})",
 }
 
+_FEW = "pg_catalog.num_nulls({column}) OPERATOR(pg_catalog.=) ALL (ARRAY(SELECT 0 WHERE false))"
+"""True, of which the planner expects that it holds for one row at most: it takes ten elements for granted."""
+_THOUSAND = "pg_catalog.generate_series(1, (SELECT 0))"
+"""No rows, of which the planner expects a thousand: it does not know the bound."""
+_WHOLE = "SELECT * FROM (\n"
+
 
 def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
-    """Return a statement with a subquery in place of each relation of which callers have a part.
+    """Return a statement with another name or a subquery in place of each relation of which callers have a part.
 
     Values follow the caller's own parameters. Raises `Unsupported` for ONLY.
     """
@@ -45,25 +57,39 @@ def _check_names(expression: Expression) -> None:
 
 
 class _Splicing:
-    """Puts subqueries into a statement that has `own` parameters."""
+    """Puts parts into a statement that has `own` parameters."""
 
     def __init__(self, statement: Statement, own: int) -> None:
         self._statement = statement
+        self._members: dict[ConfinedRelation, str] = {}
+        # No text has its own hash in it, so that no name of the caller's is one of ours.
+        self._name = f"part_{hashlib.sha256(statement.text.encode()).hexdigest()[:24]}"
         self._parameters: list[int | str] = list(range(own))
         self._text = ""
         self._done = 0
         self._replaced: list[tuple[int, int, int]] = []
 
     def splice(self, places: Sequence[tuple[int, Mapping[str, Any], ConfinedRelation]]) -> Confined:
-        """Return the statement with a subquery at each place."""
+        """Return the statement with a part at each place."""
         for offset, var, part in places:
             start, end, before = self._span(offset)
             alias = "" if "alias" in var else f" AS {quote(var['relname'])}"
             if not var.get("inh"):
                 raise Unsupported(f"ONLY {part.relation.name} cannot be read: you see a part of it.")
-            self._replace(start, end, f"{before}({self._subquery(part)}){alias}")
+            self._replace(start, end, f"{before}{self._part(part)}{alias}")
         self._text += self._statement.text[self._done :]
+        return self._with_members() if self._members else self._finish()
+
+    def _finish(self) -> Confined:
         return Confined(self._text, tuple(self._parameters), tuple(self._replaced))
+
+    def _with_members(self) -> Confined:
+        """The statement inside another one that begins with the members: its own WITH may hide and repeat names."""
+        members = ", ".join(f"{name} AS MATERIALIZED ({self._rows(part)})" for part, name in self._members.items())
+        lead = f"WITH {members}\n"
+        self._replaced.insert(0, (0, 0, len(lead) + len(_WHOLE)))
+        self._text = f"{lead}{_WHOLE}{self._text}\n) AS {self._name}"
+        return replace(self._finish(), lead=len(lead))
 
     def _span(self, offset: int) -> tuple[int, int, str]:
         """Where a dotted name stands, TABLE before it included, and what stands for that."""
@@ -80,14 +106,27 @@ class _Splicing:
         self._done = end
         self._replaced.append((start, end, len(text)))
 
-    def _subquery(self, part: ConfinedRelation) -> str:
-        columns = part.write_columns(quote, lambda expression: expression.write(self._bind))
+    def _part(self, part: ConfinedRelation) -> str:
         for expression in part.expressions:
             _check_names(expression)
-        relation = ".".join(quote(name) for name in (part.relation.schema, part.relation.name) if name)
         if part.filter is None:
-            return f"SELECT {columns} FROM {relation}"
-        return f"SELECT {columns} FROM {relation} WHERE (\n{part.filter.write(self._bind)}\n) OFFSET 0"
+            return f"({self._columns(part)})"
+        return self._members.setdefault(part, f"{self._name}_{len(self._members)}")
+
+    def _columns(self, part: ConfinedRelation) -> str:
+        columns = part.write_columns(quote, lambda expression: expression.write(self._bind))
+        relation = ".".join(quote(name) for name in (part.relation.schema, part.relation.name) if name)
+        return f"SELECT {columns} FROM {relation}"
+
+    def _rows(self, part: ConfinedRelation) -> str:
+        """A query of the rows that a filter leaves. The planner knows neither how many they are nor what is in them."""
+        assert part.filter is not None
+        rows = f"{self._columns(part)} WHERE (\n{part.filter.write(self._bind)}\n) OFFSET 0"
+        names = [f"_part.{quote(column.name)}" for column in part.columns]
+        # What is computed has no statistics, which servers from version 17 on look up through WITH.
+        computed = (f"coalesce({name}, {name}) AS {name.removeprefix('_part.')}" for name in names)
+        one = f"SELECT * FROM ({rows}) AS _part WHERE {_FEW.format(column=names[0])}"
+        return f"SELECT {', '.join(computed)} FROM ({one}) AS _part FULL JOIN {_THOUSAND} AS _none ON false"
 
     def _bind(self, value: str) -> str:
         self._parameters.append(value)

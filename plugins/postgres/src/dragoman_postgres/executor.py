@@ -252,7 +252,8 @@ class PostgresExecutor(Executor):
 
     async def _prepare(self, session: Session, request: Request) -> Prepared:
         """Have the server compile the statement for its columns, then as it will run."""
-        first = wrap(request.statement, request.limits)
+        lead = request.confinement.lead if request.confinement else 0
+        first = wrap(request.statement, request.limits, lead=lead)
         statement, attributes, modifiers = await self._describe(session, first, request)
         types = self._types
         with translate_errors(self._name):
@@ -262,7 +263,7 @@ class PostgresExecutor(Executor):
         notices: dict[str, None] = {}
         scalars = tuple(types.scalar(attribute.type.oid) for attribute in attributes)
         picked = [Picked(attribute.name, scalar) for attribute, scalar in zip(attributes, scalars, strict=True)]
-        wrapped = wrap(request.statement, request.limits, picked, count_bytes=self._key(request)[1])
+        wrapped = wrap(request.statement, request.limits, picked, count_bytes=self._key(request)[1], lead=lead)
         if wrapped.text != first.text or parameters.unknown:
             statement, _ = await self._parse(session, wrapped, request, parameters.unknown)
         return Prepared(

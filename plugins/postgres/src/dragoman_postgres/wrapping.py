@@ -61,12 +61,20 @@ def enough_rows(limits: Limits, columns: int) -> int:
 
 
 def wrap(
-    statement: str, limits: Limits, columns: Sequence[Picked] | None = None, *, count_bytes: bool = False
+    statement: str,
+    limits: Limits,
+    columns: Sequence[Picked] | None = None,
+    *,
+    count_bytes: bool = False,
+    lead: int = 0,
 ) -> Wrapped:
     """Return `statement` bounded by `limits`: by their rows, with `count_bytes` by their bytes too.
 
-    `columns` say how each column is picked; None when they are not known yet.
+    `columns` say how each column is picked; None when they are not known yet. The first `lead` characters stay first.
     """
+    if lead:
+        rest = wrap(statement[lead:], limits, columns, count_bytes=count_bytes)
+        return replace(rest, text=statement[:lead] + rest.text)
     if is_inspection(statement):
         return Wrapped(statement, 0, None)
     if columns is None:
