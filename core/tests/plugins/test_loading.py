@@ -265,6 +265,7 @@ NEAR = st.builds(
 @given(name=NAMES | NEAR)
 @example(name="postgre")
 @example(name="postgres-official")
+@example(name="ask")
 def test_whatever_is_asked_for_only_a_distribution_of_ours_that_is_not_installed_is_named(name: str):
     ours = {"dragoman-sqlite", "dragoman-postgres", "dragoman-trino", "dragoman-duckdb"}
     installed = Plugins.discover()

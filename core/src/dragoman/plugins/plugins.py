@@ -44,7 +44,7 @@ POLICIES: Final = "dragoman.policies"
 _ALIASES: Final = {"postgresql": "postgres"}
 """Further names that official distributions register."""
 _log = logging.getLogger(__name__)
-_OURS: Final = re.compile(r"dragoman-([a-z]+)(?=\W|$)")
+_OURS: Final = re.compile(r"""dragoman-([a-z]+)\W.*extra == ['"]all['"]""")
 _NONE: Final[Mapping[str, Sequence[EntryPoint]]] = MappingProxyType({})
 _NO_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
 
@@ -352,10 +352,10 @@ def _how_to_get(name: str, installed: Sequence[str]) -> str:
 
 
 def _distributions_of_ours() -> dict[str, str]:
-    """The dialects whose distributions an extra of dragoman installs."""
+    """The dialects of dragoman itself, by name: what the extra `all` installs."""
     required = importlib.metadata.requires("dragoman") or []
     names = (_OURS.match(requirement) for requirement in required)
-    return {found[1]: found[0] for found in names if found}
+    return {found[1]: f"dragoman-{found[1]}" for found in names if found}
 
 
 def _check_enforced(dialect: Dialect, database: Database) -> None:
