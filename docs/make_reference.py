@@ -87,7 +87,8 @@ def _home(name: str, value: Any) -> str:
         "Sealing": "dragoman.dialect",
         "hookimpl": "dragoman.hookspecs",
     }
-    return known.get(name) or str(value.__module__)
+    home = known.get(name) or str(value.__module__)
+    return "dragoman.model" if home.startswith("dragoman.model.") else home
 
 
 def _entry(name: str, value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,6 +27,8 @@ def create_private(path: Path, data: bytes) -> None:
 def _write_beside(path: Path, data: bytes) -> Generator[str]:
     """Have a file of this content beside a path meanwhile."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    import tempfile  # only here: it loads what packs archives, and most programs write nothing
+
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # nobody else may read it
     try:
         with os.fdopen(handle, "wb") as file:

@@ -26,7 +26,8 @@ class Parser(argparse.ArgumentParser):
 
     def add_subparsers(self, **options: Any) -> Any:
         """As argparse's; the commands are kept, since their options may be what was meant."""
-        action = super().add_subparsers(parser_class=Parser, **options)
+        # argparse would format its usage for `prog`, and import what that needs.
+        action = super().add_subparsers(parser_class=Parser, prog=self.prog, **options)
         self._commands = action.choices
         return action
 

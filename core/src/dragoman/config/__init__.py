@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dragoman.config.loading import load
 from dragoman.config.settings import Audit, Auth, Configuration, ModelSettings, Results, Server, StaticToken
-from dragoman.config.state import State, read_state, write_state
 from dragoman.config.urls import is_path, parse_named, parse_url, split_name
 from dragoman.config.variables import wants_hot_path, wants_telemetry
+from dragoman.lazy import load_names
 
 if TYPE_CHECKING:
     from dragoman.config.showing import STARTER, show
+    from dragoman.config.state import State, read_state, write_state
 
 __all__ = [
     "STARTER",
@@ -37,8 +37,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # Showing is what one command does; a server that starts need not wait for it.
-    if name in ("STARTER", "show"):
-        return getattr(importlib.import_module("dragoman.config.showing"), name)
-    raise AttributeError(f"module 'dragoman.config' has no attribute {name!r}")
+_HOMES = {"STARTER": "showing", "State": "state", "read_state": "state", "show": "showing", "write_state": "state"}
+"""What a server that starts need not wait for: each belongs to a few commands."""
+
+__getattr__ = load_names(__name__, _HOMES)

@@ -6,11 +6,13 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dragoman.errors import ParameterError, Unsupported
-from dragoman.model import Column
 from dragoman.words import nearest
+
+if TYPE_CHECKING:
+    from dragoman.model import Column
 
 Rows = Sequence[Sequence[Any]]
 
@@ -21,7 +23,7 @@ class Source(Protocol):
     def __call__(self) -> Iterable[Rows]: ...
 
 
-Write = Callable[[Path, Sequence[Column], Source], tuple[str, ...]]
+Write = Callable[[Path, Sequence["Column"], Source], tuple[str, ...]]
 """Writes a file; returns notices: what the format could not carry as it was."""
 
 FORMATS: Final[Mapping[str, str]] = {

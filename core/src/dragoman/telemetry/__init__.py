@@ -1,8 +1,18 @@
-"""Watching a gateway: counters for Prometheus, spans and metrics for OpenTelemetry, the caller's trace."""
+"""Watching a gateway: counters for Prometheus, spans and metrics for OpenTelemetry, the caller's trace.
 
-from dragoman.telemetry.context import TRACE_KEYS, Origin, coming_from, origin, trace_id
-from dragoman.telemetry.metrics import CONTENT_TYPE, Gauge, Metrics
-from dragoman.telemetry.observed import ModelUse, Observed, Run
+Names load on first use: a log line needs the trace alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.lazy import load_names
+
+if TYPE_CHECKING:
+    from dragoman.telemetry.context import TRACE_KEYS, Origin, coming_from, origin, trace_id
+    from dragoman.telemetry.metrics import CONTENT_TYPE, Gauge, Metrics
+    from dragoman.telemetry.observed import ModelUse, Observed, Run
 
 __all__ = [
     "CONTENT_TYPE",
@@ -17,3 +27,19 @@ __all__ = [
     "origin",
     "trace_id",
 ]
+
+_HOMES = {
+    "TRACE_KEYS": "context",
+    "Origin": "context",
+    "coming_from": "context",
+    "origin": "context",
+    "trace_id": "context",
+    "CONTENT_TYPE": "metrics",
+    "Gauge": "metrics",
+    "Metrics": "metrics",
+    "ModelUse": "observed",
+    "Observed": "observed",
+    "Run": "observed",
+}
+
+__getattr__ = load_names(__name__, _HOMES)

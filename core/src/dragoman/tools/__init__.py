@@ -5,8 +5,9 @@ Names load on first use: the tools' schemas are sent before anything that answer
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dragoman.lazy import load_names
 
 if TYPE_CHECKING:
     from dragoman.tools.answer import Answer
@@ -24,8 +25,4 @@ _HOMES = {
     "UnknownTool": "toolbox",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dragoman.tools' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"dragoman.tools.{_HOMES[name]}"), name)
+__getattr__ = load_names(__name__, _HOMES)

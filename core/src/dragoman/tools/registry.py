@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dragoman.access import Access, Roles, act_for, delegations, narrow
 from dragoman.errors import ConfigurationError
 from dragoman.tools import admin, ask, knowledge, results, saved
 from dragoman.tools.spec import MAX_NAMED, Spec, Tool
@@ -17,6 +16,7 @@ from dragoman.tools.standard import SPECS as STANDARD
 from dragoman.words import nearest
 
 if TYPE_CHECKING:
+    from dragoman.access import Access
     from dragoman.config import Configuration
     from dragoman.model import Principal
 
@@ -104,12 +104,21 @@ def show_to(
     principal: Principal, configuration: Configuration, profile: str | Sequence[str], result_format: str
 ) -> Shown:
     """Return what a server shows to a principal: the tools it may use and the databases something of is granted."""
+    if is_open(configuration):
+        return show(configuration, profile, result_format)
+    from dragoman.access import Roles, act_for, delegations, narrow
+
     roles = Roles(configuration)
     access = roles.of(principal) if roles else None
     acting = act_for(delegations(configuration), principal, access.names if access else ())
     names = configuration.databases if access is None else access.databases
     mine = narrow(configuration, [name for name in names if acting.get(name, True)])
     return show(mine if access or acting else configuration, profile, result_format, access)
+
+
+def is_open(configuration: Configuration) -> bool:
+    """Whether every caller is shown the same: nobody has a role, and no engine keeps the rights of callers."""
+    return not configuration.roles and all(each.identity == "gateway" for each in configuration.databases.values())
 
 
 def allows(access: Access | None, configuration: Configuration, tool: str) -> bool:

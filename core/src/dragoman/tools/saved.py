@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.saved import SavedQueries, SavedQuery
 from dragoman.tools.arguments import Argument
 from dragoman.tools.spec import Spec, sql, text
 from dragoman.tools.standard import RESULT, ROWS
@@ -13,6 +12,7 @@ from dragoman.tools.standard import SPECS as STANDARD
 
 if TYPE_CHECKING:
     from dragoman.config import Configuration
+    from dragoman.saved import SavedQuery
 
 LIST = Spec(
     name="list_queries",
@@ -56,6 +56,8 @@ def offer(configuration: Configuration) -> Sequence[Spec]:
     server = configuration.server
     if server.queries_dir is None:
         return ()
+    from dragoman.saved import SavedQueries  # read where there is a folder of them
+
     queries = SavedQueries.read(server.queries_dir).queries.values()
     own = [_tool(query) for query in queries if query.is_tool and query.name not in _TAKEN]
     return (LIST, RUN, *((SAVE,) if server.save_queries else ()), *own)

@@ -1,0 +1,145 @@
+"""The values all layers share: frozen, slotted, without I/O.
+
+Words are the field's: catalog > schema > relation > column, as in `information_schema`. Names load on first use: a
+server answers its first `tools/list` with a third of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.lazy import load_names
+
+if TYPE_CHECKING:
+    from dragoman.model.callers import LOCAL, NO_CLAIMS, Claims, Principal
+    from dragoman.model.calls import (
+        Batch,
+        Column,
+        Encoded,
+        ExplainOptions,
+        Kind,
+        KindName,
+        Limits,
+        Plan,
+        Request,
+        Result,
+        RowStream,
+        Truncation,
+    )
+    from dragoman.model.configured import (
+        Acting,
+        Database,
+        DeclaredKey,
+        EnvironmentDatabase,
+        IdentityKind,
+        KnowledgeSettings,
+        Secret,
+    )
+    from dragoman.model.confinement import ConfinedColumn, ConfinedRelation, Confinement, Expression
+    from dragoman.model.findings import Finding, Severity
+    from dragoman.model.profiles import ColumnProfile, ProfileBudget
+    from dragoman.model.relations import (
+        Constraint,
+        ForeignKey,
+        Index,
+        Inspection,
+        Names,
+        Relation,
+        RelationType,
+        Schema,
+        Scope,
+        Table,
+        TableColumn,
+    )
+
+__all__ = [
+    "LOCAL",
+    "NO_CLAIMS",
+    "Acting",
+    "Batch",
+    "Claims",
+    "Column",
+    "ColumnProfile",
+    "ConfinedColumn",
+    "ConfinedRelation",
+    "Confinement",
+    "Constraint",
+    "Database",
+    "DeclaredKey",
+    "Encoded",
+    "EnvironmentDatabase",
+    "ExplainOptions",
+    "Expression",
+    "Finding",
+    "ForeignKey",
+    "IdentityKind",
+    "Index",
+    "Inspection",
+    "Kind",
+    "KindName",
+    "KnowledgeSettings",
+    "Limits",
+    "Names",
+    "Plan",
+    "Principal",
+    "ProfileBudget",
+    "Relation",
+    "RelationType",
+    "Request",
+    "Result",
+    "RowStream",
+    "Schema",
+    "Scope",
+    "Secret",
+    "Severity",
+    "Table",
+    "TableColumn",
+    "Truncation",
+]
+
+_HOMES = {
+    "Acting": "configured",
+    "Batch": "calls",
+    "Claims": "callers",
+    "Column": "calls",
+    "ColumnProfile": "profiles",
+    "ConfinedColumn": "confinement",
+    "ConfinedRelation": "confinement",
+    "Confinement": "confinement",
+    "Constraint": "relations",
+    "Database": "configured",
+    "DeclaredKey": "configured",
+    "Encoded": "calls",
+    "EnvironmentDatabase": "configured",
+    "ExplainOptions": "calls",
+    "Expression": "confinement",
+    "Finding": "findings",
+    "ForeignKey": "relations",
+    "IdentityKind": "configured",
+    "Index": "relations",
+    "Inspection": "relations",
+    "Kind": "calls",
+    "KindName": "calls",
+    "KnowledgeSettings": "configured",
+    "LOCAL": "callers",
+    "Limits": "calls",
+    "NO_CLAIMS": "callers",
+    "Names": "relations",
+    "Plan": "calls",
+    "Principal": "callers",
+    "ProfileBudget": "profiles",
+    "Relation": "relations",
+    "RelationType": "relations",
+    "Request": "calls",
+    "Result": "calls",
+    "RowStream": "calls",
+    "Schema": "relations",
+    "Scope": "relations",
+    "Secret": "configured",
+    "Severity": "findings",
+    "Table": "relations",
+    "TableColumn": "relations",
+    "Truncation": "calls",
+}
+
+__getattr__ = load_names(__name__, _HOMES)

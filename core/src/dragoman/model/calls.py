@@ -1,0 +1,215 @@
+"""Calls and answers: requests, rows as executors give them, results and plans."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from dragoman.model.callers import LOCAL, Principal
+from dragoman.model.configured import Acting
+from dragoman.model.confinement import Confinement
+from dragoman.model.relations import Relation
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one answer: rows, bytes of its minified JSON rows, and seconds until the deadline."""
+
+    max_rows: int = 1000
+    max_bytes: int = 100_000
+    timeout: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One statement on its way to a database. Grows by defaulted fields only.
+
+    `statement` is the text that was judged; `parameters` are JSON values, bound, never pasted. `tags` reach the
+    database in its own way (application_name, client tags, a comment the executor adds). `confinement`: what the
+    statement may read of relations; None: everything. `acting`: as whom, where the engine keeps the rights of callers.
+    """
+
+    statement: str
+    parameters: Sequence[Any] = ()
+    limits: Limits = Limits()
+    principal: Principal = LOCAL
+    tags: Mapping[str, str] = field(default_factory=_nothing, hash=False)
+    call_id: str = ""
+    confinement: Confinement | None = None
+    acting: Acting | None = None
+
+
+KindName = Literal["text", "boolean", "integer", "float", "binary", "json", "native", "any", "array", "map", "row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a column's values arrive from the driver, so that the core encodes by column and touches only what it must.
+
+    text: str, already the server's exact text. boolean: bool. integer: int. float: float. binary: bytes. json: JSON
+    text. native: Python values of any type (Decimal, datetime, UUID, dict, ...), encoded cell by cell. any: int, float,
+    str, bytes or None, mixed, as SQLite has them. array: a sequence of `of[0]`. map: a mapping, or pairs, of `of[0]` to
+    `of[1]`. row: a sequence of `of`, with `fields` when they have names.
+    """
+
+    name: KindName
+    of: tuple[Kind, ...] = ()
+    fields: tuple[str, ...] = ()
+
+    @staticmethod
+    def array(of: Kind) -> Kind:
+        """An array whose elements are of this kind."""
+        return Kind("array", (of,))
+
+    @staticmethod
+    def map(key: Kind, value: Kind) -> Kind:
+        """A map; its keys become the key's text."""
+        return Kind("map", (key, value))
+
+    @staticmethod
+    def row(of: Sequence[Kind], fields: Sequence[str] = ()) -> Kind:
+        """A row or composite: an object when every field has a name of its own, else an array."""
+        return Kind("row", tuple(of), tuple(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a result: its name, its type in the database's own short spelling, and how its values arrive."""
+
+    name: str
+    type: str
+    kind: Kind = Kind("any")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Rows in their final form: `count` minified JSON arrays with commas between, most never looked at again.
+
+    `notices` say what encoding had to change. `oversized`: after these comes a row that alone is certainly larger than
+    `max_bytes`; it was not read.
+    """
+
+    json: bytes
+    count: int
+    notices: tuple[str, ...] = ()
+    oversized: bool = False
+
+    @classmethod
+    def of(cls, rows: Sequence[bytes], notices: tuple[str, ...] = ()) -> Encoded:
+        """Return rows that are encoded one by one."""
+        return cls(b",".join(rows), len(rows), notices)
+
+    @property
+    def values(self) -> list[list[Any]]:
+        """The rows as JSON values."""
+        values: list[list[Any]] = json.loads(b"[%b]" % self.json)
+        return values
+
+    @property
+    def rows(self) -> list[bytes]:
+        """The rows one by one, cut where each ends."""
+        text = self.json.decode()
+        rows: list[bytes] = []
+        start = 0
+        for _ in range(self.count):
+            end = _next_value(text, start)[1]
+            rows.append(text[start:end].encode())
+            start = end + 1
+        return rows
+
+
+_next_value = json.JSONDecoder().raw_decode
+
+Batch = Encoded | Sequence[Sequence[Any]]
+
+
+@dataclass(slots=True)
+class RowStream:
+    """What an executor opens: columns, and rows in batches. `columns` are final once `batches` is exhausted.
+
+    `truncated` is for readers of a gateway's stream: what cut it, once it is exhausted. Executors leave it alone.
+    """
+
+    columns: Sequence[Column]
+    batches: AsyncIterator[Batch]
+    notices: list[str] = field(default_factory=list[str])
+    truncated: Truncation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """Why rows are missing: the limit that cut, of rows, bytes or seconds, and how to get the rest."""
+
+    reason: Literal["rows", "bytes", "timeout"]
+    limit: int
+    hint: str = ""
+
+    @classmethod
+    def late(cls, seconds: float) -> Truncation:
+        """Return what says that a deadline struck while rows were coming."""
+        return cls("timeout", math.ceil(seconds), "These rows came in time: narrow the query with WHERE, or aggregate.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Columns and rows, bounded and exact. `rows_json` is the rows as one minified JSON array of arrays.
+
+    `sql` is there only when the SQL that ran is not the SQL that came.
+    """
+
+    columns: tuple[Column, ...]
+    rows_json: bytes
+    row_count: int
+    truncated: Truncation | None = None
+    notices: tuple[str, ...] = ()
+    sql: str | None = None
+    elapsed_ms: float = 0.0
+    query_hash: str = ""
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        """The rows as JSON values: exact decimals and large integers are strings."""
+        rows: list[list[Any]] = json.loads(self.rows_json)
+        return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainOptions:
+    """How a plan is wanted. `analyze` runs the query, inside the same read-only envelope.
+
+    `reads`: the plan must also tell what it reads and names, where the engine can tell that.
+    """
+
+    format: Literal["text", "json", "yaml"] = "text"
+    analyze: bool = False
+    verbose: bool = False
+    buffers: bool = False
+    reads: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The answer of EXPLAIN. `plan` is text, or JSON values for the json format; None: it is not shown.
+
+    `reads`: the relations that it reads beside those of the statement, behind views for instance; `schemas`: where
+    whatever else it names is, such as functions and types. Told where the engine tells it and the options ask for it.
+    """
+
+    plan: Any
+    format: Literal["text", "json", "yaml"] = "text"
+    estimated_cost: float | None = None
+    estimated_rows: int | None = None
+    actual_time_ms: float | None = None
+    warnings: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    sql: str | None = None
+    reads: tuple[Relation, ...] = ()
+    schemas: frozenset[str] = frozenset()

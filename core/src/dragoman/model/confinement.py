@@ -1,0 +1,80 @@
+"""What callers have of a relation: columns, filters and masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dragoman.model.callers import NO_CLAIMS, Claims
+from dragoman.model.relations import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """SQL with places where values are bound: `texts[0]`, `values[0]`, `texts[1]`, ... and at last a text.
+
+    `values` are names of what is known of a caller: `user`, `groups`, `claim.NAME`.
+    """
+
+    texts: tuple[str, ...]
+    values: tuple[str, ...] = ()
+
+    def write(self, place: Callable[[str], str]) -> str:
+        """Return the SQL, with what `place` returns for the name of a value where that is bound."""
+        return self.texts[0] + "".join(
+            place(value) + text for value, text in zip(self.values, self.texts[1:], strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfinedColumn:
+    """A column as callers have it: `expression` over the relation's own columns; None: as it is stored."""
+
+    name: str
+    type: str
+    expression: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfinedRelation:
+    """What callers have of a relation: these columns, of the rows where `filter` holds; None: of every row."""
+
+    relation: Relation
+    columns: tuple[ConfinedColumn, ...]
+    filter: Expression | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether its rows and these columns are what is stored."""
+        return self.filter is None and all(column.expression is None for column in self.columns)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The names of the values that its expressions bind, once each."""
+        return tuple(dict.fromkeys(name for each in self.expressions for name in each.values))
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The expressions that it is made of: the filter first, then those of columns."""
+        expressions = (self.filter, *(column.expression for column in self.columns))
+        return tuple(each for each in expressions if each is not None)
+
+    def write_columns(self, quote: Callable[[str], str], write: Callable[[Expression], str]) -> str:
+        """Return the list of columns as SELECT has it; `quote` writes a name, `write` an expression."""
+        return ", ".join(
+            quote(column.name) if column.expression is None else f"({write(column.expression)}) AS {quote(column.name)}"
+            for column in self.columns
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confinement:
+    """What a caller has of the relations that a statement names and of which it does not have everything.
+
+    `values`: JSON values, by the names that the expressions have for them. `lead`: characters at the beginning of the
+    statement that stay before whatever is put around it.
+    """
+
+    relations: tuple[ConfinedRelation, ...]
+    values: Claims = NO_CLAIMS
+    lead: int = 0

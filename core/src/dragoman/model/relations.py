@@ -1,0 +1,170 @@
+"""What a database holds: schemas, relations, their columns, keys and indexes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """The name of a table, a view or anything else with columns."""
+
+    name: str
+    schema: str | None = None
+    catalog: str | None = None
+
+    def __str__(self) -> str:
+        return ".".join(part for part in (self.catalog, self.schema, self.name) if part is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What an inspector is asked about, in bulk. Empty fields do not restrict; several restrict together.
+
+    `catalogs` and `schemas` are names as the database stores them, `names` the relations' own.
+    """
+
+    catalogs: frozenset[str] = frozenset()
+    schemas: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    def __contains__(self, relation: Relation) -> bool:
+        """Whether a relation was asked for: `relation in scope`."""
+        return (
+            (not self.catalogs or relation.catalog in self.catalogs)
+            and (not self.schemas or relation.schema in self.schemas)
+            and (not self.names or relation.name in self.names)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """A schema; `system` ones are shown only when asked for.
+
+    `search_order`: its place, from 0, among the schemas where names without one are looked for; None: not among them,
+    or the database does not tell.
+    """
+
+    name: str
+    catalog: str | None = None
+    owner: str | None = None
+    comment: str | None = None
+    system: bool = False
+    search_order: int | None = None
+
+
+RelationType = Literal["table", "view", "materialized view", "foreign table", "partitioned table", "virtual table"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumn:
+    """A column of a relation. `type`: the shortest spelling the database accepts. `enum`: its only values, in order.
+
+    `default`, `generated` and `identity` are SQL text as the database tells it (`identity`: ALWAYS or BY DEFAULT).
+    """
+
+    name: str
+    type: str
+    nullable: bool = True
+    default: str | None = None
+    comment: str | None = None
+    generated: str | None = None
+    identity: str | None = None
+    enum: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """A primary key, unique, check or exclusion constraint.
+
+    `definition`: the database's text, for the last two always, for others where it says more than the columns do.
+    """
+
+    type: Literal["PRIMARY KEY", "UNIQUE", "CHECK", "EXCLUDE"]
+    name: str | None = None
+    columns: tuple[str, ...] = ()
+    definition: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignKey:
+    """A foreign key: `columns` of `relation` point to `referenced_columns` of `references`, in this order.
+
+    `definition`: the database's text, where it says more than the other fields do (DEFERRABLE, MATCH FULL, ...).
+    `suggested`: why the core believes in a key that nobody declared, in words; empty for every other.
+    """
+
+    relation: Relation
+    columns: tuple[str, ...]
+    references: Relation
+    referenced_columns: tuple[str, ...]
+    name: str | None = None
+    on_update: str | None = None
+    on_delete: str | None = None
+    declared: bool = False
+    definition: str | None = None
+    suggested: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """An index. `parts`: column names or expressions as SQL text, in order; `predicate` of a partial one."""
+
+    name: str
+    parts: tuple[str, ...]
+    unique: bool = False
+    primary: bool = False
+    method: str | None = None
+    predicate: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Everything an inspector tells of one relation. `row_estimate` and `size_bytes`: None when unknown.
+
+    `partitioned_by`: the columns or expressions, as SQL text, whose values say where rows are stored. `partition_of`:
+    the relation whose rows these are a part of; lists and searches tell that one only. `shows`: the relation whose rows
+    or words a virtual table tells, such as an index of another's text: callers who may not read it all have neither.
+    """
+
+    relation: Relation
+    type: RelationType = "table"
+    columns: tuple[TableColumn, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    indexes: tuple[Index, ...] = ()
+    comment: str | None = None
+    owner: str | None = None
+    row_estimate: int | None = None
+    size_bytes: int | None = None
+    definition: str | None = None
+    system: bool = False
+    partitioned_by: tuple[str, ...] = ()
+    partition_of: Relation | None = None
+    shows: Relation | None = None
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The primary key's columns in key order, or none."""
+        return next((c.columns for c in self.constraints if c.type == "PRIMARY KEY"), ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Relations of one schema and type by their names alone. `partition_of`: as `Table` has it, of all of them."""
+
+    names: tuple[str, ...]
+    schema: str | None = None
+    catalog: str | None = None
+    type: RelationType = "table"
+    system: bool = False
+    partition_of: Relation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """An inspector's bulk answer; `notices` name what could not be read, so that one bad corner spoils nothing."""
+
+    tables: tuple[Table, ...]
+    notices: tuple[str, ...] = ()
