@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,12 +80,15 @@ class ScriptedServer:
         return self.requests[number]["messages"][-1]["content"]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.serving[asyncio.current_task()] = writer
+        task = asyncio.current_task()
+        assert task is not None
+        self.serving[task] = writer
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 self.headers.append(head.decode())
-                length = int(re.search(rb"content-length: (\d+)", head, re.I)[1])
-                request = json.loads(await reader.readexactly(length))
+                length = re.search(rb"content-length: (\d+)", head, re.I)
+                assert length is not None
+                request = json.loads(await reader.readexactly(int(length[1])))
                 self.requests.append(request)
                 await self._answer(request, reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -133,7 +136,7 @@ class ScriptedServer:
 
 
 @asynccontextmanager
-async def scripted(script: Script):
+async def scripted(script: Script) -> AsyncIterator[ScriptedServer]:
     """Serve a script."""
     model = ScriptedServer(script)
     server = await asyncio.start_server(model.serve, "127.0.0.1", 0)

@@ -183,7 +183,7 @@ class LastFails:
         if self.calls == 3:
             raise ModelError("no")
         try:
-            await asyncio.Event().wait()
+            return await asyncio.Future()  # of a reply that never comes
         finally:
             self.ended += 1
 

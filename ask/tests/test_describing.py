@@ -8,7 +8,7 @@ import pytest
 from dragoman import ConfigurationError, KnowledgeSettings
 from dragoman.tools import Toolbox
 from dragoman_ask.describing import describe
-from scripted import query, scripted
+from scripted import ScriptedServer, query, scripted
 from test_commands import run
 from test_fencing import outside
 
@@ -36,7 +36,7 @@ def reply(request):
     return ORDERS if "CREATE TABLE orders" in request["messages"][-1]["content"] else CUSTOMERS
 
 
-async def learn(asking, path: Path, shop, **settings) -> tuple[list[str], object]:
+async def learn(asking, path: Path, shop, **settings) -> tuple[list[str], ScriptedServer]:
     async with asking(reply, shop, **settings) as (gateway, model):
         return await describe(gateway, "shop", path, lambda done: None), model
 
@@ -60,11 +60,16 @@ async def test_everything_that_nobody_described_is_written_with_its_origin(askin
     told = replace(plain, knowledge=KnowledgeSettings(files=(path,)))
     async with asking([query("SELECT 1")], told) as (gateway, model):
         tools = Toolbox(gateway, profile="full")
-        found = (await tools.call("describe_table", {"table_name": "orders"})).structured["tables"]["orders"]
+        answer = (await tools.call("describe_table", {"table_name": "orders"})).structured
+        assert answer is not None
+        found = answer["tables"]["orders"]
         assert found[0] == "-- One row is an order."
         assert "total real NULL -- in euros" in found
-        notes = (await tools.call("search_catalog", {"query": "open orders"})).structured["notes"]
-        assert notes == ["example How many orders are open?: SELECT count(*) AS n FROM orders WHERE status = 'open'"]
+        answer = (await tools.call("search_catalog", {"query": "open orders"})).structured
+        assert answer is not None
+        assert answer["notes"] == [
+            "example How many orders are open?: SELECT count(*) AS n FROM orders WHERE status = 'open'"
+        ]
         await gateway.ask("How many orders?")
         assert "One row is an order." in model.last()
         assert "How many orders are open?" in model.last()

@@ -80,7 +80,9 @@ async def test_another_request_is_an_error_that_says_where_it_differs(asking, sh
         with pytest.raises(ModelError, match=r"not recorded.*How many customers\?") as caught:
             await gateway.ask("How many customers?")
         assert "Record it again" in caught.value.suggestion
-        assert (await gateway.ask("How many orders?")).result.rows == [[200]]
+        answered = (await gateway.ask("How many orders?")).result
+        assert answered is not None
+        assert answered.rows == [[200]]
     async with replaying(file, replace(shop, description="All of it")) as gateway:
         with pytest.raises(ModelError, match="differs from what was at: -- All of it"):
             await gateway.ask("How many orders?")
@@ -181,7 +183,9 @@ async def test_recording_and_replaying_at_once_is_told_at_the_start(tmp_path):
 
     with pytest.raises(ConfigurationError, match=r"model\.record: nothing is recorded where replies are replayed"):
         read(tmp_path, 'name = "openai:m"\nrecord = "a"\nreplay = "b"')
-    assert read(tmp_path, 'name = "openai:m"\nreplay = "b"').model.replay == tmp_path / "b"
+    model = read(tmp_path, 'name = "openai:m"\nreplay = "b"').model
+    assert model is not None
+    assert model.replay == tmp_path / "b"
 
 
 async def test_evaluation_without_a_model_says_so(shop):

@@ -55,9 +55,10 @@ def test_a_new_process_continues_the_chain(tmp_path: Path):
 def days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, each: int) -> Link:
     """Write records on so many days; return the last one's link."""
     file = AuditFile(tmp_path / "audit.jsonl")
+    heads: list[Link] = []
     for day in range(number):
         monkeypatch.setattr("time.time", lambda day=day: 1_795_000_000 + day * 86400)
-        heads = [file.append(body(record)) for record in range(each)]
+        heads += [file.append(body(record)) for record in range(each)]
     file.close()
     return heads[-1]
 

@@ -27,7 +27,8 @@ class Lake(Inspector):
     """Two catalogs; `looks` counts how often a relation was looked at alone."""
 
     def __init__(self, *names: str) -> None:
-        self.relations = [Relation(*reversed(name.split("."))) for name in names]
+        self.paths = [name.split(".") for name in names]  # catalog, schema, table
+        self.relations = [Relation(*reversed(name)) for name in self.paths]
         self.scopes: list[Scope] = []
         self.looks: list[Relation] = []
 
@@ -35,7 +36,7 @@ class Lake(Inspector):
         return "1"
 
     async def schemas(self):
-        return [Schema(name=s, catalog=c) for c, s in dict.fromkeys((r.catalog, r.schema) for r in self.relations)]
+        return [Schema(name=s, catalog=c) for c, s in dict.fromkeys((c, s) for c, s, _ in self.paths)]
 
     async def tables(self, scope: Scope) -> Inspection:
         self.scopes.append(scope)

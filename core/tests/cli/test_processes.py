@@ -5,19 +5,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
 
 
-def dragoman(*argv: str, **options: object) -> subprocess.Popen[str]:
+def dragoman(*argv: str, **options: Any) -> subprocess.Popen[str]:
     """Start a command as a process of its own."""
     command = [sys.executable, "-m", "dragoman", *argv]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
-        command, **pipes, text=True, preexec_fn=heed_interrupts, **options
-    )
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, **pipes, text=True, preexec_fn=heed_interrupts, **options)
 
 
 def heed_interrupts() -> None:

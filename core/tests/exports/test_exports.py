@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from dragoman import Column, Kind, ParameterError, ResultTooLarge
 from dragoman.exports import FORMATS, arrow, export, format_of
+from dragoman.model import KindName
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,13 +139,16 @@ _TEXTS_LIKE = {
 }
 
 
+_KINDS_LIKE: dict[str, KindName] = {"bigint": "integer", "double precision": "float", "boolean": "boolean"}
+
+
 @pytest.mark.parametrize("declared", _TEXTS_LIKE)
 @given(data=st.data())
 def test_values_taken_at_once_are_what_each_of_them_is(declared, data):
     """Whatever Arrow reads by itself, it reads as we read it; what we take for a misfit it does not take."""
     values = data.draw(st.lists(st.none() | _TEXTS_LIKE[declared], min_size=1, max_size=4))
-    kind = {"bigint": "integer", "double precision": "float", "boolean": "boolean"}.get(declared, "text")
-    form = next(iter(arrow._candidates(Column("c", declared, Kind(kind)))), arrow.TEXT)
+    kind = Kind(_KINDS_LIKE.get(declared, "text"))
+    form = next(iter(arrow._candidates(Column("c", declared, kind))), arrow.TEXT)
     at_once = form._array_at_once(values)
     if at_once is not None:
         each = pa.array([None if value is None else form.convert(value) for value in values], type=form.type)
@@ -159,8 +163,8 @@ def test_plain_values_are_taken_at_once(declared):
         **{"timestamptz": "2024-02-29 13:14:15+00", "uuid": UUID, "bigint": 2**63 - 1, "double precision": 0.1},
         **{"boolean": True, "text": "a"},
     }
-    kind = {"bigint": "integer", "double precision": "float", "boolean": "boolean"}.get(declared, "text")
-    form = next(iter(arrow._candidates(Column("c", declared, Kind(kind)))), arrow.TEXT)
+    kind = Kind(_KINDS_LIKE.get(declared, "text"))
+    form = next(iter(arrow._candidates(Column("c", declared, kind))), arrow.TEXT)
     assert form._array_at_once([plain[declared]]) is not None
 
 

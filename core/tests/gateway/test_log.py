@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from dragoman import Busy, Database, DragomanError, Gateway, InvalidSql, Principal, UnknownDatabase
+from dragoman import Busy, Database, DragomanError, Encoded, Gateway, InvalidSql, Principal, UnknownDatabase
 from dragoman.config import Configuration, Server
 
 
@@ -41,7 +41,10 @@ async def test_a_sample_and_a_plan_are_one_line_each(gateway: Gateway, lines):
 async def test_a_stream_is_one_line_with_what_was_read_of_it(gateway: Gateway, lines):
     async with gateway.stream("shop", "SELECT id FROM orders", limit=5) as stream:
         await gateway.query("shop", "SELECT 1 AS one")
-        rows = [row async for batch in stream.batches for row in batch.rows]
+        rows: list[bytes] = []
+        async for batch in stream.batches:
+            assert isinstance(batch, Encoded)
+            rows += batch.rows
     assert [(line["rows"], line["bytes"]) for line in lines()] == [(1, 5), (5, len(b"[" + b",".join(rows) + b"]"))]
 
 

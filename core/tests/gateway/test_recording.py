@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dragoman import Busy, ConfigurationError, Database, DragomanError, Gateway, InternalError, Principal
@@ -15,7 +16,7 @@ ADA = Principal("ada", issuer="https://idp.example", subject="a-1", client="agen
 
 @pytest.fixture
 def audited(shop: Database, tmp_path: Path) -> Callable[..., Configuration]:
-    def make(**audit: object) -> Configuration:
+    def make(**audit: Any) -> Configuration:
         return Configuration(databases={"shop": shop}, audit=Audit(path=tmp_path / "audit" / "calls.jsonl", **audit))
 
     return make

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dragoman import (
@@ -19,7 +20,7 @@ from dragoman.config import Audit, Configuration, Server
 from dragoman.config.roles import Grant, Role
 
 
-def of(*databases: Database, **more: object) -> Configuration:
+def of(*databases: Database, **more: Any) -> Configuration:
     return Configuration(databases={database.name: database for database in databases}, **more)
 
 
@@ -82,7 +83,7 @@ async def reload_under_load(shop: Database, warehouse: Database, times: int) -> 
     stopped = False
     answered = 0
 
-    async def ask(gateway: Gateway, database: str, sql: str, rows: list[list[object]]) -> None:
+    async def ask(gateway: Gateway, database: str, sql: str, rows: list[list[int]]) -> None:
         nonlocal answered
         while not stopped:
             assert (await gateway.query(database, sql)).rows == rows

@@ -60,7 +60,7 @@ class Field:
         fails = self.chance.random() < 0.2
         self.told.pop((owner.subject, name), None)  # a name that is kept again ends the older result
         try:
-            await self.store.keep(owner, name, "shop", (("shop", "SELECT 1"),), self.stream(owner, rows, fails))
+            await self.store.keep(owner, name, "shop", (("shop", "SELECT 1", "all"),), self.stream(owner, rows, fails))
         except DragomanError:
             assert fails
             return

@@ -18,6 +18,7 @@ from dragoman.kept.store import RESULTS_PER_CALLER, RUNNING_PER_CALLER
 
 BOUNDS = Bounds(max_bytes=10**9, max_bytes_per_caller=10**9, ttl=100)
 ADA = Principal("ada", issuer="i", subject="1")
+OF = (("shop", "SELECT 1", "all"),)
 
 
 @asynccontextmanager
@@ -36,7 +37,7 @@ def anyio_backend() -> str:
 async def test_a_result_goes_when_nobody_reads_it_for_its_time(tmp_path: Path):
     now = [0.0]
     store = Store(tmp_path, BOUNDS, lambda: now[0])
-    kept = await store.keep(ADA, "x", "shop", "SELECT 1", _stream)
+    kept = await store.keep(ADA, "x", "shop", OF, _stream)
     now[0] = 90
     assert store.find(ADA, "x") is kept
     now[0] = 180
@@ -59,7 +60,7 @@ async def test_a_result_goes_when_nobody_reads_it_for_its_time(tmp_path: Path):
 )
 async def test_a_name_alone_is_nobody(tmp_path: Path, other: Principal):
     store = Store(tmp_path, BOUNDS)
-    await store.keep(ADA, "x", "shop", "SELECT 1", _stream)
+    await store.keep(ADA, "x", "shop", OF, _stream)
     with pytest.raises(ResultNotFound):
         store.find(other, "x")
     assert store.of(other) == ()
@@ -81,7 +82,7 @@ async def test_a_long_query_is_answered_soon_and_goes_on(tmp_path: Path, monkeyp
         yield RowStream([Column("n", "int")], batches())
 
     store = Store(tmp_path, BOUNDS)
-    kept = await store.keep(ADA, "x", "shop", "SELECT 1", slow)
+    kept = await store.keep(ADA, "x", "shop", OF, slow)
     assert kept.running
     going.set()
     assert kept.task is not None
@@ -106,7 +107,7 @@ async def test_dropping_a_running_result_ends_its_query(tmp_path: Path, monkeypa
             ended.set()
 
     store = Store(tmp_path, BOUNDS)
-    await store.keep(ADA, "x", "shop", "SELECT 1", endless)
+    await store.keep(ADA, "x", "shop", OF, endless)
     await store.drop(ADA, "x")
     assert ended.is_set()
     assert list(tmp_path.rglob("*.rows")) == []
@@ -117,12 +118,12 @@ _CRASH = """
 import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from test_store import ADA, BOUNDS, _stream
+from test_store import ADA, BOUNDS, OF, _stream
 from dragoman.kept import Store
 
 async def main():
     store = Store(Path({folder!r}), BOUNDS)
-    await store.keep(ADA, "x", "shop", "SELECT 1", _stream)
+    await store.keep(ADA, "x", "shop", OF, _stream)
     print("kept", flush=True)
     await asyncio.Event().wait()
 
@@ -136,11 +137,11 @@ async def test_what_a_killed_process_left_is_removed_and_a_living_ones_stays(tmp
         assert process.stdout is not None
         assert process.stdout.readline() == "kept\n"
         store = Store(tmp_path, BOUNDS)
-        await store.keep(ADA, "x", "shop", "SELECT 1", _stream)
+        await store.keep(ADA, "x", "shop", OF, _stream)
         assert len(list(tmp_path.rglob("*.rows"))) == 2
         os.kill(process.pid, signal.SIGKILL)
     other = Store(tmp_path, BOUNDS)
-    await other.keep(ADA, "x", "shop", "SELECT 1", _stream)
+    await other.keep(ADA, "x", "shop", OF, _stream)
     assert len(list(tmp_path.rglob("*.rows"))) == 2
     await store.aclose()
     await other.aclose()
@@ -188,7 +189,7 @@ async def test_queries_that_are_kept_leave_places_to_others(tmp_path: Path, monk
 
     store = Store(tmp_path, BOUNDS)
     names = ["a", "b", "c", "d"]
-    await asyncio.gather(*(store.keep(ADA, name, "shop", "SELECT 1", counted, 2) for name in names))
+    await asyncio.gather(*(store.keep(ADA, name, "shop", OF, counted, 2) for name in names))
     assert len(opened) == 2
     assert [kept.running for kept in store.of(ADA)] == [True] * 4
     # Which two have the places is a matter of chance: threads make their files.
@@ -196,7 +197,7 @@ async def test_queries_that_are_kept_leave_places_to_others(tmp_path: Path, monk
     async with asyncio.timeout(30):
         while len(opened) < 3:
             await asyncio.sleep(0)
-    kept = await store.keep(Principal("bob"), "x", "other", "SELECT 1", _stream)
+    kept = await store.keep(Principal("bob"), "x", "other", OF, _stream)
     assert kept.status == "complete", "other databases have places of their own"
     await store.aclose()
 
@@ -204,7 +205,7 @@ async def test_queries_that_are_kept_leave_places_to_others(tmp_path: Path, monk
 async def test_no_more_run_for_a_caller_however_many_begin_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("dragoman.kept.store.SOON", 0.01)
     store = Store(tmp_path, BOUNDS)
-    keeping = (store.keep(ADA, f"r{number}", "shop", "SELECT 1", _endless) for number in range(20))
+    keeping = (store.keep(ADA, f"r{number}", "shop", OF, _endless) for number in range(20))
     kept = await asyncio.gather(*keeping, return_exceptions=True)
     assert sum(isinstance(one, Busy) for one in kept) == 20 - RUNNING_PER_CALLER
     assert len(store.of(ADA)) == RUNNING_PER_CALLER
@@ -214,18 +215,18 @@ async def test_no_more_run_for_a_caller_however_many_begin_at_once(tmp_path: Pat
 async def test_kept_results_do_not_use_up_the_files_a_process_may_open(tmp_path: Path):
     store = Store(tmp_path, BOUNDS)
     for number in range(RESULTS_PER_CALLER):
-        await store.keep(ADA, f"r{number}", "shop", "SELECT 1", _stream)
+        await store.keep(ADA, f"r{number}", "shop", OF, _stream)
     with pytest.raises(Busy, match="100 results are kept already"):
-        await store.keep(ADA, "more", "shop", "SELECT 1", _stream)
-    await store.keep(ADA, "r0", "shop", "SELECT 1", _stream)
+        await store.keep(ADA, "more", "shop", OF, _stream)
+    await store.keep(ADA, "r0", "shop", OF, _stream)
     await store.drop(ADA, "r1")
-    await store.keep(ADA, "more", "shop", "SELECT 1", _stream)
+    await store.keep(ADA, "more", "shop", OF, _stream)
     assert len(store.of(ADA)) == RESULTS_PER_CALLER
     await store.aclose()
 
 
 async def test_two_results_of_one_name_at_once_leave_one(tmp_path: Path):
     store = Store(tmp_path, BOUNDS)
-    await asyncio.gather(*(store.keep(ADA, "x", "shop", "SELECT 1", _stream) for _ in range(3)))
+    await asyncio.gather(*(store.keep(ADA, "x", "shop", OF, _stream) for _ in range(3)))
     assert len(store.of(ADA)) == len(list(tmp_path.rglob("*.rows"))) == 1
     await store.aclose()

@@ -77,6 +77,7 @@ async def toolbox(database: Database):
 async def call(tools: Toolbox, name: str, **arguments):
     answer = await tools.call(name, arguments)
     assert not answer.is_error, answer.text
+    assert answer.structured is not None
     return answer.structured
 
 
@@ -151,6 +152,7 @@ async def test_who_sees_a_part_of_the_database_is_told_no_notes(shop):
         )
         async with Gateway.open(configuration) as gateway:
             answer = await Toolbox(gateway, profile="full").call("search_catalog", {}, principal=Principal("ada"))
+            assert answer.structured is not None
             assert ("notes" in answer.structured) is seen
 
 

@@ -185,7 +185,9 @@ def test_a_plugin_that_fails_when_it_is_looked_at_is_listed_as_broken(install):
 def test_a_rival_never_gets_a_name_of_ours_by_itself(name: str, install):
     install("dragoman-odd", FINE, dialects={name: "plugin"}, pretend=True)
     rival = next(
-        each for each in entry_points(group="dragoman.dialects", name=name) if each.dist.name == "dragoman-odd"
+        each
+        for each in entry_points(group="dragoman.dialects", name=name)
+        if each.dist and each.dist.name == "dragoman-odd"
     )
     with pytest.raises(DialectError, match="which is not installed; dragoman-odd claims it") as raised:
         Plugins({name: [rival]}).load(name)

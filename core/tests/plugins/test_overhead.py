@@ -2,7 +2,7 @@
 
 import sys
 
-from dragoman import Database, Gateway
+from dragoman import Database, Gateway, WrappedInspector
 
 
 async def test_no_hook_is_called_and_no_code_of_pluggys_runs_while_a_statement_does(install):
@@ -35,4 +35,6 @@ async def test_the_executor_the_gateway_has_is_the_one_the_plugin_made(install):
     install("dragoman-odd", "plugin = PretendPlugin()", dialects={"pretend": "plugin"}, pretend=True)
     async with Gateway.open([Database(name="x", dialect="pretend")]) as gateway:
         assert type(gateway.database("x").executor).__name__ == "PretendExecutor"
-        assert type(gateway.database("x").inspector.inner).__name__ == "PretendInspector"
+        inspector = gateway.database("x").inspector
+        assert isinstance(inspector, WrappedInspector)
+        assert type(inspector.inner).__name__ == "PretendInspector"

@@ -56,7 +56,7 @@ def read(connection: sqlite3.Connection, sql: str, names: Collection[str] = SCHE
     seen: set[tuple[str, str]] = set()
 
     def note(action: int, table: str | None, column: str | None, _: str | None, view: str | None) -> int:
-        if action == sqlite3.SQLITE_READ and table in names and column and view not in HIDDEN:
+        if action == sqlite3.SQLITE_READ and table and table in names and column and view not in HIDDEN:
             seen.add((table, column))
         return sqlite3.SQLITE_OK
 

@@ -11,15 +11,19 @@ import re
 import sqlite3
 import threading
 import time
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import ClassVar
 
 from dragoman import (
     Capability,
     Column,
+    ColumnProfile,
     ConnectionFailed,
     Database,
     DialectPlugin,
+    DragomanError,
     Encoded,
     Executor,
     Finding,
@@ -28,6 +32,8 @@ from dragoman import (
     Kind,
     Plan,
     QueryError,
+    Relation,
+    Request,
     RowStream,
     Scope,
     TableNotFound,
@@ -36,9 +42,15 @@ from dragoman import (
 )
 from dragoman_sqlite.plugin import plugin as sqlite
 
-PLUGINS = {}
-CATCHES = {}
+PLUGINS: dict[str, "Mutant"] = {}
+CATCHES: dict[str, tuple[str, str]] = {}
 """The case of the kit that must fail for each mutant, and words of its message that name the cause."""
+
+
+def file_of(database: Database) -> Path:
+    """The file that a sample is in."""
+    assert database.database is not None
+    return database.folder / database.database
 
 
 class Wrapped(Executor):
@@ -84,8 +96,8 @@ class Told(Inspector):
 class Mutant(DialectPlugin):
     """Owns a dialect made of SQLite's; a fault replaces its executor or its inspector."""
 
-    executor_fault = None
-    inspector_fault = None
+    executor_fault: type[Wrapped] | None = None
+    inspector_fault: type[Told] | None = None
 
     def __init__(self, mutant: str, /, **changes) -> None:
         self.dialect = dataclasses.replace(sqlite.dialect, **{"name": mutant, **changes})
@@ -107,9 +119,9 @@ def mutant(case: str, *, says: str):
     def register(fault: type) -> type:
         name = fault.__name__
         plugin = fault(name) if issubclass(fault, Mutant) else Mutant(name)
-        if issubclass(fault, Executor):
+        if issubclass(fault, Wrapped):
             plugin.executor_fault = fault
-        elif issubclass(fault, Inspector):
+        elif issubclass(fault, Told):
             plugin.inspector_fault = fault
         PLUGINS[name], CATCHES[name] = plugin, (case, says)
         return fault
@@ -136,7 +148,7 @@ class Rewritten(Wrapped):
         async with self.inner.open(request) as stream:
             yield RowStream(self.columns(list(stream.columns)), self.batches(stream))
 
-    async def batches(self, stream):
+    async def batches(self, stream) -> AsyncIterator[Encoded]:
         async for batch in stream.batches:
             rows = [json.loads(row) for row in batch.rows] if isinstance(batch, Encoded) else batch
             yield encode(stream.columns, self.rows(rows))
@@ -146,7 +158,7 @@ class Bare(Wrapped):
     """Python's own sqlite3 in a thread, without any of the care."""
 
     def connect(self):
-        return sqlite3.connect(self.database.folder / self.database.database, check_same_thread=False)
+        return sqlite3.connect(file_of(self.database), check_same_thread=False)
 
     def execute(self, connection, request):
         return connection.execute(request.statement, tuple(request.parameters))
@@ -286,8 +298,8 @@ class ShowsThePassword(Wrapped):
         try:
             async with self.inner.open(request) as stream:
                 yield stream
-        except Exception as error:
-            error.message = f"{getattr(error, 'message', error)} as user:{password}"
+        except DragomanError as error:
+            error.message = f"{error.message} as user:{password}"
             raise
 
 
@@ -347,7 +359,7 @@ class BlocksTheEventLoop(Bare):
 
 @mutant("queries_at_once_get_each_its_own_answer", says="keep nothing of a request")
 class AnswersQueriesWithEachOthersRows(Wrapped):
-    latest = None
+    latest: ClassVar[Request]
 
     @asynccontextmanager
     async def open(self, request):
@@ -368,9 +380,8 @@ class LetsWritesThrough(Bare):
 @mutant("a_second_statement_is_refused_by_the_driver_itself", says="prepared or extended protocol")
 class RunsSeveralStatements(Bare):
     def execute(self, connection, request):
-        for statement in request.statement.split(";"):
-            cursor = connection.execute(statement, tuple(request.parameters))
-        return cursor
+        statements = request.statement.split(";")
+        return [connection.execute(statement, tuple(request.parameters)) for statement in statements][-1]
 
 
 @mutant("a_hostile_parameter_is_only_a_value[0]", says="bind parameters, never paste them")
@@ -532,7 +543,7 @@ class MisspelledHook(Mutant):
 @mutant("the_dialect_answers_to_its_name", says="it may take database, executor")
 class MisspelledArgument(Mutant):
     @hookimpl
-    def inspector(self, db: Database, executor: Executor):
+    def inspector(self, db: Database, executor: Executor):  # pyright: ignore[reportIncompatibleMethodOverride]
         return sqlite.inspector(db, executor)
 
 
@@ -545,7 +556,7 @@ class DoctorWithoutRemedy(Wrapped):
 @mutant("the_doctor_tells_findings_and_changes_nothing", says="it must only read")
 class DoctorThatWrites(Wrapped):
     async def doctor(self):
-        with contextlib.closing(sqlite3.connect(self.database.folder / self.database.database)) as connection:
+        with contextlib.closing(sqlite3.connect(file_of(self.database))) as connection:
             connection.execute("INSERT INTO kit_genre (id, name) VALUES (99, 'Noise')")
             connection.commit()
         return ()
@@ -563,7 +574,7 @@ class Profiled(Told):
     def profile(self, profile):
         return profile
 
-    async def profiles(self, tables, budget):
+    async def profiles(self, tables, budget) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
         told = await self.inner.profiles(tables, budget)
         return {relation: tuple(map(self.profile, own)) for relation, own in told.items()}
 
@@ -637,7 +648,7 @@ class CountsTables(Told):
 @mutant("an_order_is_kept_across_batches", says="hand batches on as they come")
 class HandsOnTheFirstBatchLast(Rewritten):
     async def batches(self, stream):
-        first, *others = [batch async for batch in super().batches(stream)] or [[]]
+        first, *others = [batch async for batch in super().batches(stream)] or [Encoded.of([])]
         for batch in (*others, first):
             yield batch
 
@@ -670,7 +681,7 @@ class ClosesWhatItNeverOpened(Wrapped):
 
     async def aclose(self):
         await self.inner.aclose()
-        self.opened.close()
+        self.opened.close()  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @mutant("the_event_loop_goes_on_while_a_statement_begins", says="stood still")

@@ -23,7 +23,7 @@ class Harness(DialectConformance):
         return Database(name="sample", dialect=cls.mutant, database="sample.db", folder=folder)
 
     async def alter(self, database, statement):
-        with contextlib.closing(sqlite3.connect(database.folder / database.database)) as connection:
+        with contextlib.closing(sqlite3.connect(mutants.file_of(database))) as connection:
             connection.execute(statement)
         return database
 

@@ -41,6 +41,7 @@ from dragoman import (
     Table,
     TableColumn,
     TableNotFound,
+    WrappedExecutor,
     WriteDenied,
     hookimpl,
 )
@@ -258,6 +259,7 @@ class Small(DialectPlugin):
     @hookimpl
     def inspector(self, database: Database, executor: Executor) -> Inspector:
         while not isinstance(executor, SmallExecutor):
+            assert isinstance(executor, WrappedExecutor)
             executor = executor.inner
         return SmallInspector(executor)
 
@@ -268,7 +270,7 @@ class Small(DialectPlugin):
         with self.translated(database.name, []):
             return self.driver.connect(self.path(database))
 
-    def bind(self, sql: str, values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    def bind(self, sql: str, values: Sequence[Any]) -> Sent:
         """The statement with parameters as the driver writes them."""
         marks = [token for token in tokens(sql) if token.kind == "parameter"]
         if len(marks) != len(values):

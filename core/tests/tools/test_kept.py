@@ -38,7 +38,7 @@ async def test_a_kept_result_is_whole_and_paged(keeping, ask):
     kept = await ask(keeping, "execute_query", sql=MANY, keep="numbers", limit=3)
     assert kept["rows"] == [[1, "row 1"], [2, "row 2"], [3, "row 3"]]
     assert kept["kept"].items() >= {"name": "numbers", "rows": 5000}.items()
-    rows, offset = [], 0
+    page, rows, offset = {}, [], 0
     while offset is not None:
         page = await ask(keeping, "get_result", result="numbers", offset=offset)
         assert len(json.dumps(page["rows"], separators=(",", ":"))) <= 20_000

@@ -260,6 +260,7 @@ async def test_a_changed_schema_is_told_to_those_who_watch_it_and_is_read_anew(
         assert "late" not in await _read(toolbox, "schema://shop")
         changes = Changes(toolbox.gateway, period=0.005)
         heard: asyncio.Queue[Change] = asyncio.Queue()
+        told = None
         with changes.listening(heard.put_nowait), changes.watching(["schema://shop", "schema://nowhere"]):
             with sqlite3.connect(tmp_path / "shop.db") as connection:
                 # The first look may come before or behind the first change.
