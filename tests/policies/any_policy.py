@@ -137,7 +137,7 @@ class Inventive(WrappedInspector):
         columns = (TableColumn(name="x", type="text"),)
         names = ("pg_authid", "pg_shadow", "sqlite_master", "hidden")
         schemas = ("pg_catalog", "public", "main")
-        more = (Table(Relation(name, schema), columns=columns) for name in names for schema in schemas)
+        more = (Table(relation=Relation(name, schema), columns=columns) for name in names for schema in schemas)
         return replace(told, tables=(*told.tables, *more))
 
     async def names(self, scope):
