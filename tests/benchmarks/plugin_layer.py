@@ -10,6 +10,7 @@ import asyncio
 import statistics
 import time
 from contextlib import asynccontextmanager
+from importlib.metadata import EntryPoint
 
 import pluggy
 from dragoman import (
@@ -106,8 +107,8 @@ class Calls:
 def installed(calls: Calls) -> Plugins:
     """The plugins of this process, the constant one among them, as if it had come from a distribution."""
     plugins = Plugins.discover()
-    point = layer.EntryPoint("constant", "plugin_layer:plugin", layer.DIALECTS)
-    plugins._entry_points["constant"] = [point]
+    point = EntryPoint("constant", "plugin_layer:plugin", layer.DIALECTS)
+    plugins._entry_points = {**plugins._entry_points, "constant": [point]}
     plugins._register(plugin, point)
     plugins._loaded["constant"] = plugin
     plugins._manager.add_hookcall_monitoring(calls.begun, lambda *told: None)

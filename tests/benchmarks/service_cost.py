@@ -22,7 +22,7 @@ from dragoman.gateway.calls import Admission, CallRecord, Limiter
 from dragoman.gateway.recording import Recorder
 from dragoman.gateway.sinks import Sinks
 from dragoman.mcp.identity import SignIn
-from dragoman.tools import Toolbox
+from dragoman.tools import Answer, Toolbox
 
 ROUNDS, TIMES, QUERIES = 25, 1000, 50
 MOST, SHARE = 50.0, 0.05
@@ -63,7 +63,7 @@ async def query(folder: Path) -> float:
     (folder / "bare.toml").write_text(BARE)
     async with Gateway.open(load(folder / "bare.toml", environ={}, folder=folder)) as gateway:
         toolbox = Toolbox(gateway)
-        best = float("inf")
+        best, answer = float("inf"), Answer("")
         for _ in range(ROUNDS):
             began = time.process_time()
             for _ in range(QUERIES):
@@ -88,6 +88,8 @@ async def measure(folder: Path) -> dict[str, float]:
         record = CallRecord(Admission(Limiter("calls", 1, 1)), principal, "execute_query", "shop", rows=1, bytes=9)
         record.sql, record.relations = SQL, ("orders",)
         recorder = Recorder(Sinks(configuration.audit))
+        file = recorder._sinks.file
+        assert file is not None
         parts: dict[str, Callable[[], object]] = {
             "sign-in": lambda: drive(sign_in(scope)),
             "roles": lambda: (
@@ -95,7 +97,7 @@ async def measure(folder: Path) -> dict[str, float]:
                 gateway.for_principal(principal).database("shop"),
             ),
             "quotas": lambda: (quotas.charge(principal), quotas.spend(principal, 1, 9)),
-            "audit": lambda: recorder._write(recorder._sinks.file, record, encoded(recorder, record)),
+            "audit": lambda: recorder._write(file, record, encoded(recorder, record)),
             "metrics": lambda: recorder.metrics.observe(record),
         }
         try:

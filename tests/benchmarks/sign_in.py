@@ -67,7 +67,8 @@ async def measure(server: Server, token: str | None) -> tuple[float, float]:
 
         await app(scope(), receive, send)
 
-    app = http_app(StandIn(), server)
+    toolbox: Any = StandIn()
+    app = http_app(toolbox, server)
     sign_in = SignIn(server, "/mcp")
     try:
         return await best(lambda: sign_in(scope()), SIGN_INS), await best(call, CALLS)

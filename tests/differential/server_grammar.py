@@ -124,9 +124,14 @@ class _Lexer(Lexer):
     def types(self) -> list[int]:
         """Return the types of the tokens of the text that the parser sees, the end of it included."""
         found = []
-        while (token := self.nextToken()).type != Token.EOF:
+        while (token := self._next()).type != Token.EOF:
             found += [token.type] if token.channel == Token.DEFAULT_CHANNEL else []
         return [*found, Token.EOF]
+
+    def _next(self) -> Token:
+        token = self.nextToken()
+        assert token is not None
+        return token
 
 
 @dataclass(frozen=True)

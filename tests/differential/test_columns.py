@@ -162,7 +162,7 @@ def authorized(connection: sqlite3.Connection, text: str, tables: Schema) -> Col
     read: Columns = set()
 
     def note(action: int, table: str | None, column: str | None, database: str | None, _: str | None) -> int:
-        if action == sqlite3.SQLITE_READ and database and column and table in tables:
+        if action == sqlite3.SQLITE_READ and database and column and table and table in tables:
             read.add((table, column))
         return sqlite3.SQLITE_OK
 

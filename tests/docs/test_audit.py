@@ -32,7 +32,9 @@ def test_the_page_s_commands_tell_of_the_calls(folder: Path):
     dragoman(folder, "query", "shop", "SELECT id FROM orders")
     dragoman(folder, "query", "shop", "DELETE FROM orders")
     verified = dragoman(folder, "audit", "verify")
-    number, head = re.fullmatch(r"(\d) records from number 1 to (\S+): every one .*\n", verified.stdout).groups()
+    told = re.fullmatch(r"(\d) records from number 1 to (\S+): every one .*\n", verified.stdout)
+    assert told is not None, verified.stdout
+    number, head = told.groups()
     assert (number, verified.returncode) == ("3", 0)
     assert dragoman(folder, "audit", "verify", "--head", head).returncode == 0
     last = json.loads(dragoman(folder, "audit", "tail", "-n", "1", "--json").stdout)

@@ -4,6 +4,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def opened(folder: Path) -> Gateway:
+def opened(folder: Path) -> AbstractAsyncContextManager[Gateway]:
     return Gateway.open(load(folder / "dragoman.toml", environ={}, folder=folder))
 
 

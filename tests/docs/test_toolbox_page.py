@@ -11,6 +11,7 @@ from typing import Any
 import asyncpg
 import pytest
 import yaml
+from contents import text_of
 from dragoman_postgres.testing import Server
 from mcp import Client, StdioServerParameters
 
@@ -82,7 +83,7 @@ async def test_both_read_the_same_rows(client: Client, address: str, toolbox: di
     expected = [tuple(row) for row in await connection.fetch(theirs["statement"], *values)]
     await connection.close()
     answer = await client.call_tool("revenue", given)
-    assert answer.structured_content == json.loads(answer.content[0].text)
+    assert answer.structured_content == json.loads(text_of(answer))
     rows = [(status, Decimal(revenue)) for status, revenue in answer.structured_content["rows"]]
     assert sorted(rows, key=str) == sorted(expected, key=str)
     assert len(rows) > 0
@@ -90,6 +91,6 @@ async def test_both_read_the_same_rows(client: Client, address: str, toolbox: di
 
 async def test_what_differs_is_as_the_page_says(client: Client) -> None:
     wrong = await client.call_tool("revenue", {"since": "first day"})
-    assert json.loads(wrong.content[0].text)["error"]["code"] == "PARAMETER_ERROR"
+    assert json.loads(text_of(wrong))["error"]["code"] == "PARAMETER_ERROR"
     kept = await client.call_tool("revenue", {})
     assert kept.structured_content["types"] == ["text", "numeric"]

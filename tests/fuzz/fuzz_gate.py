@@ -8,10 +8,12 @@ libFuzzer's. Needs `atheris`; `one_input` does not.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 DICTIONARY = (
     "select from where with recursive as values table union all order by limit offset fetch for update share into"
@@ -106,7 +108,7 @@ class Target:
 
 def main() -> None:
     """Fuzz until an option of libFuzzer's ends it, from the corpus on."""
-    import atheris
+    atheris: Any = importlib.import_module("atheris")  # has no types, and no wheels for some Pythons
 
     with atheris.instrument_imports(include=["dragoman", "dragoman_sqlite", "dragoman_postgres", "dragoman_trino"]):
         target = Target()

@@ -31,15 +31,14 @@ def sqlite_shop(tmp_path_factory: pytest.TempPathFactory) -> Database:
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 async def gateway(request, sqlite_shop, anyio_backend) -> AsyncIterator[Gateway]:
     if request.param == "sqlite":
-        database = sqlite_shop
-    else:
-        server = request.getfixturevalue("postgres")
-        name = await server.create(";".join([SHOP.strip().rstrip(";"), *rows(), "ANALYZE"]))
-        database = server.configure(name)
-    async with Gateway.open([database]) as gateway:
+        async with Gateway.open([sqlite_shop]) as gateway:
+            yield gateway
+        return
+    server = request.getfixturevalue("postgres")
+    name = await server.create(";".join([SHOP.strip().rstrip(";"), *rows(), "ANALYZE"]))
+    async with Gateway.open([server.configure(name)]) as gateway:
         yield gateway
-    if request.param == "postgres":
-        await server.drop(name)
+    await server.drop(name)
 
 
 async def test_the_causes_of_empty_answers_are_named(gateway: Gateway):

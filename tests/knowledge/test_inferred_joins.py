@@ -5,11 +5,12 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dragoman import Database, Gateway, Scope
 from dragoman.knowledge.joins import suggest
-from dragoman.tools import Toolbox
+from dragoman.tools import Answer, Toolbox
 
 SCHEMAS = sorted((Path(__file__).parent / "schemas").glob("*.sql"))
 Make = Callable[..., Database]
@@ -56,7 +57,12 @@ INSERT INTO status VALUES (1, 'open');
 async def described(toolbox: Toolbox, **arguments: object) -> dict:
     answer = await toolbox.call("describe_table", arguments)
     assert not answer.is_error, answer.text
-    return answer.structured["tables"]
+    return structured(answer)["tables"]
+
+
+def structured(answer: Answer) -> dict[str, Any]:
+    assert answer.structured is not None
+    return answer.structured
 
 
 async def test_a_suggested_join_is_marked_and_one_that_values_speak_against_is_not_told(make: Make):
@@ -81,12 +87,12 @@ async def test_a_path_uses_them_only_where_no_declared_key_leads_and_says_so(mak
         toolbox = Toolbox(gateway)
         answer = await toolbox.call("find_join_path", {"from_table": "shipment", "to_table": "customer"})
         declared = await toolbox.call("find_join_path", {"from_table": "shipment", "to_table": "orders"})
-        (path,) = answer.structured["paths"]
+        (path,) = structured(answer)["paths"]
         result = await gateway.query(None, path["sql"])
     assert [re.sub("[0-9].*", "", step.get("inferred", "")) for step in path["steps"]] == ["", "by name; "]
-    assert "inferred" in answer.structured["notices"][0]
+    assert "inferred" in structured(answer)["notices"][0]
     assert result.columns
-    assert "notices" not in declared.structured
+    assert "notices" not in structured(declared)
 
 
 async def test_they_can_be_switched_off(make: Make):

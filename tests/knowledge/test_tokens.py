@@ -11,6 +11,8 @@ pytestmark = pytest.mark.full
 async def test_no_question_has_become_dearer(request):
     path = request.config.rootpath / "tests/benchmarks/tokens.py"
     spec = importlib.util.spec_from_file_location("tokens_benchmark", path)
+    assert spec is not None
+    assert spec.loader is not None
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
     known = json.loads(benchmark.FIGURES.read_text(encoding="utf-8"))

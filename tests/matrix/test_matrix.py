@@ -10,7 +10,7 @@ from zlib import crc32
 
 import pytest
 from comparing import comparable, dated, rounds, same
-from dragoman import DragomanError, Gateway, Result, Unsupported
+from dragoman import DragomanError, Encoded, Gateway, Result, Unsupported
 from report import LOOSE, PAGE, Outcome, Outcomes, counts, page, questions_table
 from tpch import QUESTIONS, render
 
@@ -78,7 +78,11 @@ async def outcome(gateway: Gateway, target: str, sql: str, source: str, other: R
     notices = other.notices
     if not other.rows or other.rows in ([[0]], [[None]]):
         async with gateway.stream(target, sql, from_dialect=source, **LIMITS) as stream:
-            assert sum([batch.count async for batch in stream.batches]) == len(other.rows)
+            streamed = 0
+            async for batch in stream.batches:
+                assert isinstance(batch, Encoded)
+                streamed += batch.count
+            assert streamed == len(other.rows)
             notices = stream.notices
     return "told" if len(notices) > 1 else "right"
 

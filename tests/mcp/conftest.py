@@ -121,8 +121,8 @@ Start = Callable[..., AbstractAsyncContextManager[Peer]]
 
 @asynccontextmanager
 async def started(*command: str, **options: Any) -> AsyncIterator[Peer]:
-    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE, "limit": 2**26} | options
-    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE, **pipes)
+    pipes: dict[str, Any] = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE, "limit": 2**26}
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE, **pipes | options)
     async with AsyncExitStack() as stack:
         peer = Peer(process)
         stack.push_async_callback(peer.aclose)

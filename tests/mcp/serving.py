@@ -16,7 +16,8 @@ async def client_of(
     settings: Server, *, peer: str = "127.0.0.1", hot: bool = True, toolbox: Any = None
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """Yield a client of a server with these settings; its lifespan runs meanwhile."""
-    app = http_app(toolbox or StandIn(), settings, hot=hot)
+    shown: Any = toolbox or StandIn()
+    app = http_app(shown, settings, hot=hot)
     started, stopping = anyio.Event(), anyio.Event()
 
     async def receive() -> dict[str, Any]:
@@ -29,8 +30,11 @@ async def client_of(
         if message["type"] == "lifespan.startup.complete":
             started.set()
 
+    async def live() -> None:
+        await app({"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, receive, send)
+
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(app, {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, receive, send)
+        tasks.start_soon(live)
         await started.wait()
         transport = httpx2.ASGITransport(app, client=(peer, 50000))
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8080") as client:

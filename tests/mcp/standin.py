@@ -221,10 +221,11 @@ class StandIn:
 
 
 async def main(arguments: list[str]) -> None:
+    toolbox: Any = StandIn()
     if not arguments:
         from dragoman.mcp.stdio import serve_stdio
 
-        await serve_stdio(StandIn())
+        await serve_stdio(toolbox)
         return
     from dragoman.config import Server
     from dragoman.mcp.connections import Limits
@@ -239,7 +240,7 @@ async def main(arguments: list[str]) -> None:
         allowed_hosts=("gw.example", "other.example:8443"),
         allowed_origins=("https://app.example", "http://dev.example:3000/"),
     )
-    await serve_http(StandIn(), settings, Limits(**json.loads(limits)))
+    await serve_http(toolbox, settings, Limits(**json.loads(limits)))
 
 
 if __name__ == "__main__":

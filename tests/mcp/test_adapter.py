@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from contents import text_of
 from dragoman.mcp.calls import Calls
 from dragoman.mcp.server import build
 from mcp import Client, MCPError
@@ -35,7 +36,7 @@ async def test_every_tool_is_listed_as_read_only(client: Client, toolbox: Any) -
 async def test_both_halves_of_an_answer_and_its_meta_arrive(client: Client) -> None:
     result = await client.call_tool("echo", {"a": [1, None, "é"]})
     assert result.structured_content == {"arguments": {"a": [1, None, "é"]}, "who": "local"}
-    assert json.loads(result.content[0].text) == result.structured_content
+    assert json.loads(text_of(result)) == result.structured_content
     assert result.meta is not None
     assert result.meta["dragoman/elapsed_ms"] == 1.5
     assert not result.is_error
@@ -51,7 +52,7 @@ async def test_an_error_carries_its_text_only(client: Client) -> None:
     result = await client.call_tool("fail")
     assert result.is_error
     assert result.structured_content is None
-    assert json.loads(result.content[0].text) == {"error": {"code": "QUERY_ERROR"}}
+    assert json.loads(text_of(result)) == {"error": {"code": "QUERY_ERROR"}}
 
 
 async def test_a_crash_becomes_an_internal_error_that_tells_nothing(
@@ -59,7 +60,7 @@ async def test_a_crash_becomes_an_internal_error_that_tells_nothing(
 ) -> None:
     result = await client.call_tool("crash")
     assert result.is_error
-    error = json.loads(result.content[0].text)
+    error = json.loads(text_of(result))
     assert (error["error"]["code"], error["tool_name"]) == ("INTERNAL_ERROR", "crash")
     assert "hunter2" not in result.model_dump_json()
     assert "the toolbox failed on crash" in caplog.text
@@ -106,7 +107,7 @@ async def test_a_server_that_stops_answers_the_calls_it_ends(toolbox: Any) -> No
     assert toolbox.log == ["waiting", "cancelled"]
     for answer in (result, late):
         assert answer.is_error
-        assert json.loads(answer.content[0].text)["error"]["code"] == "QUERY_CANCELLED"
+        assert json.loads(text_of(answer))["error"]["code"] == "QUERY_CANCELLED"
 
 
 async def test_the_tools_may_be_cached_by_this_client_only(toolbox: Any) -> None:

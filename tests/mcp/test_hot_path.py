@@ -320,13 +320,14 @@ async def sdk_says(toolbox: Any, frames: list[bytes]) -> dict[str, Any]:
     server = build(toolbox)
     to_server, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](9)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](9)
+    answers: list[SessionMessage] = []
     async with to_server, from_server, anyio.create_task_group() as group:
         group.start_soon(server.run, incoming, outgoing, options(server))
         for each in frames:
             await to_server.send(SessionMessage(jsonrpc_message_adapter.validate_json(each)))
-            answer = await from_server.receive()
+            answers.append(await from_server.receive())
         group.cancel_scope.cancel()
-    return json.loads(answer.message.model_dump_json(by_alias=True, exclude_unset=True))
+    return json.loads(answers[-1].message.model_dump_json(by_alias=True, exclude_unset=True))
 
 
 # HTTP
@@ -387,7 +388,7 @@ async def running(toolbox: Any, hot: bool) -> AsyncIterator[Any]:
     app = http_app(toolbox, Server(transport="http", allowed_hosts=("gw.example",)), hot=hot)
     told: asyncio.Queue[Any] = asyncio.Queue()
     states: asyncio.Queue[Any] = asyncio.Queue()
-    life = asyncio.create_task(app({"type": "lifespan", "asgi": {"version": "3.0"}}, told.get, states.put))
+    life = asyncio.ensure_future(app({"type": "lifespan", "asgi": {"version": "3.0"}}, told.get, states.put))
     await told.put({"type": "lifespan.startup"})
     assert (await states.get())["type"] == "lifespan.startup.complete"
     yield app

@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 import trustme
+from contents import text_of
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -67,7 +68,7 @@ async def test_a_client_that_trusts_the_authority_calls_and_another_does_not(ser
         Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
     ):
         answer = await client.call_tool("execute_query", {"sql": "SELECT count(*) AS n FROM orders"})
-        assert json.loads(answer.content[0].text)["rows"] == [[2]]
+        assert json.loads(text_of(answer))["rows"] == [[2]]
     async with httpx2.AsyncClient(verify=trusting(trustme.CA())) as stranger:
         with pytest.raises(httpx2.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
             await stranger.get(f"{url}/health")

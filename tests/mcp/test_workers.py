@@ -7,7 +7,7 @@ import signal
 import socket
 import sqlite3
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -231,17 +231,18 @@ async def test_an_answer_whose_worker_ends_in_its_middle_is_cut_and_told_in_one_
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf")
         writer.close()
 
-    async def wait_for_ever() -> None:
+    async def wait_for_ever(*_: object) -> Any:
         await asyncio.Event().wait()
 
-    async def send(message: dict[str, Any]) -> None:
+    async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(message)
 
-    sent: list[dict[str, Any]] = []
+    sent: list[MutableMapping[str, Any]] = []
+    toolbox: Any = None  # nothing of it is asked
     ours, theirs = socket.socketpair()
     with ours, theirs:
         worker = Worker(index=0, listener=ours, doors=(ours, theirs), folder=tmp_path, channel=ours)
-        siblings = Siblings(worker, None, "/mcp", "/metrics")
+        siblings = Siblings(worker, toolbox, "/mcp", "/metrics")
         query = b"file=" + b"00000001" + b"0" * 32  # a file of worker 1
         scope = {"type": "http", "method": "GET", "path": EXPORTS, "query_string": query, "headers": []}
         async with await asyncio.start_unix_server(answer_half, worker.path(1)):

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from dragoman import Database, Gateway, Principal
@@ -160,7 +161,7 @@ async def test_what_is_made_of_a_kept_result_is_judged_by_what_that_was_made_of(
         toolbox = Toolbox(gateway, profile="full")
         await keep(toolbox, "orders", "SELECT id FROM orders")
         await keep(toolbox, "fewer", "SELECT id FROM orders WHERE id > 1", database="results")
-        same = {"database": "results", "sql": "SELECT * FROM fewer", "keep": "fewer"}
+        same: dict[str, Any] = {"database": "results", "sql": "SELECT * FROM fewer", "keep": "fewer"}
         assert (await ask(toolbox, "execute_query", **same))["error"]["code"] == "PARAMETER_ERROR"
         assert (await ask(toolbox, "get_result", result="fewer"))["rows"] == [[2], [3]]
 
@@ -218,7 +219,7 @@ async def test_only_what_a_statement_names_is_made_a_table(configuration):
         for name in ("one", "two", "three"):
             await keep(toolbox, name, "SELECT 1 AS n")
 
-        async def written(tool: str, **arguments: str) -> set[str]:
+        async def written(tool: str, **arguments: Any) -> set[str]:
             answer = await ask(toolbox, tool, database="results", **arguments)
             assert "error" not in answer, answer
             return {path.stem for path in configuration.results.dir.glob("process-*/tables-*/*")}

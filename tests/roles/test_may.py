@@ -26,6 +26,7 @@ def may(shop, capsys):
     def run(*words: str) -> tuple[int, str]:
         with pytest.raises(SystemExit) as ended:
             main(["may", *words, "--config", str(shop / "dragoman.toml")])
+        assert isinstance(ended.value.code, int)
         return ended.value.code, capsys.readouterr().out
 
     return run

@@ -216,7 +216,9 @@ async def told(made: Maker, tools: Toolbox) -> AsyncIterator[tuple[str, str]]:
     listed = await surfaces.resources(ANALYST)
     yield "resources", repr(listed)
     for uri in (*(each.uri for each in listed), *(f"schema://shop/main/{table.name}" for table in made.seen)):
-        yield uri, (await surfaces.read(uri, ANALYST)).text
+        text = (await surfaces.read(uri, ANALYST)).text
+        assert isinstance(text, str)
+        yield uri, text
     for argument in ("database", "schema", "table", "query", "result", "what"):
         given = {"database": "shop", "schema": "main"}
         yield f"complete {argument}", repr(await complete(surfaces, ANALYST, argument, "", given, None))

@@ -5,12 +5,18 @@ pytest loads this as a plugin (`-p duckdb_mutants`) in a process of its own; `DU
 
 import dataclasses
 import decimal
+import importlib
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 Change = Callable[[Any], Any]
 MUTANTS: dict[str, Callable[[], None]] = {}
+
+
+def of_the_example(module: str) -> Any:
+    """A module of the example's: type checkers know the workspace's own distribution of that name."""
+    return importlib.import_module(module)
 
 
 # Values: what careless drivers make of each type, at any depth
@@ -51,8 +57,7 @@ def deep(kind: type, change: Change, value: Any) -> Any:
 
 def rows_changed(change: Change) -> None:
     """Hand every batch of rows on through `change`."""
-    from dragoman_duckdb import executor
-
+    executor = of_the_example("dragoman_duckdb.executor")
     batches = executor._batches
 
     async def changed(session: Any) -> Any:
@@ -88,8 +93,7 @@ def of_parameters() -> Iterator[tuple[str, Callable[[], None]]]:
     for name, change in PARAMETERS.items():
 
         def apply(change: Change = change) -> None:
-            from dragoman_duckdb import executor
-
+            executor = of_the_example("dragoman_duckdb.executor")
             for function in ("_execute", "_ask"):
                 original = getattr(executor, function)
 
@@ -135,15 +139,13 @@ def of_results() -> Iterator[tuple[str, Callable[[], None]]]:
 
 
 def columns_changed(change: Change) -> None:
-    from dragoman_duckdb import executor
-
+    executor = of_the_example("dragoman_duckdb.executor")
     execute = executor._execute
     executor._execute = lambda *arguments: [change(column) for column in execute(*arguments)]
 
 
 def rows_ended(ends: Callable[[int, BaseException | None], bool]) -> None:
-    from dragoman_duckdb import executor
-
+    executor = of_the_example("dragoman_duckdb.executor")
     batches = executor._batches
 
     async def ended(session: Any) -> Any:
@@ -203,14 +205,13 @@ def of_the_catalog() -> Iterator[tuple[str, Callable[[], None]]]:
 
 
 def told(kind: type, field: str, change: Change) -> None:
-    from dragoman_duckdb.inspector import DuckDBInspector
-
-    tables = DuckDBInspector.tables
+    inspector = of_the_example("dragoman_duckdb.inspector").DuckDBInspector
+    tables = inspector.tables
 
     def walk(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(walk(item) for item in value)
-        if not dataclasses.is_dataclass(value):
+        if not dataclasses.is_dataclass(value) or isinstance(value, type):
             return value
         inner = {each.name: walk(getattr(value, each.name)) for each in dataclasses.fields(value)}
         if isinstance(value, kind):
@@ -220,7 +221,7 @@ def told(kind: type, field: str, change: Change) -> None:
     async def changed(self: Any, scope: Any) -> Any:
         return walk(await tables(self, scope))
 
-    DuckDBInspector.tables = changed
+    inspector.tables = changed
 
 
 # Life: a line of the session left out or turned round. Not the slots, the end of the threads and the look for the file:
@@ -253,7 +254,7 @@ def rewritten(owner: str, method: str, old: str, new: str) -> None:
     import inspect
     import textwrap
 
-    from dragoman_duckdb import sessions
+    sessions = of_the_example("dragoman_duckdb.sessions")
 
     def at_once(work: Callable[[], Any]) -> Any:
         future = asyncio.get_running_loop().create_future()
@@ -308,17 +309,15 @@ def _other(capabilities: Any, name: str) -> Any:
 
 
 def described(**changes: Change) -> None:
-    from dragoman_duckdb import DuckDBPlugin
-
-    old = DuckDBPlugin.dialect
-    DuckDBPlugin.dialect = dataclasses.replace(
+    plugin = of_the_example("dragoman_duckdb").DuckDBPlugin
+    old = plugin.dialect
+    plugin.dialect = dataclasses.replace(
         old, **{field: change(getattr(old, field)) for field, change in changes.items()}
     )
 
 
 def unsealed(name: str) -> None:
-    from dragoman_duckdb import sessions
-
+    sessions = of_the_example("dragoman_duckdb.sessions")
     sessions.SEALED[name] = True
 
 

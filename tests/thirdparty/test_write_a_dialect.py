@@ -28,6 +28,12 @@ def test_every_command_works_and_prints_what_the_page_says(followed):
         assert [line for line in step.printed if line not in output] == [], step.command
 
 
+def number(pattern: str, text: str) -> int:
+    found = re.search(pattern, text)
+    assert found is not None, pattern
+    return int(found[1])
+
+
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_the_kit_leaves_nothing_out(followed):
@@ -36,7 +42,7 @@ def test_the_kit_leaves_nothing_out(followed):
     assert "xfailed" not in required
     assert re.search(r" [1-3] xfailed", everything)
     assert re.findall(r"\d+ (?:failed|error|skipped)", required + everything) == []
-    assert int(re.search(r"(\d+) passed", everything)[1]) > int(re.search(r"(\d+) passed", required)[1]) > 60
+    assert number(r"(\d+) passed", everything) > number(r"(\d+) passed", required) > 60
 
 
 @pytest.mark.full
@@ -52,7 +58,7 @@ def test_the_author_s_own_lines_are_as_many_as_the_page_says(followed, clean):
         before = generated.replace("duckdb2", "duckdb").replace("Duckdb2", "Duckdb").splitlines()
         added = [line[2:] for line in difflib.ndiff(before, body.splitlines()) if line.startswith("+ ")]
         own += sum(1 for line in added if line.strip())
-    claimed = int(re.search(r"by (\d+) lines of your own", PAGE.text)[1])
+    claimed = number(r"by (\d+) lines of your own", PAGE.text)
     assert own == claimed
     assert claimed < 60
 
