@@ -24,7 +24,9 @@ class TestDuckDB(DialectConformance):
         return Database(name="sample", dialect="duckdb", database="sample.duckdb", folder=folder)
 
     async def alter(self, database, statement):
-        copy = shutil.copy(database.folder / database.database, database.folder / f"{uuid4()}.duckdb")
+        assert database.database is not None
+        copy = database.folder / f"{uuid4()}.duckdb"
+        shutil.copy(database.folder / database.database, copy)
         with duckdb.connect(copy) as connection:
             connection.execute(statement)
         return dataclasses.replace(database, database=copy.name)

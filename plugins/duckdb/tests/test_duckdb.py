@@ -12,6 +12,7 @@ from dragoman import (
     ConnectionFailed,
     Database,
     DragomanError,
+    Encoded,
     ExplainOptions,
     Gateway,
     InvalidSql,
@@ -64,7 +65,11 @@ async def gateway(shop):
 
 async def past_our_checks(gateway: Gateway, sql: str) -> list:
     async with gateway.database().executor.open(Request(statement=sql)) as stream:
-        return [tuple(row) async for batch in stream.batches for row in batch.values]
+        rows = []
+        async for batch in stream.batches:
+            assert isinstance(batch, Encoded)
+            rows += [tuple(row) for row in batch.values]
+        return rows
 
 
 @pytest.mark.parametrize(
@@ -304,6 +309,7 @@ async def test_a_deadline_hands_out_the_rows_that_came(shop, rows):
     async with Gateway.open([dataclasses.replace(shop, max_rows=10_000)]) as gateway:
         part = await part_of(gateway, sql, limit=10_000)
         assert part.rows == [[row] for row in range(rows)]
+        assert part.truncated is not None
         assert part.truncated.reason == "timeout"
         assert (await gateway.query(None, "SELECT 1 AS one")).rows == [[1]]
 

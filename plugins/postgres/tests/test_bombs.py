@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import asyncpg
 import pytest
@@ -112,5 +113,6 @@ async def test_a_role_that_may_not_bound_spilling_is_served_all_the_same(server:
 @pytest.mark.parametrize("value", ["", "0", "-1", "64", "1 GB", "1GB'; RESET ALL; --"])
 def test_a_bound_that_is_no_size_is_refused(value: str):
     for option in ("work_mem", "temp_file_limit"):
+        given: dict[str, Any] = {option: value}
         with pytest.raises(ConfigurationError, match=option):
-            Options(**{option: value})
+            Options(**given)

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncGenerator
+from typing import Literal
 
 import asyncpg
 import pytest
@@ -127,7 +128,7 @@ async def test_parameters_that_come_back_many_times_are_bounded(gateway: Gateway
 
 @pytest.mark.parametrize("format", ["text", "json"])
 @pytest.mark.parametrize("verbose", [False, True])
-async def test_a_plan_of_a_huge_constant_is_bounded(gateway: Gateway, format: str, verbose: bool):
+async def test_a_plan_of_a_huge_constant_is_bounded(gateway: Gateway, format: Literal["text", "json"], verbose: bool):
     options = ExplainOptions(format=format, verbose=verbose)
     sql = f"SELECT * FROM pg_class WHERE relname = {LONG}"
     async with asyncio.timeout(60), within_memory(MOST_MEMORY):

@@ -55,6 +55,7 @@ async def secured(authority, anyio_backend):
         pytest.skip("no PostgreSQL server can be started here")
     port = free_port()
     server = Server.start(MAJOR, tcp=port)
+    assert server.folder is not None
     certificate = authority.issue_cert("localhost")
     place(server, "server.key", certificate.private_key_pem.bytes())
     place(server, "server.crt", b"".join(blob.bytes() for blob in certificate.cert_chain_pems))

@@ -77,6 +77,7 @@ async def test_it_is_asleep_until_it_is_asked_and_sleeps_again_afterwards(suppor
 async def test_it_ends_with_a_process_that_is_killed_and_another_wakes_it_again(support):
     folder = support.options["embedded"]
     with asked(folder, "stay") as process:
+        assert process.stdout is not None
         assert process.stdout.readline() == "600\n"
         with asked(folder) as second:
             assert second.communicate(timeout=60)[0] == "600\n"

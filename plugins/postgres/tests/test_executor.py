@@ -15,6 +15,7 @@ import asyncpg
 import pytest
 from dragoman import (
     ConnectionFailed,
+    Encoded,
     Gateway,
     InvalidSql,
     Limits,
@@ -134,6 +135,7 @@ async def test_a_statement_whose_answer_was_too_wide_once_is_counted_by_the_serv
     for width in (100, 10_000, 100):
         async with executor.open(Request(statement=sql, parameters=(width,), limits=Limits(max_bytes=100_000))) as s:
             rows = await anext(s.batches)
+        assert not isinstance(rows, Encoded)
         assert len(rows) == 500 if width == 100 else 10 < len(rows) < 100
         pids.append(await value_of(executor, "SELECT pg_backend_pid()"))
     assert pids[0] != pids[1] == pids[2]
@@ -567,6 +569,7 @@ async def test_the_gateway_truncates_exactly(server, database_name):
             )
             assert (result.row_count, result.truncated and result.truncated.reason) == (rows, cut)
         result = await gateway.query(None, "SELECT n, 'abcdefghij' AS t FROM (VALUES (1),(2),(3)) t(n)", max_bytes=35)
+        assert result.truncated is not None
         assert (result.row_count, result.truncated.reason) == (2, "bytes")
 
 
@@ -590,6 +593,7 @@ async def test_a_deadline_hands_out_the_rows_that_came(server, database_name, ro
     async with Gateway.open([server.configure(database_name)]) as gateway:
         part = await part_of(gateway, STUCK.format(rows), limit=1000)
         assert part.rows == [[n, None] for n in range(1, rows + 1)]
+        assert part.truncated is not None
         assert part.truncated.reason == "timeout"
         assert "narrow" in part.truncated.hint
         assert (await gateway.query(None, "SELECT 1 AS one")).rows == [[1]]
@@ -600,6 +604,7 @@ async def test_a_deadline_hands_out_the_rows_of_a_large_answer(server, database_
     async with Gateway.open([server.configure(database_name)]) as gateway:
         part = await part_of(gateway, STUCK.format(rows), max_bytes=LARGE + 1, limit=1000)
     assert part.rows == [[n, None] for n in range(1, rows + 1)]
+    assert part.truncated is not None
     assert part.truncated.reason == "timeout"
 
 

@@ -30,6 +30,7 @@ async def standby(primary):
     server = Server.start()
     for each in (primary, server):
         each.halt()
+    assert server.folder is not None
     data = server.folder / "data"
     shutil.rmtree(data)
     shutil.copytree(primary.folder / "data", data)

@@ -81,6 +81,11 @@ async def database(server: Server, database_name: str) -> Database:
     return server.configure(database_name)
 
 
+def name_of(database: Database) -> str:
+    assert database.database is not None
+    return database.database
+
+
 @pytest.fixture(scope="module")
 async def plain(server: Server, database_name: str) -> AsyncGenerator[Database]:
     name = await server.create(setup("postgres"))
@@ -217,12 +222,12 @@ async def test_what_users_make_later_ends_the_verdict_of_before(
     await server.run(
         "DROP DOMAIN IF EXISTS small; CREATE DOMAIN small AS integer; DROP VIEW IF EXISTS lately;"
         " CREATE VIEW lately AS SELECT 1 AS id",
-        database.database,
+        name_of(database),
     )
-    async with Gateway.open([server.configure(database.database, catalog_ttl=0.0)]) as gateway:
+    async with Gateway.open([server.configure(name_of(database), catalog_ttl=0.0)]) as gateway:
         for _ in range(2):
             assert (await gateway.query(None, text)).rows
-        await server.run(script, database.database)
+        await server.run(script, name_of(database))
         with pytest.raises(UnsafeSql):
             await gateway.query(None, text)
 
@@ -243,20 +248,20 @@ BESIDE = [
 
 
 async def test_a_policy_that_acts_closes_its_table_to_whom_it_binds(server: Server, database: Database):
-    role = f"bound_{database.database}"
+    role = f"bound_{name_of(database)}"
     await server.run(
         f"CREATE ROLE {role} LOGIN; CREATE TABLE guarded (id integer); GRANT SELECT ON guarded TO {role};"
         " ALTER TABLE guarded ENABLE ROW LEVEL SECURITY; CREATE POLICY wasting ON guarded USING (waste(id) > 0)",
-        database.database,
+        name_of(database),
     )
     try:
-        async with Gateway.open([server.configure(database.database, user=role)]) as gateway:
+        async with Gateway.open([server.configure(name_of(database), user=role)]) as gateway:
             with pytest.raises(UnsafeSql):
                 await gateway.query(None, "SELECT * FROM guarded")
         async with Gateway.open([database]) as gateway:
             assert (await gateway.query(None, "SELECT * FROM guarded")).rows == []
     finally:
-        await server.run(f"DROP TABLE guarded; DROP OWNED BY {role}; DROP ROLE {role}", database.database)
+        await server.run(f"DROP TABLE guarded; DROP OWNED BY {role}; DROP ROLE {role}", name_of(database))
 
 
 @pytest.mark.parametrize("text", BESIDE)
@@ -289,8 +294,8 @@ async def test_the_configured_schemas_are_where_the_server_looks_too(server: Ser
     """What the gate reads as public.twin must not run as hidden.twin, whatever path the database has."""
     await server.run(
         "CREATE TABLE public.twin AS SELECT 'open' AS side; CREATE TABLE hidden.twin AS SELECT 'secret' AS side;"
-        f' ALTER DATABASE "{database.database}" SET search_path = hidden, public',
-        database.database,
+        f' ALTER DATABASE "{name_of(database)}" SET search_path = hidden, public',
+        name_of(database),
     )
     async with Gateway.open([server.configure(database.name, schemas=("public",))]) as gateway:
         assert (await gateway.query(None, "SELECT side FROM twin")).rows == [["open"]]

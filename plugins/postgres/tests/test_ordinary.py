@@ -1,6 +1,7 @@
 """What ordinary databases hold stops no ordinary statement: beside the plantings, which must be refused."""
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ SELECT row_number() OVER (ORDER BY v), gen_random_uuid() FROM o
 """.strip().splitlines()
 
 
-async def _refused(gateway: Gateway, queries: list[str]) -> list[tuple[str, str]]:
+async def _refused(gateway: Gateway, queries: Sequence[str]) -> list[tuple[str, str]]:
     """Return the queries that are refused, each with what is said."""
     refused: list[tuple[str, str]] = []
     for query in queries:

@@ -54,6 +54,7 @@ def bouncer(request, server):
     for name in ("pgbouncer.ini", "users.txt"):
         if owner:
             os.chown(server.folder / name, owner.pw_uid, owner.pw_gid)
+    assert PROGRAM is not None
     process = subprocess.Popen(
         [PROGRAM, server.folder / "pgbouncer.ini"],
         stderr=subprocess.DEVNULL,

@@ -3,7 +3,16 @@
 import json
 
 import pytest
-from dragoman import ExplainOptions, InvalidSql, Limits, ParameterError, QueryTimeout, Request, WriteDenied
+from dragoman import (
+    ColumnNotFound,
+    ExplainOptions,
+    InvalidSql,
+    Limits,
+    ParameterError,
+    QueryTimeout,
+    Request,
+    WriteDenied,
+)
 from dragoman_postgres.executor import PostgresExecutor
 
 SCHEMA = """
@@ -87,7 +96,7 @@ async def test_an_error_points_into_the_caller_s_text(executor):
     with pytest.raises(InvalidSql) as caught:
         await explained(executor, "SELECT id FORM small")
     assert caught.value.offset == len("SELECT id FORM ")
-    with pytest.raises(Exception) as missed:  # noqa: PT011
+    with pytest.raises(ColumnNotFound) as missed:
         await explained(executor, statement)
     assert (missed.value.code, missed.value.offset) == ("COLUMN_NOT_FOUND", len("SELECT "))
 

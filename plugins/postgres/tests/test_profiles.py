@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from dragoman import Database, Gateway, KnowledgeSettings, Secret
-from dragoman.tools import Toolbox
+from dragoman.tools import Answer, Toolbox
 
 SHOP = """
 CREATE TABLE branch (id int PRIMARY KEY, name text NOT NULL);
@@ -46,11 +47,16 @@ async def reader(server, database_name) -> AsyncIterator[Database]:
     await server.run(f"DROP OWNED BY {role}; DROP ROLE {role}", database_name)
 
 
+def structured(answer: Answer) -> dict[str, Any]:
+    assert answer.structured is not None
+    return answer.structured
+
+
 async def described(database: Database, table: str, detail: str = "compact") -> dict:
     async with Gateway.open([database]) as gateway:
         answer = await Toolbox(gateway).call("describe_table", {"table_name": table, "detail": detail})
     assert not answer.is_error, answer.text
-    tables = answer.structured["tables"]
+    tables = structured(answer)["tables"]
     if detail == "full":
         return {column["name"]: column for column in tables[0]["columns"]}
     return {line.split()[0]: line for line in tables[table]}
@@ -112,10 +118,10 @@ async def test_the_configuration_hides_and_shows_values_and_switches_them_off(re
 async def test_partitions_stand_under_their_parent(reader):
     async with Gateway.open([reader]) as gateway:
         toolbox = Toolbox(gateway)
-        listed = (await toolbox.call("list_tables", {})).structured["tables"]["public"]
-        named = (await toolbox.call("list_tables", {"name_pattern": "reading%"})).structured["tables"]["public"]
-        found = (await toolbox.call("search_catalog", {"query": "reading"})).structured["results"]
-        lines = (await toolbox.call("describe_table", {"table_name": "reading"})).structured["tables"]["reading"]
+        listed = structured(await toolbox.call("list_tables", {}))["tables"]["public"]
+        named = structured(await toolbox.call("list_tables", {"name_pattern": "reading%"}))["tables"]["public"]
+        found = structured(await toolbox.call("search_catalog", {"query": "reading"}))["results"]
+        lines = structured(await toolbox.call("describe_table", {"table_name": "reading"}))["tables"]["reading"]
     assert "reading" in listed
     assert "reading_2024" not in listed
     assert named == ["reading", "reading_2024"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import apsw
 import pytest
-from dragoman import Database, DragomanError, Inspection, Limits, Request, Scope, Table
+from dragoman import Database, DragomanError, Encoded, Inspection, Limits, Request, Scope, Table
 from dragoman_sqlite.executor import SQLiteExecutor
 from dragoman_sqlite.inspector import SQLiteInspector
 
@@ -47,6 +47,7 @@ class Bench:
         notices: list[str] = []
         async with self.executor(database).open(request) as stream:
             async for batch in stream.batches:
+                assert isinstance(batch, Encoded)
                 rows += batch.rows
                 notices += batch.notices
             columns = [column.name for column in stream.columns]

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncGenerator
+from typing import Literal
 
 import pytest
 from dragoman import DragomanError, ExplainOptions, Gateway
@@ -95,7 +96,7 @@ async def test_whatever_is_made_of_long_parts_is_bounded(gateway: Gateway, seed:
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
-async def test_a_plan_is_bounded(gateway: Gateway, format: str):
+async def test_a_plan_is_bounded(gateway: Gateway, format: Literal["text", "json"]):
     options = ExplainOptions(format=format, verbose=True)
     sql = f"SELECT {', '.join(f'(SELECT {n} FROM t WHERE id = {n})' for n in range(1500))}"
     async with asyncio.timeout(60), within_memory(MOST_MEMORY):

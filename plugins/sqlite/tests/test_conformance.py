@@ -45,6 +45,7 @@ class TestSQLite(DialectConformance):
         return Database(name="sample", dialect="sqlite", database="sample.db", folder=folder)
 
     async def alter(self, database, statement):
+        assert database.database is not None
         with contextlib.closing(sqlite3.connect(database.folder / database.database)) as connection:
             connection.execute(statement)
         return database

@@ -1,7 +1,10 @@
 """The demo's databases: the same every time, sound, and showing what the plugin can tell."""
 
+from collections.abc import Sequence
+
 import apsw
 import pytest
+from dragoman import Database
 from dragoman_sqlite.demo import build
 
 
@@ -15,12 +18,14 @@ def dump(path) -> list:
 
 def test_the_demo_is_the_same_every_time(tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
+    databases: Sequence[Database] = ()
     for folder in (first, second):
         folder.mkdir()
         for _ in range(2):  # over what is there already, too
             databases = build(folder)
     assert [database.name for database in databases] == ["shop", "warehouse"]
     for database in databases:
+        assert database.database is not None
         assert dump(first / database.database) == dump(second / database.database)
 
 

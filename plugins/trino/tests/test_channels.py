@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Literal
 
 import pytest
 from dragoman import Busy, Database, DragomanError, ExplainOptions, Gateway, QueryTimeout
@@ -70,7 +71,7 @@ async def test_nothing_that_is_said_is_unbounded_and_the_next_query_is_answered(
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
-async def test_a_plan_is_bounded(gateway: Gateway, format: str):
+async def test_a_plan_is_bounded(gateway: Gateway, format: Literal["text", "json"]):
     sql = f'SELECT 1 AS "{NAME}" FROM nation WHERE name IN ({", ".join(f"{chr(39)}{n}{chr(39)}" for n in range(2000))})'
     async with asyncio.timeout(90), within_memory(MOST_MEMORY):
         try:
@@ -102,7 +103,7 @@ class Server(BaseHTTPRequestHandler):
         self.send_response(204)
         self.end_headers()
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
 
 

@@ -8,7 +8,17 @@ import urllib.request
 
 import pytest
 import trustme
-from dragoman import ConfigurationError, ConnectionFailed, Database, Gateway, Principal, QueryTimeout, Request, Secret
+from dragoman import (
+    ConfigurationError,
+    ConnectionFailed,
+    Database,
+    Encoded,
+    Gateway,
+    Principal,
+    QueryTimeout,
+    Request,
+    Secret,
+)
 from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_trino.connecting import Connector
 from dragoman_trino.executor import TrinoExecutor
@@ -263,7 +273,8 @@ async def test_every_statement_says_who_asks_and_with_which_settings(trino_serve
         call_id="c-1",
     )
     async with executor.open(request) as stream:
-        (query,) = [row[0] async for batch in stream.batches for row in batch.values]
+        batches = [batch async for batch in stream.batches]
+    (query,) = [row[0] for batch in batches if isinstance(batch, Encoded) for row in batch.values]
     session = info(query)["session"]
     await executor.aclose()
     assert (session["user"], session["source"], session["catalog"], session["schema"]) == (

@@ -95,6 +95,7 @@ def secure_port():
         },
     )
     server._run(SETTING, "admin", None)
+    assert server.folder is not None
     yield port, server.folder / "etc"
     server.stop()
 

@@ -111,6 +111,7 @@ async def test_an_answer_never_costs_much_more_memory_than_its_limit(executor):
 async def test_rows_too_wide_for_one_reading_are_cut_exactly(trino_server):
     async with Gateway.open([trino_server.configure("tpch", "tiny")]) as gateway:
         result = await gateway.query(None, WIDE, max_bytes=1_600_000)
+        assert result.truncated is not None
         assert (result.row_count, result.truncated.reason) == (3, "bytes")
         with pytest.raises(ResultTooLarge):
             await gateway.query(None, WIDE, max_bytes=100_000)
@@ -436,4 +437,5 @@ async def test_a_deadline_hands_out_the_rows_that_came(trino_server):
     async with Gateway.open([trino_server.configure("tpch", "tiny")]) as gateway:
         part = await part_of(gateway, f"SELECT nationkey FROM nation UNION ALL {slow('stuck')}")
         assert sorted(part.rows) == [[key] for key in range(25)]
+        assert part.truncated is not None
         assert part.truncated.reason == "timeout"

@@ -127,7 +127,7 @@ async def test_what_is_unknown_is_said_to_be_and_not_taken_for_little(executor):
 LOGS = Relation("logs", "web", "lake")
 
 
-def scan(rows=1e6, size=1e6, constrained=()):
+def scan(rows: float | None = 1e6, size: float | None = 1e6, constrained=()):
     return Scan(LOGS, rows, size, frozenset(constrained))
 
 

@@ -10,6 +10,7 @@ from dragoman_trino.profiles import profile
 async def _described(database, table):
     async with Gateway.open([database]) as gateway:
         answer = await Toolbox(gateway).call("describe_table", {"table_name": table, "detail": "full"})
+        assert answer.structured is not None
         (told,) = answer.structured["tables"]
         return {column["name"]: column for column in told["columns"]}
 

@@ -25,6 +25,7 @@ def test_a_server_is_gone_when_who_started_it_is_killed():
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
+    assert process.stdout is not None
     origin, folder = process.stdout.readline().split()
     assert Server.at(origin).ready
     process.kill()
