@@ -18,7 +18,8 @@ from dragoman import Database, Gateway
 from dragoman.config import Audit, Configuration
 
 async def main(folder, name):
-    shop = Database(name="shop", dialect="sqlite", database="shop.db", folder=folder)
+    # A process waits while nobody reads what it says: that may not be the end of its queries.
+    shop = Database(name="shop", dialect="sqlite", database="shop.db", folder=folder, timeout=3_600.0)
     configuration = Configuration(databases={"shop": shop}, audit=Audit(path=folder / "audit.jsonl"))
     async with Gateway.open(configuration) as gateway:
         async def ask(first):
