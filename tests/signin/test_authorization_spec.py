@@ -6,19 +6,23 @@ servers alone are theirs to prove.
 """
 
 import asyncio
+import gc
 import json
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import httpx2
 import pytest
+from dragoman.auth.verifier import Verifier
 from dragoman.config import Server, load
+from dragoman.errors import ConfigurationError
 from issuer import RESOURCE, Issuer
-from requests_of import ERAS, HEADERS, answer, legacy
+from requests_of import ERAS, HEADERS, answer, legacy, modern
 from serving import client_of
 from standin import StandIn
 
@@ -36,6 +40,13 @@ CLAUSES = {
     "only access tokens": "2025 MUST, 2026 MUST: no other tokens are accepted: ID tokens, ID-JAGs",
     "403": "2025 MUST: a token without the rights gets a 403",
     "insufficient_scope": "2025-11-25 SHOULD, 2026 MUST: the 403 names all scopes of the operation",
+    "consistent": "2025-11-25 SHOULD, 2026 SHOULD: the scopes that are asked for are the same each time",
+    "hierarchy": "2026 MUST: a broader scope implies narrower ones",
+    "offline_access": "2026 SHOULD NOT: the scope of refresh tokens is neither asked for nor in the metadata",
+    "case": "2025 SHOULD, 2026 SHOULD: upper case in the scheme and host of the server's address is accepted",
+    "no slash": "2025 SHOULD, 2026 SHOULD: the server's address has no slash at its end",
+    "before": "2025 MUST, 2026 MUST: a token is validated before anything of the request is done",
+    "storage": "2025 MUST, 2026 MUST: tokens are kept so that nobody who sees what is kept can use one",
     "400": "2025 MUST: a malformed authorization request gets a 400",
     "no passing on": "2025 MUST NOT, 2026 MUST NOT: the token goes no further than this server",
     "sessions": "2025 MUST NOT: a session is no authentication; SHOULD: it is bound to the user",
@@ -92,7 +103,7 @@ async def test_the_metadata_stands_where_clients_look_and_needs_no_token(issuer:
     assert document["bearer_methods_supported"] == ["header"]
 
 
-@proves("metadata")
+@proves("metadata", "no slash")
 async def test_an_audience_that_is_no_address_is_told_by_the_address_that_was_asked(issuer: Issuer) -> None:
     server = settings(issuer, audience=("dragoman-rs",))
     async with client_of(server) as client:
@@ -172,6 +183,99 @@ async def test_a_token_without_a_scope_is_told_all_of_them(issuer: Issuer, reque
     assert challenge(response) == {"error": "insufficient_scope", **told}
 
 
+@proves("consistent")
+async def test_each_answer_asks_for_the_same_scopes(issuer: Issuer) -> None:
+    server = settings(issuer)
+    tokens = [None, issuer.token(exp=1), issuer.token(scope=""), issuer.token(scope="dragoman.read")]
+    asked = {challenge(await call(server, of, token))["scope"] for of in (legacy, modern) for token in tokens}
+    async with client_of(server) as client:
+        document = (await client.get("/.well-known/oauth-protected-resource")).json()
+    assert asked == {" ".join(document["scopes_supported"])}
+
+
+AUTH = """
+[databases.shop]
+url = "sqlite:///shop.db"
+[server.auth]
+issuer = "https://idp.example"
+audience = "x"
+jwks_url = "https://idp.example/jwks"
+"""
+IMPLIED = {"dragoman.all": ("dragoman.query", "dragoman.list"), "dragoman.list": ("dragoman.read", "dragoman.all")}
+
+
+@proves("hierarchy")
+@ERAS
+@pytest.mark.parametrize(
+    ("scope", "status"), [("dragoman.all", 200), ("dragoman.list dragoman.query", 200), ("dragoman.query", 403)]
+)
+async def test_a_broader_scope_stands_for_narrower_ones(
+    issuer: Issuer, request_of: Any, scope: str, status: int
+) -> None:
+    server = settings(issuer, implied_scopes=IMPLIED)
+    assert (await call(server, request_of, issuer.token(scope=scope))).status_code == status
+
+
+async def test_what_a_broader_scope_stands_for_is_configured(tmp_path: Path) -> None:
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f'{AUTH}[server.auth.implied_scopes]\n"dragoman.all" = ["dragoman.read"]\n')
+    read = load(file, environ={}, folder=tmp_path).server.auth
+    assert read is not None
+    assert read.implied_scopes == {"dragoman.all": ("dragoman.read",)}
+
+
+@proves("offline_access")
+async def test_the_scope_of_refresh_tokens_cannot_be_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f'{AUTH}scopes = ["dragoman.query", "offline_access"]\n')
+    with pytest.raises(ConfigurationError, match=r"server\.auth\.scopes: offline_access"):
+        load(file, environ={}, folder=tmp_path)
+
+
+@proves("case")
+@pytest.mark.parametrize(
+    ("audience", "status"),
+    [
+        ("HTTPS://GW.Example/mcp", 200),
+        ("https://GW.EXAMPLE/MCP", 401),
+        ("https://gw.example/Mcp", 401),
+        ("https://GW.EXAMPLE@other.example/mcp", 401),
+    ],
+)
+async def test_the_case_of_scheme_and_host_means_nothing(issuer: Issuer, audience: str, status: int) -> None:
+    token = issuer.token(aud=[audience], scope="dragoman.query dragoman.read")
+    assert (await call(settings(issuer), legacy, token)).status_code == status
+    upper = settings(issuer, audience=(RESOURCE.replace("https://gw", "HTTPS://GW"),))
+    assert (await call(upper, legacy, token)).status_code == status
+
+
+@proves("storage")
+async def test_what_is_kept_of_a_token_signs_nobody_in(issuer: Issuer) -> None:
+    verifier = Verifier(settings(issuer).auth)
+    token = issuer.token(scope="dragoman.query dragoman.read")
+    await verifier.principal(token)
+    kept = " ".join(map(repr, reachable(verifier)))
+    await verifier.aclose()
+    assert "u-1" in kept
+    assert [part for part in token.split(".") if part in kept] == []
+
+
+def reachable(root: object) -> list[object]:
+    """What an object of dragoman's holds, itself or by what it holds."""
+    seen: dict[int, object] = {}
+    waiting: list[object] = [root]
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen or isinstance(each, type | ModuleType | FunctionType):
+            continue
+        seen[id(each)] = each
+        waiting += [held for held in gc.get_referents(each) if isinstance(held, KEPT) or "dragoman" in str(type(held))]
+    return list(seen.values())
+
+
+KEPT = (dict, list, tuple, set, frozenset, str, bytes, bytearray)
+
+
 @proves("every request", "sessions")
 async def test_a_session_that_was_signed_in_is_no_sign_in(issuer: Issuer) -> None:
     token = issuer.token(scope="dragoman.query dragoman.read")
@@ -205,7 +309,7 @@ async def test_two_authorization_headers_are_malformed(issuer: Issuer) -> None:
         assert (await client.post("/mcp", json=request["json"], headers=headers)).status_code == 400
 
 
-@proves("no passing on")
+@proves("no passing on", "before")
 @ERAS
 async def test_tools_and_logs_see_no_part_of_a_token(issuer: Issuer, request_of: Any, caplog: Any) -> None:
     class Toolbox(StandIn):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 SKEW = 60
 """Seconds that clocks may differ."""
+
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@]*(?=[/?#]|$)")
 
 # They tell of the token, not of who has it, and differ from one token to the next.
 _OF_THE_TOKEN = frozenset(
@@ -40,7 +43,7 @@ def principal_of(claims: Mapping[str, Any], settings: Auth) -> tuple[Principal, 
         subject,
         client if isinstance(client, str) else "",
         groups=_names(_value(claims, settings.groups_claim), settings.groups_claim),
-        scopes=_scopes(claims),
+        scopes=_with_implied(_scopes(claims), settings.implied_scopes),
         claims=Claims({name: value for name, value in claims.items() if name not in _OF_THE_TOKEN}),
     )
     return principal, expires
@@ -68,8 +71,15 @@ def _check_issuer(claims: Mapping[str, Any], settings: Auth, *, required: bool) 
 
 def _check_audience(given: Any, expected: tuple[str, ...]) -> None:
     named = [given] if isinstance(given, str) else given if _is_list(given) else []
-    if not any(audience in expected for audience in named if isinstance(audience, str)):
+    own = {_canonical(audience) for audience in expected}
+    if own.isdisjoint(_canonical(audience) for audience in named if isinstance(audience, str)):
         raise InvalidToken("This token was not issued for this server.")
+
+
+def _canonical(audience: str) -> str:
+    """An audience, with scheme and host in lower case where it is an address: their case means nothing."""
+    origin = _ORIGIN.match(audience)
+    return audience if origin is None else origin[0].lower() + audience[origin.end() :]
 
 
 def _check_time(claims: Mapping[str, Any], *, required: bool) -> float:
@@ -88,6 +98,17 @@ def _check_time(claims: Mapping[str, Any], *, required: bool) -> float:
 def _scopes(claims: Mapping[str, Any]) -> frozenset[str]:
     given = claims.get("scope", claims.get("scp", ""))
     return frozenset(given.split()) if isinstance(given, str) else _names(given, "scope")
+
+
+def _with_implied(scopes: frozenset[str], implied: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    """Scopes, and those that a broader one among them stands for, however many steps away."""
+    found, waiting = set[str](), [*scopes]
+    while waiting:
+        scope = waiting.pop()
+        if scope not in found:
+            found.add(scope)
+            waiting += implied.get(scope, ())
+    return frozenset(found)
 
 
 def _names(given: Any, claim: str) -> frozenset[str]:

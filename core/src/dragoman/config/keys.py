@@ -58,6 +58,7 @@ AUTH: dict[str, Reader] = {
     "issuer": readers.http_url,
     "audience": readers.texts,
     "scopes": readers.scopes,
+    "implied_scopes": readers.scopes_by_scope,
     "jwks_url": readers.http_url,
     "introspection_url": readers.http_url,
     "client_id": readers.text,

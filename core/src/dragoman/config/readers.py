@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, date, datetime, time
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeGuard
 
 from dragoman.model import Secret
@@ -195,7 +196,14 @@ def scopes(value: Any) -> tuple[str, ...]:
     given = texts(value)
     if not all(_SCOPE.fullmatch(each) for each in given):
         raise Wrong("expected a list of scopes, which have no spaces, quotes or backslashes")
+    if "offline_access" in given:
+        raise Wrong("offline_access is no scope of a server's", "Clients ask for it themselves; leave it out.")
     return given
+
+
+def scopes_by_scope(value: Any) -> Mapping[str, tuple[str, ...]]:
+    """Lists of OAuth scopes, by the broader scope that stands for each."""
+    return MappingProxyType({name: scopes(each) for name, each in table(value).items()})
 
 
 def http_url(value: Any) -> str:

@@ -28,6 +28,10 @@ def _no_roles() -> Mapping[str, Role]:
     return MappingProxyType({})
 
 
+def _no_scopes() -> Mapping[str, tuple[str, ...]]:
+    return MappingProxyType({})
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach a server that listens on `host`."""
     import ipaddress
@@ -55,12 +59,14 @@ class Auth:
     """An identity provider whose tokens are accepted. One of `jwks_url` and `introspection_url` is given.
 
     `audience`: what a token must be meant for, one of these; the first that is a URL is the server's own address.
-    `scopes`: what every call needs. `client_id`, `client_secret`: what the server itself shows at introspection.
+    `scopes`: what every call needs. `implied_scopes`: those that a broader one stands for, by its name. `client_id`,
+    `client_secret`: what the server itself shows at introspection.
     """
 
     issuer: str
     audience: tuple[str, ...]
     scopes: tuple[str, ...] = ()
+    implied_scopes: Mapping[str, tuple[str, ...]] = field(default_factory=_no_scopes, hash=False)
     jwks_url: str = ""
     introspection_url: str = ""
     client_id: str = ""
