@@ -56,9 +56,14 @@ LEFT JOIN information_schema.key_column_usage AS u
 {where}
 ORDER BY c.table_schema, c.table_name, t.constraint_name, c.ordinal_position"""
 
+_VIEWS: Final = """
+SELECT c.table_schema, c.table_name, c.view_definition
+FROM information_schema.views AS c
+{where}"""
+
 
 class InformationSchemaInspector(Inspector):
-    """Tells relations, columns and keys in two queries, whatever their number, through the database's own executor.
+    """Tells relations, columns, keys and views in three queries, whatever their number, by the database's own executor.
 
     What the engine's own schemas hold is answered only to a scope that names them.
 
@@ -66,14 +71,16 @@ class InformationSchemaInspector(Inspector):
     `table_comment` and `column_comment`, further columns of `tables` and `columns`; `column_type`, the column that
     spells a type; `keys_query`, where the standard's views do not tell keys: a row for each column of a key, with its
     table's schema and name, the constraint's name and type, the column, and what a foreign key references (schema,
-    table, column) and does (update, delete), ordered by table, constraint and position. `{where}` stands for the
-    conditions on `c.table_catalog`, `c.table_schema` and `c.table_name`.
+    table, column) and does (update, delete), ordered by table, constraint and position; `views_query`, a row for each
+    view, with its schema, its name and its definition. `{where}` stands for the conditions on `c.table_catalog`,
+    `c.table_schema` and `c.table_name`.
     """
 
     version_query: ClassVar[str] = "SELECT version()"
     catalog: ClassVar[str | None] = None
     column_type: ClassVar[str] = "data_type"
     keys_query: ClassVar[str] = _KEYS
+    views_query: ClassVar[str] = _VIEWS
     table_comment: ClassVar[str | None] = None
     column_comment: ClassVar[str | None] = None
 
@@ -122,23 +129,30 @@ class InformationSchemaInspector(Inspector):
         )
         columns = await self.fetch(query)
         notices: list[str] = []
-        try:
-            keys = _keys(await self.fetch(self.keys_query.format(where=where)))
-        except (InvalidSql, NotFound):
-            keys = Keys()
-            notices.append("The engine's information_schema does not tell keys.")
+        keys = _keys(await self._further("keys", self.keys_query.format(where=where), notices))
+        views = await self._further("the definitions of views", self.views_query.format(where=where), notices)
+        definitions = {Relation(name, schema): text for schema, name, text in views}
         tables = (
-            _table(Relation(name, schema), list(rows), keys)
+            _table(relation, list(rows), keys, definitions.get(relation))
             for (schema, name), rows in groupby(columns, key=itemgetter(0, 1))
+            for relation in [Relation(name, schema)]
         )
         return Inspection(tuple(table for table in tables if table.relation in scope), tuple(notices))
+
+    async def _further(self, what: str, query: str, notices: list[str]) -> list[Row]:
+        """Rows that not every engine has; none, with a notice, where it has no such views."""
+        try:
+            return await self.fetch(query)
+        except (InvalidSql, NotFound):
+            notices.append(f"The engine's information_schema does not tell {what}.")
+            return []
 
 
 def _literals(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in sorted(names))
 
 
-def _table(relation: Relation, rows: Sequence[Row], keys: Keys) -> Table:
+def _table(relation: Relation, rows: Sequence[Row], keys: Keys, definition: str | None) -> Table:
     constraints, foreign_keys = keys.get(relation, ([], []))
     return Table(
         relation=relation,
@@ -147,6 +161,7 @@ def _table(relation: Relation, rows: Sequence[Row], keys: Keys) -> Table:
         columns=tuple(_column(*row[4:]) for row in rows),
         constraints=tuple(constraints),
         foreign_keys=tuple(foreign_keys),
+        definition=definition or None,
         system=(relation.schema or "").lower() in SYSTEM_SCHEMAS,
     )
 
