@@ -121,3 +121,11 @@ def test_an_author_s_own_lines_are_about_ten() -> None:
     written = new_dialect.package(parser.parse_args(["acme", "--sqlalchemy"]))["src/dragoman_acme/__init__.py"]
     executor = written.partition("class AcmeExecutor")[2].partition("class AcmePlugin")[0].splitlines()
     assert len([line for line in executor if line.strip() and '"""' not in line and "#" not in line]) <= 12
+
+
+def test_the_readme_of_a_driver_says_to_set_in_whose_sql_it_is_read(dragoman: Dragoman, folder: Path) -> None:
+    assert dragoman("new-dialect", *FLAVOURS["driver"]).code == 0
+    assert (
+        "`sqlglot` is in whose SQL statements are read, now `mysql`"
+        in (folder / "dragoman-acme-2" / "README.md").read_text()
+    )
