@@ -6,7 +6,10 @@ pytest loads this as a plugin (`-p duckdb_mutants`) in a process of its own; `DU
 import dataclasses
 import decimal
 import importlib
+import json
 import os
+import re
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +22,10 @@ def of_the_example(module: str) -> Any:
     return importlib.import_module(module)
 
 
+def flat(items: list[Any]) -> list[Any]:
+    return [inner for item in items for inner in (item if isinstance(item, list) else [item])]
+
+
 # Values: what careless drivers make of each type, at any depth
 
 VALUES: dict[type, dict[str, Change]] = {
@@ -27,6 +34,11 @@ VALUES: dict[type, dict[str, Change]] = {
         "of_255": lambda text: text[:255],
         "of_ascii": lambda text: text.encode("ascii", "replace").decode(),
         "null_when_empty": lambda text: text or None,
+        "unseen_dropped": lambda text: "".join(c for c in text if c.isprintable() or c in "\r\n\t"),
+        "read_as_json": lambda text: json.dumps(json.loads(text)) if text[:1] == "{" else text,
+        "of_one_blank": lambda text: " ".join(text.split()),
+        "without_fractions": lambda text: re.sub(r"(:\d\d)\.\d+", r"\1", text),
+        "as_boolean": lambda text: {"true": True, "false": False}.get(text, text),
     },
     int: {
         "as_float": lambda number: float(number) if abs(number) > 2**53 else number,
@@ -35,16 +47,36 @@ VALUES: dict[type, dict[str, Change]] = {
     float: {
         "of_6_digits": lambda number: float(f"{number:.6g}"),
         "of_15_digits": lambda number: float(f"{number:.15g}"),
+        "of_16_digits": lambda number: float(f"{number:.16g}"),
+        "of_32_bits": lambda number: struct.unpack("f", struct.pack("f", number))[0] if abs(number) < 1e38 else number,
+        "flushed": lambda number: 0.0 if abs(number) < 2.3e-308 else number,
+        "unsigned_zero": lambda number: number + 0.0,
         "finite": lambda number: number if abs(number) < float("inf") else None,
     },
-    decimal.Decimal: {"as_float": float, "normal": lambda n: n.normalize(), "of_the_context": lambda n: +n},
+    decimal.Decimal: {
+        "as_float": float,
+        "normal": lambda n: n.normalize(),
+        "as_int": lambda n: int(n) if n == int(n) else n,
+        "of_the_context": lambda n: +n,
+    },
     bytes: {
         "as_text": lambda data: data.decode("latin-1"),
         "as_hex": bytes.hex,
         "up_to_zero": lambda d: d.split(b"\0")[0],
+        "of_2000": lambda d: d[:2000],
+        "without_zeros_at_the_end": lambda d: d.rstrip(b"\0"),
     },
-    list: {"as_text": str, "without_nulls": lambda items: [item for item in items if item is not None]},
-    dict: {"without_names": lambda entries: tuple(entries.values()), "as_text": str},
+    list: {
+        "flat": flat,
+        "null_when_empty": lambda items: items or None,
+        "as_text": str,
+        "without_nulls": lambda items: [item for item in items if item is not None],
+    },
+    dict: {
+        "in_lower_case": lambda d: {str(k).lower(): v for k, v in d.items()},
+        "without_names": lambda entries: tuple(entries.values()),
+        "as_text": str,
+    },
     type(None): {"as_text": lambda _: "", "as_zero": lambda _: 0},
 }
 
@@ -167,11 +199,11 @@ def rows_ended(ends: Callable[[int, BaseException | None], bool]) -> None:
 
 FIELDS: dict[type, dict[str, Change]] = {
     bool: {"not": lambda flag: not flag},
-    str: {"upper": str.upper, "quoted": lambda name: f'"{name}"'},
+    str: {"after_the_dot": lambda name: name.split(".")[-1], "upper": str.upper, "quoted": lambda name: f'"{name}"'},
     tuple: {"reversed": lambda items: items[::-1], "none": lambda items: (), "first": lambda items: items[:1]},
     int: {"zero": lambda _: 0, "float": float, "unknown": lambda _: -1},
 }
-OPTIONAL = ("Table.row_estimate", "Table.comment", "TableColumn.comment", "TableColumn.default")
+OPTIONAL = ("Table.definition", "Table.row_estimate", "Table.comment", "TableColumn.comment", "TableColumn.default")
 
 
 def of_the_catalog() -> Iterator[tuple[str, Callable[[], None]]]:
@@ -196,6 +228,8 @@ def of_the_catalog() -> Iterator[tuple[str, Callable[[], None]]]:
             for name, change in FIELDS[type_].items():
                 if kind is dragoman.Table and field != "columns" and name in {"reversed", "first"}:
                     continue  # in any order they say the same, and the sample has one of each
+                if name == "after_the_dot" and (kind is dragoman.Index or field == "schema"):
+                    continue  # the sample has no such names
                 yield f"catalog_{kind.__name__}_{field}_{name}", lambda k=kind, f=field, c=change: told(k, f, c)
     for name, change in FIELDS[int].items():
         yield f"catalog_estimate_{name}", lambda change=change: told(dragoman.Table, "row_estimate", change)
@@ -232,6 +266,12 @@ LIFE = {
     "no_wait_for_the_end": ("Session", "close", "while self._job and not self._job.done():", "while False:"),
     "no_deadline": ("Session", "run", "max(0.0, remaining)", "None"),
     "no_translation": ("Session", "run", "translate_errors(self._database)", "__import__('contextlib').nullcontext()"),
+    "closed_behind": (
+        "Engine",
+        "session",
+        "await finish(session.close())",
+        "asyncio.get_running_loop().create_task(session.close())",
+    ),
     "on_the_loop": ("Session", "run", "asyncio.wrap_future(self._threads.submit(work))", "_at_once(work)"),
     "for_writing": ("Engine", "_open", "read_only=True", "read_only=False"),
     "sharing_one_connection": (
