@@ -742,6 +742,128 @@ class CountsNames(Told):
         return str(sorted((str(table.relation), *(column.name for column in table.columns)) for table in tables))
 
 
+@mutant("a_schema_of_many_relations_is_told_whole", says="were left out")
+class LimitsTheCatalog(Told):
+    async def tables(self, scope):
+        inspection = await super().tables(scope)
+        return dataclasses.replace(
+            inspection, tables=tuple(t for t in inspection.tables if t.relation.name != "kit_many_5")
+        )
+
+
+@mutant("a_name_with_a_dot_is_one_name", says="take none apart")
+class TakesNamesApart(Told):
+    def change(self, table):
+        last = table.relation.name.split(".")[-1]
+        return dataclasses.replace(table, relation=dataclasses.replace(table.relation, name=last))
+
+
+@mutant("a_type_is_told_with_its_length", says="precision, scale and length")
+class TellsBareTypes(Told):
+    def change(self, table):
+        columns = (dataclasses.replace(column, type=column.type.split("(")[0]) for column in table.columns)
+        return dataclasses.replace(table, columns=tuple(columns))
+
+
+@mutant("the_definition_of_a_view_is_whole", says="tell Table.definition")
+class TellsNoDefinitions(Told):
+    def change(self, table):
+        return dataclasses.replace(table, definition=None)
+
+
+@mutant("an_expression_of_an_index_is_told_in_its_place", says="an expression is a part")
+class TellsPartsThatAreColumns(Told):
+    def change(self, table):
+        indexes = (
+            dataclasses.replace(index, parts=tuple(part for part in index.parts if "(" not in part))
+            for index in table.indexes
+        )
+        return dataclasses.replace(table, indexes=tuple(indexes))
+
+    async def fingerprint(self):
+        return await self.inner.fingerprint()
+
+
+@mutant("closing_waits_for_the_clean_up_of_queries", says="wait for it in aclose")
+class CleansUpInTheBackground(Wrapped):
+    cleaning: ClassVar[set[asyncio.Task]] = set()
+
+    @asynccontextmanager
+    async def open(self, request):
+        try:
+            async with self.inner.open(request) as stream:
+                yield stream
+        finally:
+            task = asyncio.create_task(asyncio.sleep(1))  # as the way to a server and back takes
+            self.cleaning.add(task)
+            task.add_done_callback(self.cleaning.discard)
+
+
+@mutant("an_error_says_what_the_database_said", says="hand on the first line of the driver's message")
+class SaysThatItFailed(Bare):
+    def translated(self, error):
+        return QueryError("failed")
+
+
+@mutant("a_plan_has_the_form_that_was_asked_for[json]", says="honour ExplainOptions.format")
+class PlansAsTextOnly(Wrapped):
+    async def explain(self, request, options):
+        return await self.inner.explain(request, dataclasses.replace(options, format="text"))
+
+
+def changing(mutant: str, case: str, /, *, says: str = "exact values"):
+    """Register a plugin that changes each value on its way, by a function of values."""
+
+    def register(change):
+        def rows(self, rows):
+            return [[change(value) for value in row] for row in rows]
+
+        PLUGINS[mutant], CATCHES[mutant] = Mutant(mutant), (case, says)
+        PLUGINS[mutant].executor_fault = type(mutant, (Rewritten,), {"rows": rows})
+        return change
+
+    return register
+
+
+@changing("FlushesSmallFloats", "a_value_is_exact[smallest_float]")
+def flush(value):
+    return 0.0 if isinstance(value, float) and abs(value) < 1e-300 else value
+
+
+@changing("RoundsFloats", "a_value_is_exact[float_of_17_digits]")
+def round_to_16(value):
+    return float(f"{value:.16g}") if isinstance(value, float) else value
+
+
+@changing("CutsBinaries", "a_value_is_exact[long_binary]")
+def cut_binary(value):
+    return value[:2000] if isinstance(value, str) and value.startswith("AP8Q") else value
+
+
+@changing("WritesJsonAgain", "a_value_is_exact[text_that_looks_like_json]")
+def sort_keys(value):
+    return json.dumps(json.loads(value), sort_keys=True) if isinstance(value, str) and value[:1] == "{" else value
+
+
+@changing("TakesTextsForBooleans", "a_value_is_exact[text_that_looks_like_a_boolean]")
+def read_booleans(value):
+    return True if value == "true" else value
+
+
+@changing("SumsInFloats", "the_sum_of_large_integers_is_exact", says="of more digits")
+def sum_in_floats(value):
+    return float(value) if isinstance(value, str) and value.startswith("46206") else value
+
+
+@changing(
+    "DropsWhatIsNotSeen",
+    "a_text_of_characters_that_are_not_seen_is_kept[byte order mark]",
+    says="hand on every character",
+)
+def drop_marks(value):
+    return value.removeprefix("\ufeff") if isinstance(value, str) else value
+
+
 described(
     "ComparesNamesExactly",
     "the_folding_is_the_engine_s[another case without quotes]",

@@ -12,6 +12,7 @@ from dragoman.testing import DialectConformance
 
 class Harness(DialectConformance):
     mutant: ClassVar[str]
+    relations = 5
     engine_lacks = frozenset({Capability.COMMENTS})
     failing_query = "SELECT abs(-9223372036854775807 - 1) AS overflow"
     literals: ClassVar = {"midnight": "'2024-02-29 00:00:00'"}

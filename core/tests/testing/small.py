@@ -209,12 +209,12 @@ class SmallInspector(Inspector):
 
     async def tables(self, scope):
         rows = await self.executor.call(
-            self.read, "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view')"
+            self.read, "SELECT name, type, sql FROM sqlite_schema WHERE type IN ('table', 'view')"
         )
         tables = [await self.executor.call(self.table, *row) for row in rows]
         return Inspection(tuple(table for table in tables if table.relation in scope))
 
-    def table(self, name, kind):
+    def table(self, name, kind, sql):
         quoted = name.replace("'", "''")
         columns = [
             TableColumn(name=column, type=type or "any", nullable=not required)
@@ -222,7 +222,12 @@ class SmallInspector(Inspector):
                 f"SELECT name, type, \"notnull\" FROM pragma_table_info('{quoted}')"
             )
         ]
-        return Table(relation=Relation(name, "main", self.executor.plugin.catalog), type=kind, columns=tuple(columns))
+        return Table(
+            relation=Relation(name, "main", self.executor.plugin.catalog),
+            type=kind,
+            columns=tuple(columns),
+            definition=sql if kind == "view" else None,
+        )
 
     def read(self, sql):
         plugin, database = self.executor.plugin, self.executor.database

@@ -12,7 +12,7 @@ class TestPostgres(DialectConformance):
     literals: ClassVar = {
         "binary": "'\\x00ff10'::bytea",
         "row": "CAST(ROW(1, 'x') AS kit_pair)",
-        "map": """'{"a": 1}'::jsonb""",
+        "map": """'{"Kit A": 1}'::jsonb""",
     }
 
     @pytest.fixture(scope="class")

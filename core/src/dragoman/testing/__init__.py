@@ -14,6 +14,7 @@ from dragoman.testing.errors import ErrorCases
 from dragoman.testing.gaps import Gap, check_gaps, never, not_implemented, not_yet
 from dragoman.testing.lifecycle import LifecycleCases
 from dragoman.testing.policies import PolicyConformance
+from dragoman.testing.profiles import ProfileCases
 from dragoman.testing.reach import ReachCases
 from dragoman.testing.rows import RowCases
 from dragoman.testing.safety import SafetyCases
@@ -39,6 +40,7 @@ __all__ = [
 
 class DialectConformance(
     CatalogCases,
+    ProfileCases,
     ValueCases,
     BoundCases,
     ErrorCases,

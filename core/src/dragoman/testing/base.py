@@ -31,9 +31,9 @@ WIDE: Final = "x" * 400
 
 
 def product(side: int) -> str:
-    """A query of `side` to the third rows, each with another integer `n`. Portable, and without a function."""
+    """A query of `side` to the third rows, whose `n` counts from 1 on. Portable, and without a function."""
     one = sample.numbers(side)
-    return f"SELECT a.n * {side * side} + b.n * {side} + c.n AS n FROM ({one}) a, ({one}) b, ({one}) c"
+    return f"SELECT (a.n - 1) * {side * side} + (b.n - 1) * {side} + c.n AS n FROM ({one}) a, ({one}) b, ({one}) c"
 
 
 CROSS_JOIN: Final = ", ".join(f"{sample.TRACK} t{n}" for n in range(16))
@@ -46,12 +46,13 @@ class Suite:
 
     `gaps`: cases this dialect must fail, with the reason. `literals`: how it writes the value of a case of
     `a_value_is_exact`. `types`: what the sample's columns are. `engine_lacks`: what the engine itself does not have,
-    so that the sample does without. `slow_query`: runs for a minute at least unless it is ended; `rowless_query` too,
-    and has no row. `failing_query`: passes every check and fails in the engine while it runs; `failing_late_query`:
-    after thousands of rows. `many_rows`: a query of them, `last_row` the largest value of its column `n`.
-    `first_two`: the two tracks of the lowest ids, in the engine's own words for a limit. `writes`: what must not
-    happen to the sample. `deadline`: seconds until a case that hangs is given up. `from_nothing`: what follows a
-    SELECT of no table, such as FROM DUAL.
+    so that the sample does without. `relations`: how many tables the sample has only to be many; fewer where it takes
+    long to create one. `slow_query`: runs for a minute at least unless it is ended; `rowless_query` too, and has no
+    row. `failing_query`: passes every check and fails in the engine while it runs; `failing_late_query`: after
+    thousands of rows. `many_rows`: a query of them, `last_row` the largest value of its column `n`. `first_two`: the
+    two tracks of the lowest ids, in the engine's own words for a limit. `writes`: what must not happen to the sample.
+    `deadline`: seconds until a case that hangs is given up. `from_nothing`: what follows a SELECT of no table, such as
+    FROM DUAL.
     """
 
     pytestmark = pytest.mark.anyio
@@ -62,8 +63,9 @@ class Suite:
     engine_lacks: ClassVar[frozenset[Capability]] = frozenset()
     slow_query: ClassVar[str] = f"SELECT SUM(t0.id + t15.id) AS total FROM {CROSS_JOIN}"
     failing_query: ClassVar[str] = f"SELECT CAST(title AS INTEGER) AS number FROM {sample.TRACK}"
+    relations: ClassVar[int] = 101
     many_rows: ClassVar[str] = product(SIDE)
-    last_row: ClassVar[int] = SIDE**3 - 1
+    last_row: ClassVar[int] = SIDE**3
     failing_late_query: ClassVar[str] = (
         f"SELECT CAST(CASE WHEN q.n = {last_row} THEN 'x' ELSE '1' END AS INTEGER) AS number, '{WIDE}' AS wide"
         f" FROM ({many_rows}) q"
@@ -130,7 +132,7 @@ class Suite:
                 f"{', '.join(both)}: {cls.__name__}.engine_lacks says that the engine has none, and the dialect"
                 " declares the capability. Take it out of one of the two."
             )
-        return tuple(sample.statements(known, {**sample.TYPES, **cls.types}, cls.engine_lacks))
+        return tuple(sample.statements(known, {**sample.TYPES, **cls.types}, cls.engine_lacks, cls.relations))
 
     @classmethod
     def fill(cls, dialect: str, connection: Any) -> None:

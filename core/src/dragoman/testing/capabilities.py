@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Awaitable
-from typing import Any
+from typing import Any, Literal
 
 import anyio
+import pytest
 
 from dragoman.dialect import Capability, Dialect
 from dragoman.errors import DragomanError, TableNotFound, Unsupported
@@ -15,7 +16,8 @@ from dragoman.model import ExplainOptions, Request
 from dragoman.plugins import Plugins
 from dragoman.sql import Statement
 from dragoman.testing import sample
-from dragoman.testing.base import PROMPT, OpenDatabase, Suite, advise_on
+from dragoman.testing.base import PROMPT, OpenDatabase, Suite, advise_on, run
+from dragoman.testing.safety import placeholder
 from dragoman.testing.tiers import capability, required
 from dragoman.validators import read
 
@@ -41,6 +43,22 @@ class CapabilityCases(Suite):
         with anyio.move_on_after(2 * PROMPT) as scope:
             await gateway.explain(None, self.slow_query)
         assert not scope.cancelled_caught, "explain ran the slow query: without `analyze` it must only plan it."
+
+    @capability(Capability.EXPLAIN)
+    @pytest.mark.parametrize("form", ["text", "json"])
+    async def test_a_plan_has_the_form_that_was_asked_for(
+        self, gateway: Gateway, dialect: Dialect, form: Literal["text", "json"]
+    ) -> None:
+        if Capability.EXPLAIN not in dialect.capabilities:
+            return
+        try:
+            plan = await gateway.explain(None, QUERY, options=ExplainOptions(format=form))
+        except Unsupported:
+            return
+        assert (plan.format, isinstance(plan.plan, str)) == (form, form == "text"), (
+            f"A plan was asked for as {form}, and came as Plan(format={plan.format!r}) of a"
+            f" {type(plan.plan).__name__}: honour ExplainOptions.format, or raise Unsupported for what there is not."
+        )
 
     @capability(Capability.ANALYZE)
     async def test_measured_plans_are_told_as_declared(
@@ -75,6 +93,21 @@ class CapabilityCases(Suite):
         except TableNotFound:
             return
         raise AssertionError("describe of a query over an unknown table must be TABLE_NOT_FOUND, as running it is.")
+
+    @capability(Capability.DESCRIBE)
+    async def test_columns_are_described_with_their_parameters(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if not {Capability.DESCRIBE, Capability.PARAMETERS} <= dialect.capabilities:
+            return
+        request = Request(statement=f"SELECT {placeholder(dialect)} AS v FROM {sample.TRACK}", parameters=(1,))
+        try:
+            columns, _ = await run(opened, request.statement, *request.parameters)
+        except DragomanError:
+            return  # an engine that wants to be told of what type a parameter is
+        ran, described = (told[0].type for told in (columns, await opened.executor.describe(request)))
+        assert described in (ran, "any", "unknown"), (
+            f"A parameter of 1 was described as {described}, and running the query gave {ran}: describe with the"
+            " request's parameters."
+        )
 
     @capability(Capability.GRAMMAR)
     def test_an_own_grammar_reads_as_declared(self, dialect: Dialect) -> None:

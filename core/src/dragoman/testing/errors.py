@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable
 
@@ -23,6 +24,8 @@ from dragoman.testing import sample
 from dragoman.testing.base import PLANTED, OpenDatabase, Suite, advise_on, ask, direct_failure, failure
 from dragoman.testing.tiers import recommended, required
 
+SENTENCE = 3
+"""Words of which a message has something to say; fewer may be a code of the driver's."""
 UNKNOWN_TABLE = "SELECT * FROM kit_trak"
 UNKNOWN_COLUMN = f"SELECT titel FROM {sample.TRACK}"
 UNKNOWN_SCHEMA = f"SELECT * FROM kit_no_such_schema.{sample.TRACK}"
@@ -73,6 +76,16 @@ class ErrorCases(Suite):
         }
         wanted = {"table": TableNotFound, "column": ColumnNotFound, "syntax": InvalidSql, "run_time": QueryError}
         assert_kind(await direct_failure(opened, statements[case]), wanted[case])
+
+    @required
+    async def test_an_error_says_what_the_database_said(self, opened: OpenDatabase) -> None:
+        for statement in (BROKEN, self.failing_query):
+            error = await direct_failure(opened, statement)
+            said = _cause(error)
+            assert len(_words(said)) < SENTENCE or _words(said) & _words(error.message), (
+                f"The database said {said!r} of {statement!r}, and the error says {error.message!r}, without a word of"
+                " it: hand on the first line of the driver's message, so that an agent can mend its query."
+            )
 
     @required
     async def test_every_error_says_what_to_do(self, gateway: Gateway) -> None:
@@ -145,6 +158,18 @@ def assert_discreet(error: DragomanError, database: Database) -> None:
         assert what not in shown, f"The error shows {what!r}; say it without places and secrets: {shown}"
     for trace in ("Traceback", ".py", sys.prefix):
         assert trace not in shown, f"The error shows a trace of the program, {trace!r}: {shown}"
+
+
+def _cause(error: BaseException) -> str:
+    """What the driver's exception says that one of ours stands for; nothing where it came from another process."""
+    inner = error.__cause__ or error.__context__
+    if isinstance(inner, DragomanError):
+        return _cause(inner)
+    return str(inner) if inner else ""
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w{4,}", text.lower()))
 
 
 def _secrets(database: Database) -> Iterable[str]:

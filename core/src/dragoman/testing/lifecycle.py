@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import gc
@@ -11,10 +12,11 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import anyio
 
+from dragoman.dialect import Capability
 from dragoman.errors import ConnectionFailed, DragomanError
 from dragoman.gateway import Gateway
 from dragoman.model import Database
@@ -116,6 +118,21 @@ class LifecycleCases(Suite):
             " close each connection or cursor, and keep no list of them."
         )
 
+    @recommended(Capability.CANCEL)
+    async def test_closing_waits_for_the_clean_up_of_queries(self, database: Database) -> None:
+        before, tasks = count_held(), asyncio.all_tasks()
+        async with Gateway.open([database]) as gateway:
+            query = asyncio.ensure_future(run(gateway.database(), self.slow_query))
+            await asyncio.wait({query}, timeout=PROMPT / 10)
+            query.cancel()
+            await asyncio.wait({query}, timeout=PROMPT)
+        left = sorted(_name(task) for task in asyncio.all_tasks() - tasks if not task.done())
+        assert not left, (
+            f"Once a cancelled query's database was closed, {left} went on: await the clean-up of a query (with"
+            " dragoman.finish), or wait for it in aclose."
+        )
+        assert list_newer(before) == (set(), set()), f"aclose left {_words(list_newer(before))} of a cancelled query."
+
     @required
     async def test_failures_to_connect_cost_no_place_in_the_pool(self, database: Database) -> None:
         async with Gateway.open([self.unreachable(database)]) as gateway:
@@ -149,6 +166,10 @@ class LifecycleCases(Suite):
             async with Gateway.open([database]) as gateway:
                 result = await ask(gateway, "SELECT 1 AS a")
                 assert result.rows == [[1]], f"A gateway opened again answered {result.rows}."
+
+
+def _name(task: asyncio.Task[Any]) -> str:
+    return getattr(task.get_coro(), "__qualname__", task.get_name())
 
 
 def holdings() -> Counter[str]:

@@ -24,6 +24,13 @@ from dragoman.testing.base import OpenDatabase, Suite, advise_on, ask, failure, 
 from dragoman.testing.tiers import capability, recommended, required
 
 HOSTILE = ("'; DROP TABLE kit_rating; --", '" OR 1=1 --', "?", "$1", ":x", "%s", "\\'", "  Naima", "")
+UNSEEN: Final = {
+    "byte order mark": "\ufeffa",
+    "blank of another kind": "\u00a0a\u3000",
+    "mark of direction": "a\u200f",
+    "control character": "a\x01",
+    "separator of lines": "a\u2028b",
+}
 LONG: Final = "0123456789" * 300
 TYPED: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "integer": ("id + 0 = ?", (2,)),
@@ -137,6 +144,18 @@ class SafetyCases(Suite):
             except DragomanError:
                 continue
             assert rows == wanted, f"The parameter {value!r} gave {rows}: a null character does not end a text."
+
+    @recommended(Capability.PARAMETERS)
+    @pytest.mark.parametrize("text", UNSEEN.values(), ids=UNSEEN)
+    async def test_a_text_of_characters_that_are_not_seen_is_kept(
+        self, opened: OpenDatabase, dialect: Dialect, text: str
+    ) -> None:
+        _needs_parameters(dialect)
+        try:
+            _, rows = await run(opened, f"SELECT CAST({placeholder(dialect)} AS VARCHAR(10)) AS v", text)
+        except DragomanError:
+            return  # an engine that writes its casts otherwise
+        assert rows == [[text]], f"The parameter {text!r} came back as {rows}: hand on every character, seen or not."
 
     @recommended(Capability.PARAMETERS)
     async def test_placeholders_in_texts_are_left_alone(self, gateway: Gateway, dialect: Dialect) -> None:

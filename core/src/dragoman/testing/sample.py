@@ -22,7 +22,12 @@ ODD: Final = "kit odd"
 """A name that needs quotes, with a column that does too."""
 MARK: Final = "Kit Mark"
 """A column whose name has capitals, where the engine keeps them."""
-QUOTED: Final = frozenset({ODD, MARK, "select"})
+DOTTED: Final = "kit.dotted"
+"""A name that holds what separates names, with a column that does too."""
+PART: Final = "kit.part"
+QUOTED: Final = frozenset({ODD, MARK, DOTTED, PART, "select"})
+MANY: Final = "kit_many"
+"""How the names of the relations begin that are only many."""
 
 APPEAL_INDEX: Final = "kit_appeal_parts"
 TITLE_INDEX: Final = "kit_track_title"
@@ -32,11 +37,11 @@ HOSTILE_TITLE: Final = """it's "odd"; -- 100% ? $1 :x %s Zoë"""
 GENRES: Final = ((1, "Jazz"), (2, "Folk"), (3, "Raï"))
 TRACKS: Final = ((1, 1, "So What"), (2, 1, "Naima"), (3, 2, HOSTILE_TITLE), (4, 3, ""), (5, 2, "Zombie"))
 
-TYPES: Final[Mapping[str, str]] = {"integer": "INTEGER", "text": "VARCHAR(100)"}
+TYPES: Final[Mapping[str, str]] = {"integer": "INTEGER", "text": "VARCHAR(100)", "decimal": "DECIMAL(7, 3)"}
 
 
-def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Capability]) -> Iterator[str]:
-    """Yield the statements that build the sample, without what the engine lacks."""
+def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Capability], many: int) -> Iterator[str]:
+    """Yield the statements that build the sample, without what the engine lacks; `many` of its tables are alike."""
     key = "" if Capability.PRIMARY_KEYS in lacks else " PRIMARY KEY"
     integer, text = types["integer"], types["text"]
     reference = "" if Capability.FOREIGN_KEYS in lacks else f" REFERENCES {GENRE} (id)"
@@ -53,8 +58,10 @@ def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Cap
     yield f"CREATE VIEW {LISTING} AS SELECT t.title, g.name FROM {TRACK} t JOIN {GENRE} g ON g.id = t.genre_id"
     yield (
         f"CREATE TABLE {APPEAL} (id {integer} NOT NULL{key}, rated {integer}, rater {text}, code {text} NOT NULL,"
-        f" grade {integer}{_appeal_constraints(lacks)})"
+        f" amount {types['decimal']}, grade {integer}{_appeal_constraints(lacks)})"
     )
+    yield f"CREATE TABLE {dialect.quote(DOTTED)} ({dialect.quote(PART)} {integer})"
+    yield from (f"CREATE TABLE {MANY}_{number} (id {integer})" for number in range(1, many + 1))
     yield f"CREATE TABLE {dialect.quote(ODD)} ({dialect.quote('select')} {integer}, {dialect.quote(MARK)} {integer})"
     if Capability.INDEXES not in lacks:
         yield f"CREATE INDEX {TITLE_INDEX} ON {TRACK} (title)"

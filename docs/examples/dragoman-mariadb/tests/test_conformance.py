@@ -22,6 +22,8 @@ class TestMariaDB(DialectConformance):
     literals: ClassVar = {
         "float": "CAST(0.1 AS DOUBLE)",
         "float_of_16_digits": "CAST('0.1234567890123456' AS DOUBLE)",
+        "float_of_17_digits": "CAST('0.30000000000000004' AS DOUBLE)",
+        "smallest_float": "CAST(5e-324 AS DOUBLE)",
         "large_float": "CAST(1e300 AS DOUBLE)",
         "quotes": "'it\\'s \"odd\" `here` \\\\ there'",
     }
