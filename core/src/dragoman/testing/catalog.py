@@ -93,7 +93,7 @@ class CatalogCases(Suite):
         table = (await inspect(opened)).get(sample.DOTTED)
         told = table and [column.name for column in table.columns]
         assert told == [sample.PART], (
-            f"{sample.DOTTED!r} of the one column {sample.PART!r} is told as {told}: names come in parts of their own,"
+            f"{sample.DOTTED!r} of the one column {sample.PART!r} came as {told}: names come in parts of their own,"
             " so take none apart, and quote each by itself."
         )
         found = await gateway.database().catalog.find(dialect.quote(sample.DOTTED))
@@ -137,7 +137,7 @@ class CatalogCases(Suite):
         amount = next(each.type for each in (await inspect(opened))[sample.APPEAL].columns if each.name == "amount")
         lengths = re.findall(r"\d+", written)
         assert [number for number in re.findall(r"\d+", amount) if number in lengths] == lengths, (
-            f"A column that was created as {written} is told as {amount!r}: tell precision, scale and length with the"
+            f"A column that was created as {written} came as {amount!r}: tell precision, scale and length with the"
             " type. If the engine has none, override types['decimal']."
         )
 
@@ -387,7 +387,7 @@ class CatalogCases(Suite):
             await self.alter(where, f"DROP TABLE {sample.LATER}")
         told = [[part.lower() for part in index.parts] for index in indexes]
         assert any(len(parts) == 2 and "note" in parts[0] and parts[1] == "id" for parts in told), (
-            f"The index on LOWER(note), id is told as {told}: an expression is a part, in its place and as text."
+            f"The index on LOWER(note), id came as {told}: an expression is a part, in its place and as text."
         )
 
     @capability(Capability.ROW_ESTIMATES)

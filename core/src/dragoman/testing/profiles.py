@@ -6,14 +6,14 @@ from dragoman.dialect import Capability, Dialect
 from dragoman.model import ProfileBudget, Scope, Table
 from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite
-from dragoman.testing.catalog import explain_difference, inspect
+from dragoman.testing.catalog import TABLES, explain_difference, inspect
 from dragoman.testing.tiers import capability
 
 
 async def _few(opened: OpenDatabase) -> list[Table]:
     """The relations of the sample, without those that are only many."""
-    told = (await opened.inspector.tables(Scope())).tables
-    return [each for each in told if not each.system and not each.relation.name.lower().startswith(sample.MANY)]
+    names = frozenset(sample.stored_name(opened.dialect, name) for name in TABLES)
+    return list((await opened.inspector.tables(Scope(names=names))).tables)
 
 
 class ProfileCases(Suite):
