@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"][
-    "testpaths"
-]
+TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+FOLDERS = TOOLS["pytest"]["ini_options"]["testpaths"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -24,6 +23,16 @@ def test_a_job_of_ci_runs_each_folder_of_tests(folder: str) -> None:
     assert script_trino is not None
     named = " ".join([*jobs, script_trino[1]]).split()
     assert any(folder == name or folder.startswith(f"{name}/") for name in named), (folder, named)
+
+
+def test_pyright_reads_each_folder_of_tests_and_strictly_what_is_delivered() -> None:
+    """By name: pyright passes over a pattern with a star in the middle, and says nothing."""
+    settings = TOOLS["pyright"]
+    members = [folder for member in TOOLS["uv"]["workspace"]["members"] for folder in ROOT.glob(f"{member}/src")]
+    delivered = [folder.relative_to(ROOT).as_posix() for folder in members]
+    assert {*delivered} == {*settings["strict"]} == {*TOOLS["mypy"]["files"]}
+    assert {*settings["include"]} == {*delivered, *FOLDERS, "conftest.py"}
+    assert settings["extraPaths"] == TOOLS["pytest"]["ini_options"]["pythonpath"]
 
 
 def run_side_by_side(folder: Path, test: str) -> subprocess.CompletedProcess[str]:

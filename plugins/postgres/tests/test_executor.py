@@ -221,7 +221,8 @@ async def test_a_type_keeps_its_name_when_it_is_asked_for_anew_meanwhile(server,
     try:
         async with executor.open(Request(statement="SELECT ROW(1, 'a') AS r, ARRAY[1] AS a", limits=Limits())) as rows:
             assert [column.type for column in rows.columns] == ["record", "integer[]"]
-            assert [row async for batch in rows.batches for row in batch] == [([1, "a"], [1])]
+            batches = [batch async for batch in rows.batches if not isinstance(batch, Encoded)]
+            assert [row for batch in batches for row in batch] == [([1, "a"], [1])]
     finally:
         await executor.aclose()
 
