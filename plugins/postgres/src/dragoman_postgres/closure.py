@@ -68,7 +68,7 @@ WITH RECURSIVE member AS (
   LEFT JOIN member m ON m.classid = 'pg_proc'::regclass AND m.objid = p.oid
   WHERE CASE
     WHEN p.oid < 16384 THEN l.lanname NOT IN ('internal', 'c', 'sql')
-    WHEN ARRAY[lower(p.proname), lower(n.nspname || '.' || p.proname)] && $8 THEN false
+    WHEN ARRAY[lower(p.proname), lower(n.nspname || '.' || p.proname)] && $8 OR p.oid = ANY ($10::oid[]) THEN false
     WHEN p.prokind = 'a' THEN false
     -- What CREATE TYPE ... AS RANGE makes beside the type.
     WHEN l.lanname = 'internal' AND p.prosrc ~ '^(multi)?range_constructor[0-3]$' THEN false
@@ -91,8 +91,9 @@ WITH RECURSIVE member AS (
     WHERE a.class = 'pg_constraint'::regclass
   UNION ALL SELECT 'run', 'pg_operator'::regclass, oid FROM pg_operator
     WHERE oid >= 16384 AND ARRAY[oprcode, oprrest, oprjoin]::oid[] && ARRAY(SELECT oid FROM risky)
+  -- Those that only compute have names that may be taken for others', and casts that may be made unseen.
   UNION ALL SELECT 'run', 'pg_cast'::regclass, oid FROM pg_cast
-    WHERE oid >= 16384 AND castfunc IN (SELECT oid FROM risky)
+    WHERE oid >= 16384 AND (castfunc IN (SELECT oid FROM risky) OR castfunc = ANY ($10::oid[]))
   UNION ALL SELECT 'run', 'pg_amproc'::regclass, oid FROM pg_amproc
     WHERE oid >= 16384 AND amproc IN (SELECT oid FROM risky)
   UNION ALL SELECT 'run', 'pg_proc'::regclass, aggfnoid FROM pg_aggregate
@@ -226,11 +227,13 @@ WITH RECURSIVE member AS (
 ), unsafe AS (
   SELECT p.*, n.nspname, pronargs > 0 AND pronargs - pronargdefaults <= 1 AS single, n.nspname = ANY ($3) AS reachable
   FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-  WHERE p.oid IN (SELECT oid FROM reach WHERE class = 'pg_proc'::regclass AND kind <> 'check')
+  WHERE p.oid IN (SELECT oid FROM reach WHERE class = 'pg_proc'::regclass AND kind <> 'check'
+    UNION ALL SELECT unnest($10::oid[])
+    UNION ALL SELECT aggfnoid FROM pg_aggregate WHERE aggtransfn = ANY ($10::oid[]) OR aggfinalfn = ANY ($10::oid[]))
 ), operators AS (
   SELECT o.*, n.nspname, n.nspname = ANY ($3) AS reachable
   FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace
-  WHERE o.oid IN (SELECT oid FROM reach WHERE class = 'pg_operator'::regclass)
+  WHERE o.oid IN (SELECT oid FROM reach WHERE class = 'pg_operator'::regclass) OR o.oprcode = ANY ($10::oid[])
 ), own AS (
   -- Types whose values come from relations and casts alone: no literal and no implicit cast makes one.
   SELECT t.oid FROM pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem
@@ -335,5 +338,5 @@ UNION SELECT 'everything', pg_describe_object(class, oid, 0), NULL, NULL FROM re
 
 $1: trusted extensions, $2: whether foreign tables are, $3: the search path, $4 and $5: as in `CALLING`, $6 and $7:
 the classes and numbers of the trees that act, $8: names of functions and operators that are allowed, $9: the rules
-that make rows of a type from values.
+that make rows of a type from values, $10: functions in SQL that only compute.
 """

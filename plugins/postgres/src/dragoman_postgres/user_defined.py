@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from dragoman import Database, Relation, Validator
 
+from dragoman_postgres.bodies import BODIES, TAKEN, judge
 from dragoman_postgres.closure import ANYTHING, CALLING, REACHED, STAMP
 from dragoman_postgres.pool import Connections
 from dragoman_postgres.rules.policy import patterns, read_policy
@@ -92,6 +93,7 @@ class Remembered(Validator):
         self._database = database
         self._seconds = min(database.catalog_ttl, MOST_SECONDS)
         self._policy = read_policy()
+        self._trusted = [*self._policy["extensions"]["names"].split(), "postgis"]
         self._calling: tuple[Any, list[Any]] | None = None
         self._known: UserDefined | None = None
         self._until = 0.0
@@ -123,7 +125,7 @@ class Remembered(Validator):
                 return NOTHING
             found = await connection.fetch(
                 REACHED,
-                [*self._policy["extensions"]["names"].split(), "postgis"],
+                self._trusted,
                 self._database.allow_foreign_tables,
                 path,
                 harmless,
@@ -132,8 +134,16 @@ class Remembered(Validator):
                 [row["oid"] for row in trees if row["acts"]],
                 sorted(name.lower() for name in self._database.allow_functions),
                 [row["oid"] for row in trees if row["populates"]],
+                await self._find_computing(connection),
             )
         return _user_defined(found)
+
+    async def _find_computing(self, connection: Any) -> list[int]:
+        """The functions in SQL that only compute, by number."""
+        bodies = await asyncio.to_thread(judge, await connection.fetch(BODIES))
+        names = frozenset[str]().union(*(body.names for body in bodies))
+        taken = {row[0] for row in await connection.fetch(TAKEN, sorted(names), self._trusted)} if names else set[str]()
+        return [body.oid for body in bodies if body.names.isdisjoint(taken)]
 
 
 def _like(pattern: str) -> str:

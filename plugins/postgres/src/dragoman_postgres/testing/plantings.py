@@ -140,6 +140,7 @@ def plantings() -> Iterator[Planting]:
     yield from _casts_that_are_named()
     yield from _operator_classes()
     yield from _by_name()
+    yield from _bodies()
     yield from _of_the_system()
 
 
@@ -592,6 +593,71 @@ def _by_name() -> Iterator[Planting]:
         "CREATE TABLE IF NOT EXISTS public.ahead (id integer);"
         "CREATE VIEW planted.ahead AS SELECT planted.evil(1) AS id;",
         ("SELECT * FROM ahead",),
+    )
+
+
+def _acts(answer: str) -> str:
+    return f"LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM planted.act(); RETURN {answer}; END $$;"
+
+
+_PLAIN = "CREATE FUNCTION planted.plain(text) RETURNS text LANGUAGE sql IMMUTABLE"
+_SHOUT = f"CREATE FUNCTION planted.shout(text) RETURNS text {_acts('$1')}"
+# What acts, and a function in SQL whose body reads like one that only computes.
+_BODIES: dict[str, tuple[str, str]] = {
+    "a function of its own path": (
+        f"CREATE FUNCTION planted.lower(text) RETURNS text {_acts('$1')}",
+        f"{_PLAIN} SET search_path = planted, pg_catalog AS 'SELECT lower($1)';",
+    ),
+    "an overload": (
+        f"CREATE FUNCTION planted.lower(date) RETURNS text {_acts('NULL')}",
+        f"{_PLAIN} AS 'SELECT lower(NULL::date)';",
+    ),
+    "an operator": (
+        f"CREATE FUNCTION planted.two(text, date) RETURNS text {_acts('$1')}"
+        "CREATE OPERATOR planted.- (leftarg = text, rightarg = date, function = planted.two);",
+        f"{_PLAIN} AS $$SELECT $1 - '2000-01-01'::date$$;",
+    ),
+    "a type of its own path": (
+        f"CREATE FUNCTION planted.wrong(pg_catalog.text) RETURNS boolean {_acts('true')}"
+        "CREATE DOMAIN planted.text AS pg_catalog.text CHECK (planted.wrong(VALUE));",
+        "CREATE FUNCTION planted.plain(pg_catalog.text) RETURNS pg_catalog.text LANGUAGE sql IMMUTABLE"
+        " SET search_path = planted, pg_catalog AS $$SELECT ($1 || 'x')::text$$;",
+    ),
+    "a field": (_SHOUT, f"{_PLAIN} AS 'SELECT ($1).shout';"),
+    "an aggregate": (
+        f"CREATE FUNCTION planted.three(text, text, text) RETURNS text {_acts('$1')}"
+        "CREATE AGGREGATE planted.max(text, text) (sfunc = planted.three, stype = text, initcond = 'a');",
+        f"{_PLAIN} AS $$SELECT max(x, 'y') FROM unnest(ARRAY[$1, 'z']) AS x$$;",
+    ),
+    "an implicit comparison": (
+        f"{_COMPARED} CREATE FUNCTION planted.lesser(anyelement, anyelement) RETURNS boolean LANGUAGE sql IMMUTABLE AS"
+        " 'SELECT $1 < $2';",
+        "CREATE FUNCTION planted.plain(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS"
+        " $$SELECT planted.lesser('sad'::planted.mood, 'glad')$$;",
+    ),
+    "a comment": (_SHOUT, f"{_PLAIN} AS $$SELECT /* /* */ lower( */ planted.shout($1) --)\n$$;"),
+    "a second statement": (_SHOUT, f"{_PLAIN} AS $$SELECT lower($1); SELECT planted.shout($1)$$;"),
+    "a table": (
+        f"{_SHOUT} CREATE VIEW planted.acting AS SELECT planted.shout('a') AS a;",
+        f"{_PLAIN} AS 'SELECT a FROM planted.acting';",
+    ),
+}
+
+
+def _bodies() -> Iterator[Planting]:
+    for place, (made, function) in _BODIES.items():
+        yield Planting(
+            "SQL function that seems to compute",
+            place,
+            f"{made} {function} CREATE VIEW planted.seen AS SELECT planted.plain(name) FROM planted.base;",
+            ("SELECT * FROM seen",),
+        )
+    yield Planting(
+        "comparison of a type",
+        "a function of any type",
+        f"{_COMPARED} CREATE FUNCTION planted.lesser(anyelement, anyelement) RETURNS boolean LANGUAGE sql IMMUTABLE AS"
+        " 'SELECT $1 < $2'; CREATE VIEW planted.seen AS SELECT planted.lesser('sad'::planted.mood, 'glad');",
+        ("SELECT * FROM seen",),
     )
 
 

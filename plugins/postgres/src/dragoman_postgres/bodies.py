@@ -1,0 +1,78 @@
+"""Functions in SQL that only compute: their bodies are texts, which the gate's own lists judge as callers' statements.
+
+A body names things without schemas, and where they are looked for is up to the function. So no function, operator or
+type of users' may have a name that the body uses, wherever it lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from dragoman import Database, DragomanError, Statement
+from dragoman.validators import ReadOnly, read
+
+BODIES = """
+SELECT p.oid, p.prosrc AS body FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+WHERE p.oid >= 16384 AND l.lanname = 'sql' AND p.prokind = 'f' AND NOT p.prosecdef AND length(p.prosrc) <= 4000
+  AND to_jsonb(p) ->> 'prosqlbody' IS NULL AND p.provariadic = 0
+  AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS setting WHERE setting NOT LIKE 'search\\_path=%')
+  AND NOT EXISTS (
+    SELECT FROM unnest(p.prorettype || p.proargtypes::oid[] || p.proallargtypes) AS used (oid)
+    JOIN pg_type t USING (oid)
+    WHERE t.oid >= 16384 OR t.typtype NOT IN ('b', 'r', 'm'))
+ORDER BY p.oid LIMIT 2000
+"""
+"""Functions of users' whose arguments and answers are of the system's types, and their bodies."""
+TAKEN = """
+WITH own AS (
+  SELECT d.classid, d.objid FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
+  LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
+  WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+    AND (p.oid IS NULL OR p.provolatile <> 'v' OR e.extname = ANY ($2))
+), named AS (
+  SELECT 'pg_proc'::regclass AS class, oid, proname AS name FROM pg_proc
+  UNION ALL SELECT 'pg_operator'::regclass, oid, oprname FROM pg_operator
+  UNION ALL SELECT 'pg_type'::regclass, oid, typname FROM pg_type
+)
+SELECT DISTINCT name::text FROM named WHERE oid >= 16384 AND name::text = ANY ($1)
+  AND NOT EXISTS (SELECT FROM own WHERE own.classid = named.class AND own.objid = named.oid)
+"""
+"""Which of the names ($1) something has that users made, and no extension ($2: those trusted with volatile ones)."""
+
+
+# What a setting says, row security asks: whose rows they are.
+_SETTINGS = Database(name="body", dialect="postgres", allow_functions=frozenset({"current_setting"}))
+
+
+class Body(NamedTuple):
+    """A function by its number, and the names that its body uses."""
+
+    oid: int
+    names: frozenset[str]
+
+
+def judge(rows: Iterable[tuple[int, str]]) -> list[Body]:
+    """Return, of the rows of `BODIES`, those that nothing but their names may make act."""
+    judged = ((oid, _names(body)) for oid, body in rows)
+    return [Body(oid, names) for oid, names in judged if names is not None]
+
+
+@lru_cache(maxsize=4_000)
+def _names(body: str) -> frozenset[str] | None:
+    """The names that a body uses; None where it may do more than compute."""
+    from dragoman_postgres.plugin import PostgresPlugin  # it holds the gate, which asks here
+
+    dialect = PostgresPlugin.dialect
+    try:
+        statement = Statement.parse(body, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
+        parsed = read(dialect, statement)
+        ReadOnly(dialect, _SETTINGS).judge(parsed)
+    except DragomanError:
+        return None
+    own = dialect.loaded_rules.types
+    if parsed.relations or any(each.name not in own for each in parsed.types):
+        return None
+    operators_and_types = {each.name for each in (*parsed.operators, *parsed.types)}
+    return frozenset(operators_and_types | {call.name for call in parsed.calls})
