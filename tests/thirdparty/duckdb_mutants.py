@@ -38,6 +38,7 @@ VALUES: dict[type, dict[str, Change]] = {
         "read_as_json": lambda text: json.dumps(json.loads(text)) if text[:1] == "{" else text,
         "of_one_blank": lambda text: " ".join(text.split()),
         "without_fractions": lambda text: re.sub(r"(:\d\d)\.\d+", r"\1", text),
+        "of_short_years": lambda text: re.sub(r"^0+(\d+-\d\d-\d\d)", r"\1", text),
         "as_boolean": lambda text: {"true": True, "false": False}.get(text, text),
     },
     int: {
@@ -68,6 +69,7 @@ VALUES: dict[type, dict[str, Change]] = {
     },
     list: {
         "flat": flat,
+        "distinct": lambda items: list({str(item): item for item in items}.values()),
         "null_when_empty": lambda items: items or None,
         "as_text": str,
         "without_nulls": lambda items: [item for item in items if item is not None],

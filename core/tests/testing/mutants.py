@@ -850,6 +850,11 @@ def read_booleans(value):
     return True if value == "true" else value
 
 
+@changing("ShortensYears", "a_value_is_exact[early_date]")
+def shorten_year(value):
+    return re.sub(r"^0+(\d+-\d\d-\d\d)$", r"\1", value) if isinstance(value, str) else value
+
+
 @changing("SumsInFloats", "the_sum_of_large_integers_is_exact", says="of more digits")
 def sum_in_floats(value):
     return float(value) if isinstance(value, str) and value.startswith("46206") else value
