@@ -40,7 +40,7 @@ class Manager(abc.ABC, Generic[R]):
 
     @abc.abstractmethod
     async def open(self, seconds: float) -> R:
-        """Open one, within so many seconds. If the caller stops waiting, it is still opened, and then closed."""
+        """Open one, within so many seconds. If the caller stops waiting, it is still opened, and kept for the next."""
 
     @abc.abstractmethod
     def is_usable(self, resource: R) -> bool:
@@ -128,6 +128,7 @@ class Pool(Generic[R]):
             task.cancel()
             if left is not None:
                 self._manager.abort(left)
+        await self._settle()
 
     def _busy(self, outliving: int) -> Busy:
         stuck = f"; {outliving} of them wait for the end of what was given up" if outliving else ""
@@ -167,12 +168,13 @@ class Pool(Generic[R]):
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:
-            self._later(self._close_unwanted(opening), None, ending)
+            self._later(self._keep(opening), None, ending)
             raise
 
-    async def _close_unwanted(self, opening: asyncio.Task[R]) -> None:
+    async def _keep(self, opening: asyncio.Task[R]) -> None:
+        """Keep what its borrower did not wait for: were it closed, no deadline shorter than opening were ever met."""
         with contextlib.suppress(Exception):
-            await self._manager.close(await opening)
+            await self._end(await opening)
 
     async def _end(self, resource: R) -> None:
         """Keep a resource that is clean again, and close any other."""

@@ -350,6 +350,26 @@ async def test_a_borrower_that_leaves_while_it_is_opened_leaves_nothing_behind(
     await until(lambda: {*pool.idle} == files.open_ones)
 
 
+async def test_what_a_borrower_did_not_wait_for_is_lent_to_the_next(files: Files, pool: Pool[Connection]):
+    """Else a deadline shorter than opening takes would end every attempt, for ever."""
+    gate, opening = asyncio.Event(), files.open
+
+    async def open_slowly(seconds: float) -> Connection:
+        await gate.wait()
+        return await opening(seconds)
+
+    files.open = open_slowly
+    for _ in range(SIZE):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await ask(pool, "SELECT 1")
+    gate.set()
+    await until(lambda: len(pool.idle) == SIZE)
+    for _ in range(SIZE):
+        assert await ask(pool, "SELECT n FROM numbers") == [(1,)]
+    assert files.opened == SIZE
+
+
 async def test_closing_ends_what_is_kept_and_what_comes_back_later(files: Files, pool: Pool[Connection]):
     async with pool.lend(PATIENCE, begin) as connection:
         await ask(pool, "SELECT 1")

@@ -24,7 +24,9 @@ class WorkerExecutor(Executor):
     def __init__(self, database: Database, module: str, setup: msgspec.Struct) -> None:
         self.database = database
         self._pool = Pool(
-            Workers(module, setup, self.unreachable), database.pool_size, "processes for queries of this database"
+            Workers(module, setup, self.unreachable, self.unstartable),
+            database.pool_size,
+            "processes for queries of this database",
         )
 
     @abc.abstractmethod
@@ -90,7 +92,10 @@ class WorkerExecutor(Executor):
         try:
             report = await worker.next()
         except WorkerDied:
-            raise self._explain_death(worker) from None
+            raise ResultTooLarge(
+                "The query's process ended; most likely it took more memory than a query may take.",
+                suggestion="Make its values or intermediate results smaller.",
+            ) from None
         except TooLong:
             raise ResultTooLarge("The answer is far larger than it may be; it was not read.") from None
         if isinstance(report, Failed):
@@ -104,16 +109,11 @@ class WorkerExecutor(Executor):
             message = f"The database {self.database.name!r} cannot be read: {message}."
         return kind(message, suggestion=failed.suggestion, identifier=failed.identifier, offset=failed.offset)
 
-    def _explain_death(self, worker: Worker) -> DragomanError:
-        if not worker.proven:
-            dialect = self.database.dialect
-            return InternalError(
-                f"The process that runs queries of {dialect} does not start.",
-                suggestion=f"Reinstall dragoman-{dialect}.",
-            )
-        return ResultTooLarge(
-            "The query's process ended; most likely it took more memory than a query may take.",
-            suggestion="Make its values or intermediate results smaller.",
+    def unstartable(self) -> InternalError:
+        """Return the error of a process that ends before it is ready."""
+        dialect = self.database.dialect
+        return InternalError(
+            f"The process that runs queries of {dialect} does not start.", suggestion=f"Reinstall dragoman-{dialect}."
         )
 
     def unreachable(self, why: str, remedy: str) -> ConnectionFailed:

@@ -63,7 +63,7 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
 
 
 class Done(msgspec.Struct, tag=True, frozen=True):
-    """The statement has ended, one way or the other; the worker waits for the next."""
+    """The worker waits for a statement: it is ready, or the last one has ended, one way or the other."""
 
 
 Order = Run | Cancel

@@ -14,6 +14,8 @@ import msgspec
 from dragoman.pool import Manager
 from dragoman.workers.frames import HEADER, Cancel, Done, Order, Report, Run, most_bytes, pack
 
+READY = 60.0
+"""Seconds in which a process has read its code and its setup. No deadline of a caller ends it before."""
 GRACE = 0.25
 """Seconds an interrupted statement has to end before its process is killed."""
 
@@ -29,11 +31,11 @@ class TooLong(Exception):
 
 
 class NoWorker(Exception):
-    """The system starts no process."""
+    """The system starts no process, or the process is not ready in time."""
 
 
 class Worker:
-    """One process. `idle`: it waits for a statement; `proven`: it has answered before."""
+    """One process. `idle`: it waits for a statement."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
@@ -42,13 +44,15 @@ class Worker:
         self._input = process.stdin
         self._output = process.stdout
         self._expected: int | None = None
-        self._most = 0
-        self.idle = True
-        self.proven = False
+        self._most = most_bytes(Cancel())
+        self.idle = False
 
     @classmethod
     async def start(cls, module: str, setup: msgspec.Struct) -> Worker:
-        """Start a process that runs a module, with the interpreter of this one. Raises `NoWorker`."""
+        """Start a process that runs a module, with the interpreter of this one, and wait until it is ready.
+
+        Raises `NoWorker`, and `WorkerDied` when it ends instead.
+        """
         try:
             process = await asyncio.create_subprocess_exec(
                 # -P keeps the current folder off its path.
@@ -62,7 +66,21 @@ class Worker:
             raise NoWorker from error
         worker = cls(process)
         worker._input.write(pack(setup))
+        await worker._settle_in()
         return worker
+
+    async def _settle_in(self) -> None:
+        """Wait for the first report; a process that does not come to it is killed."""
+        try:
+            async with asyncio.timeout(READY):
+                await self.next()
+        except BaseException as error:
+            await self.kill()
+            if isinstance(error, TimeoutError):
+                raise NoWorker from None
+            if isinstance(error, TooLong):
+                raise WorkerDied from None
+            raise
 
     @property
     def alive(self) -> bool:
@@ -91,7 +109,6 @@ class Worker:
         except (asyncio.IncompleteReadError, ConnectionError):
             raise WorkerDied from None
         self._expected = None
-        self.proven = True
         report = _decoder.decode(body)
         self.idle = isinstance(report, Done)
         return report
@@ -150,18 +167,27 @@ def _has_ended(child: int) -> bool:
 class Workers(Manager[Worker]):
     """Processes that run `module`, each sent `setup` first."""
 
-    def __init__(self, module: str, setup: msgspec.Struct, unreachable: Callable[[str, str], Exception]) -> None:
+    def __init__(
+        self,
+        module: str,
+        setup: msgspec.Struct,
+        unreachable: Callable[[str, str], Exception],
+        unstartable: Callable[[], Exception],
+    ) -> None:
         self._module = module
         self._setup = setup
         self._unreachable = unreachable
+        self._unstartable = unstartable
 
     async def open(self, seconds: float) -> Worker:
-        """Start a process; it is not waited for. Raises what `unreachable` makes of a reason and a remedy."""
+        """Start a process. Raises what `unreachable` makes of a reason and a remedy, or `unstartable` of nothing."""
         try:
             return await Worker.start(self._module, self._setup)
         except NoWorker:
             why, remedy = "no process that reads it can be started", "Raise the limits of processes, files and memory."
             raise self._unreachable(why, remedy) from None
+        except WorkerDied:
+            raise self._unstartable() from None
 
     def is_usable(self, resource: Worker) -> bool:
         """Whether the process is there."""

@@ -71,6 +71,7 @@ def serve(kind: type[S], make: Callable[[S], Session]) -> None:
     orders: queue.SimpleQueue[Run] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(session, orders.put), daemon=True).start()
     pipe = Pipe(sys.stdout.buffer)
+    pipe.send(Done())  # ready
     while True:
         order = orders.get()
         session.run(order, functools.partial(pipe.send, most=most_bytes(order)))
