@@ -8,7 +8,7 @@ from itertools import product
 
 import asyncpg
 import pytest
-from dragoman import Gateway, UnsafeSql
+from dragoman import DragomanError, Gateway, UnsafeSql
 from dragoman.tools import Toolbox
 from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.rules.policy import fits, read_policy
@@ -221,6 +221,49 @@ async def test_no_function_tells_of_it(toolbox: Toolbox, admin):
             await check(toolbox, "execute_query", {"sql": sql})
             if not by_number or load_allowed().is_telling(function):
                 break  # whichever object it is
+
+
+PLACES = """
+SELECT oid, datname::text FROM pg_database WHERE datname = current_database()
+UNION ALL SELECT oid, spcname FROM pg_tablespace WHERE spcname = 'pg_default'
+UNION ALL SELECT oid, relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname = 'orders'
+"""
+
+
+async def answers_of(gateway: Gateway, statements: Sequence[str]) -> list[object]:
+    """The rows of each statement, or what refuses it."""
+    answers: list[object] = []
+    for sql in statements:
+        try:
+            answers.append((await gateway.query(None, sql)).rows)
+        except DragomanError as error:
+            answers.append(error.code)
+    return answers
+
+
+async def test_no_function_tells_how_much_is_outside(server):
+    """The same database before and after rows come to the secret schema: every function that takes a name or number."""
+    name = await server.create(SECRET + f"CREATE TABLE {MARK}_s.{MARK}_filled (word text);")
+    connection = await asyncpg.connect(server.address(name))
+    try:
+        async with Gateway.open([server.configure(name, schemas=("public",))]) as gateway:
+            places = [tuple(row) for row in await connection.fetch(PLACES)]
+            functions = await connection.fetch(CALLABLE, sorted(load_allowed().functions))
+            statements = [
+                f"SELECT * FROM {function}({_arguments(types, oid, called)})".replace(f"{MARK}_s.{called}", called)
+                for function, types in functions
+                for oid, called in places
+            ]
+            before = await answers_of(gateway, statements)
+            await connection.execute(
+                f"INSERT INTO {MARK}_s.{MARK}_filled SELECT repeat('x', 900) FROM generate_series(1, 900)"
+            )
+            after = await answers_of(gateway, statements)
+    finally:
+        await connection.close()
+        await server.drop(name)
+    assert sum(isinstance(answer, list) for answer in before) > 100
+    assert [sql for sql, *said in zip(statements, before, after, strict=True) if said[0] != said[1]] == []
 
 
 async def test_every_function_about_objects_is_on_a_list(admin):
