@@ -1,11 +1,13 @@
 """The server with a certificate of its own, as docs/tls-and-proxy.md says: clients verify it, and it is renewed."""
 
+import asyncio
 import json
 import signal
 import sqlite3
 import ssl
 import sys
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,48 @@ async def test_a_client_that_trusts_the_authority_calls_and_another_does_not(ser
     async with httpx2.AsyncClient(verify=trusting(trustme.CA())) as stranger:
         with pytest.raises(httpx2.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
             await stranger.get(f"{url}/health")
+
+
+def hello(authority: trustme.CA) -> bytes:
+    """What a client says first."""
+    said = ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        trusting(authority).wrap_bio(ssl.MemoryBIO(), said, server_hostname="localhost").do_handshake()
+    return said.read()
+
+
+@pytest.mark.parametrize("part", ["nothing", "half a hello", "a hello and no more"])
+async def test_those_who_do_not_agree_on_tls_make_room_for_new_clients(folder, authority, run, monkeypatch, part):
+    certify(folder, authority)
+    monkeypatch.setenv("DRAGOMAN_TOKEN", "hush")
+    serve = f'ulimit -n 160; exec "{sys.executable}" -m dragoman serve --config "{folder / "dragoman.toml"}"'
+    whole = hello(authority)
+    said = {"nothing": b"", "half a hello": whole[: len(whole) // 2], "a hello and no more": whole}[part]
+    async with run("sh", "-c", serve) as peer:
+        url = (await peer.logged(r"serving on (https://[^\s\"]+)/mcp"))[1]
+        crowd = [await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2])) for _ in range(300)]
+        for _, writer in crowd:
+            writer.write(said)
+        async with httpx2.AsyncClient(verify=trusting(authority)) as http:
+            assert (await http.get(f"{url}/health")).status_code == 200
+        await peer.logged("makes room")
+        for reader, writer in crowd:
+            async with asyncio.timeout(30):
+                with suppress(ConnectionError):
+                    await reader.read()
+            writer.close()
+
+
+async def test_who_speaks_no_tls_is_refused_with_a_line_in_the_log(server, authority):
+    peer, url = server
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+    writer.write(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    async with asyncio.timeout(30):
+        assert b"200" not in await reader.read()
+    writer.close()
+    await peer.logged("refused 127.0.0.1: it does not agree on TLS")
+    async with httpx2.AsyncClient(verify=trusting(authority)) as http:
+        assert (await http.get(f"{url}/health")).status_code == 200
 
 
 async def test_a_renewed_certificate_is_taken_at_a_reload(server, authority, folder):

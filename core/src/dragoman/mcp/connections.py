@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import math
 import resource
+import socket
+import ssl
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -75,6 +77,7 @@ class Connection(asyncio.Protocol):
         self._read = self._now()
         self._unsent = 0
         self._accepted = False
+        self._securing: asyncio.Task[None] | None = None
         self.peer = "unknown"
 
     @contextmanager
@@ -101,6 +104,8 @@ class Connection(asyncio.Protocol):
         self._all.leave(self)
         if self._transport is not None:
             self._transport.abort()
+        elif self._securing is not None:
+            self._securing.cancel()
         if reason:
             self._all.log.note(self.peer, reason)
 
@@ -123,19 +128,45 @@ class Connection(asyncio.Protocol):
     def _now() -> float:
         return asyncio.get_running_loop().time()
 
+    def secure(self, client: socket.socket, peer: str, context: ssl.SSLContext) -> None:
+        """Take in a client that has yet to agree on TLS: it has its place, and its deadline, from now on."""
+        self.peer = peer
+        if self._enter():
+            self._securing = asyncio.get_running_loop().create_task(self._secure(client, context))
+        else:
+            client.close()
+
+    async def _secure(self, client: socket.socket, context: ssl.SSLContext) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(
+                lambda: self, client, ssl=context, ssl_handshake_timeout=self._limits.head
+            )
+        except OSError:
+            self.drop("it does not agree on TLS")
+        finally:
+            if self._transport is None:
+                self._all.leave(self)
+
+    def _enter(self) -> bool:
+        self._accepted = self._all.enter(self)
+        self._deadline = self._now() + self._limits.head
+        if not self._accepted:
+            self._all.log.note(self.peer, "too many connections")
+        return self._accepted
+
     # What the event loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection in, or close it when there is no room."""
         self._transport = cast("asyncio.Transport", transport)
-        self.peer = str((transport.get_extra_info("peername") or ["unknown"])[0])
-        if not self._all.enter(self):
-            self._all.log.note(self.peer, "too many connections")
+        if self._securing is None:
+            self.peer = str((transport.get_extra_info("peername") or ["unknown"])[0])
+            self._enter()
+        if self._accepted:
+            self._inner.connection_made(transport)
+        else:
             self._transport.abort()
-            return
-        self._accepted = True
-        self._deadline = self._now() + self._limits.head
-        self._inner.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Make room."""
@@ -186,6 +217,36 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Pass on that the client reads again."""
         self._inner.resume_writing()
+
+
+class SecureServer:
+    """Takes the connections of a listener, as `asyncio.Server` does, and knows of them before TLS is agreed upon."""
+
+    def __init__(self, listener: socket.socket, context: ssl.SSLContext, create: Callable[[], Connection]) -> None:
+        self._listener = listener
+        self._context = context
+        self._create = create
+        listener.setblocking(False)
+        self._accepting = asyncio.get_running_loop().create_task(self._accept())
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, address = await loop.sock_accept(self._listener)
+            except OSError:  # no descriptor is left, or the client is gone again
+                await asyncio.sleep(_SWEEP)
+                continue
+            self._create().secure(client, str(address[0]), self._context)
+            await asyncio.sleep(0)  # others have their turn, however many clients come
+
+    def close(self) -> None:
+        """Take no more connections."""
+        self._accepting.cancel()
+
+    async def wait_closed(self) -> None:
+        """Wait until none is taken any more."""
+        await asyncio.wait({self._accepting})
 
 
 class Connections:

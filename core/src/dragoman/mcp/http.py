@@ -6,7 +6,8 @@ import asyncio
 import logging
 import math
 import socket
-from collections.abc import Generator
+import ssl
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -22,7 +23,7 @@ from dragoman.config.urls import bracket_host
 from dragoman.errors import ConfigurationError, DragomanError
 from dragoman.gateway.exporting import PATH as EXPORTS
 from dragoman.mcp.calls import Calls
-from dragoman.mcp.connections import Connections, Limits
+from dragoman.mcp.connections import Connection, Connections, Limits, SecureServer
 from dragoman.mcp.downloads import Addressed, downloads
 from dragoman.mcp.gate import Gate
 from dragoman.mcp.http_frames import NamelessRequests
@@ -87,11 +88,11 @@ async def serve_http(
     # asyncio accepts so many connections at once; workers leave some to the others.
     config.backlog = 1 if worker else _BACKLOG
     config.load()
-    config.ssl = tls = tls_context(settings)
+    tls = tls_context(settings)
     if tls is not None:
         toolbox.parts.append(renewing(tls))
     config.http_protocol_class = cast("Any", Connections(limits, log).protocol(config.http_protocol_class))
-    servers = [_Uvicorn(config)]
+    servers = [_Uvicorn(config, tls)]
 
     def stop() -> None:
         toolbox.gateway.stop()
@@ -145,16 +146,28 @@ def _config(app: ASGIApp, settings: Settings, limits: Limits, lifespan: Literal[
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn, except that signals are ours: it would raise them again after stopping, past our own clean-up."""
+    """uvicorn, except that signals are ours: it would raise them again after stopping, past our own clean-up.
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    With `tls` it takes its connections by `SecureServer`.
+    """
+
+    def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(config)
+        self._tls = tls
         self.ready = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve, and set `ready`."""
-        await super().startup(sockets=sockets)
+        if self._tls is None:
+            await super().startup(sockets=sockets)
+        else:
+            await super().startup(sockets=[])
+            self.servers = [cast("Any", SecureServer(each, self._tls, self._connection)) for each in sockets or ()]
         self.ready.set()
+
+    def _connection(self) -> Connection:
+        create = cast("Callable[..., Connection]", self.config.http_protocol_class)
+        return create(config=self.config, server_state=self.server_state, app_state=self.lifespan.state, _loop=None)
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
