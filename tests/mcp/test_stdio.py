@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -111,6 +112,34 @@ async def test_a_cancelled_call_ends_at_once_and_is_never_answered(peer: Any) ->
     await peer.logged("cancelled")
     await peer.send(PING)
     assert (await peer.receive())["id"] == PING["id"]
+
+
+class _Lines:
+    """Lines for the SDK that came all at once."""
+
+    def __init__(self, *messages: dict[str, Any]) -> None:
+        self._lines = [json.dumps({"jsonrpc": "2.0", **message}).encode() for message in messages]
+
+    async def next_line(self) -> bytes | None:
+        return self._lines.pop(0) if self._lines else None
+
+    def set_version(self, version: str) -> None:
+        """No handshake is among them."""
+
+
+async def test_the_sdk_hears_of_a_cancellation_only_when_something_is_owed() -> None:
+    from dragoman.mcp.streams import Incoming, Replay
+    from dragoman.mcp.wire import Wire
+
+    cancel = {"method": "notifications/cancelled", "params": {"requestId": 5}}
+    same = {"method": "notifications/cancelled", "params": {"requestId": "5", "reason": "late"}}
+    lines = _Lines(cancel, {"id": 5, "method": "tools/list"}, same, cancel, same, PING)
+    source, sink = os.pipe()
+    wire = Wire(source, sink)
+    heard: list[Any] = [each async for each in Incoming(wire, lines, Replay([], bool))]
+    assert [each.message.method for each in heard] == ["tools/list", "notifications/cancelled", "ping"]
+    await wire.aclose(0)
+    os.close(source)
 
 
 async def test_calls_in_flight_at_the_end_of_input_are_still_answered(peer: Any) -> None:

@@ -14,6 +14,7 @@ from mcp.shared.message import SessionMessage
 
 from dragoman.mcp.early import Exchange
 from dragoman.mcp.frames import Fault, read_message
+from dragoman.mcp.gate import read_cancellation
 from dragoman.mcp.handshake import VERSION_KEY
 from dragoman.mcp.wire import Wire
 
@@ -117,8 +118,15 @@ class Incoming(Stream):
                 continue
             if line is None:
                 raise anyio.EndOfStream
-            if line.strip() and (message := await self._message(line)) is not None:
+            if not line.strip() or self._cancels_nothing(line):
+                continue
+            if (message := await self._message(line)) is not None:
                 return message
+
+    def _cancels_nothing(self, line: bytes) -> bool:
+        """Tell whether a line cancels a request that owes no answer: the SDK would take its time to ignore it."""
+        request = read_cancellation(line)
+        return request is not None and not self._wire.owes(request)
 
     async def __anext__(self) -> SessionMessage | Exception:
         try:
