@@ -251,7 +251,9 @@ async def test_the_case_of_scheme_and_host_means_nothing(issuer: Issuer, audienc
 
 @proves("storage")
 async def test_what_is_kept_of_a_token_signs_nobody_in(issuer: Issuer) -> None:
-    verifier = Verifier(settings(issuer).auth)
+    auth = settings(issuer).auth
+    assert auth is not None
+    verifier = Verifier(auth)
     token = issuer.token(scope="dragoman.query dragoman.read")
     await verifier.principal(token)
     kept = " ".join(map(repr, reachable(verifier)))
