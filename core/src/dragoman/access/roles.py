@@ -10,6 +10,7 @@ from dragoman.access.grants import DatabaseAccess, ReadGrant
 from dragoman.access.quotas import Quota
 from dragoman.config import Configuration
 from dragoman.config.roles import EVERYBODY, Role
+from dragoman.errors import ConfigurationError
 from dragoman.model import Principal
 
 REMEMBERED = 256
@@ -75,8 +76,15 @@ class Roles:
         return self.of(principal).quota
 
     def everything(self, database: str) -> tuple[ReadGrant, ...]:
-        """Return every grant on a database, whoever has it."""
-        return tuple(grant for role in self._roles for grant in _grants(role, database))
+        """Return every grant on a database, whoever has it. Raises `ConfigurationError`, with the file it stands in."""
+        return tuple(grant for role in self._roles for grant in self._read_grants(role, database))
+
+    def _read_grants(self, role: Role, database: str) -> list[ReadGrant]:
+        try:
+            return list(_grants(role, database))
+        except ConfigurationError as error:
+            file = self._configuration.sources.get(f"roles.{role.name}.grants")
+            raise error.replace(message=f"{file}: {error.message}") if file else error from None
 
 
 def has(principal: Principal, role: Role) -> bool:
