@@ -4,13 +4,15 @@ import asyncio
 import hashlib
 import json
 import random
+import re
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import trustme
 from dragoman import ConfigurationError, Database, Gateway, PermissionDenied, Principal, Secret, UnknownDatabase
-from dragoman.config import Configuration, Results
+from dragoman.config import Configuration, Results, load
 from dragoman.config.roles import Grant, Role
 from dragoman.model import Claims
 from dragoman.tools import Toolbox
@@ -20,28 +22,30 @@ from dragoman_trino.testing.server import free_port
 
 PASSWORD = "correct horse"
 READ = ["SELECT"]
-RULES = {
-    "catalogs": [{"user": "admin", "allow": "all"}, {"catalog": "memory|system", "allow": "read-only"}],
-    "impersonation": [{"original_user": "gateway", "new_user": "ann|bob"}],
-    "queries": [{"user": "admin", "allow": ["execute", "view", "kill"]}, {"allow": ["execute"]}],
-    "schemas": [{"user": "admin", "owner": True}, {"owner": False}],
-    "tables": [
-        {"user": "admin", "privileges": ["SELECT", "INSERT", "DELETE", "UPDATE", "OWNERSHIP"]},
-        {"user": "gateway", "schema": "sales", "table": "orders", "privileges": READ, "filter": "false"},
-        {"user": "ann", "schema": "sales", "table": "orders", "privileges": READ, "filter": "tenant = 'a'"},
-        {
-            "user": "bob",
-            "schema": "sales",
-            "table": "orders",
-            "privileges": READ,
-            "filter": "tenant = 'b'",
-            "columns": [{"name": "note", "mask": "'***'"}],
-        },
-        {"user": "bob", "schema": "hr", "privileges": READ},
-        {"schema": "information_schema", "privileges": READ},
-        {"privileges": []},
-    ],
-}
+PAGE = Path(__file__).parents[3] / "docs" / "delegation.md"
+SECTION = PAGE.read_text(encoding="utf-8").split("## Access control of Trino")[1].split("\n## ")[0]
+
+
+def shown(language):
+    """What the page shows in a language."""
+    (block,) = re.findall(rf"```{language}\n(.*?)```", SECTION, re.DOTALL)
+    return block
+
+
+def rules():
+    """The page's rules, after those of the administrator and of what else is asked here."""
+    admin = {"user": "admin", "privileges": [*READ, "INSERT", "DELETE", "UPDATE", "OWNERSHIP"]}
+    gateway = {"user": "gateway", "schema": "sales", "table": "orders", "privileges": READ, "filter": "false"}
+    first = {
+        "catalogs": [{"user": "admin", "allow": "all"}],
+        "queries": [{"user": "admin", "allow": ["execute", "view", "kill"]}],
+        "schemas": [{"user": "admin", "owner": True}, {"owner": False}],
+        "tables": [admin, gateway, {"user": "bob", "schema": "hr", "privileges": READ}],
+    }
+    page = json.loads(shown("json"))
+    return {key: first.get(key, []) + page.get(key, []) for key in first.keys() | page.keys()}
+
+
 SETTING = (
     "CREATE SCHEMA memory.sales",
     "CREATE SCHEMA memory.hr",
@@ -90,7 +94,7 @@ def secure_port():
             ),
             "passwords": f"gateway:{hashed(PASSWORD)}\n",
             "access-control.properties": "access-control.name=file\nsecurity.config-file={etc}/rules.json\n",
-            "rules.json": json.dumps(RULES),
+            "rules.json": json.dumps(rules()),
             "authority.pem": authority.cert_pem.bytes().decode(),
         },
     )
@@ -128,6 +132,19 @@ async def opened(lake, reuse=0.0, roles=None):
 
 async def rows(gateway, principal, sql=COUNT, params=()):
     return json.loads((await gateway.query(None, sql, params, principal=principal)).rows_json)
+
+
+async def test_the_page_s_configuration_acts_for_its_callers(secure_port, tmp_path):
+    port, folder = secure_port
+    written = shown("toml").replace("trino.example/lake", f"localhost:{port}/memory")
+    options = f'options = {{ verify = "{folder / "authority.pem"}" }}\n'
+    file = tmp_path / "dragoman.toml"
+    file.write_text(written + options)
+    async with Gateway.open(load(file, environ={"LAKE_PASSWORD": PASSWORD}, folder=tmp_path)) as gateway:
+        for name, expected in EXPECTED.items():
+            assert await rows(gateway, caller("someone", preferred_username=name)) == [expected]
+        with pytest.raises((PermissionDenied, UnknownDatabase)):
+            await rows(gateway, caller("ann"))
 
 
 async def ask(gateway, principal, tool, **arguments):
