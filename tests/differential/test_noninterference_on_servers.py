@@ -214,7 +214,9 @@ async def test_what_is_hidden_changes_no_answer_of_trino(on_trino):
     assert await check_trino(on_trino, range(40)) > 20
 
 
+# A job of its own asks the first of them at each change, the clock all.
 @pytest.mark.nightly
 @pytest.mark.timeout(36_000)
-async def test_what_is_hidden_changes_no_answer_of_many_of_trino(on_trino):
-    assert await check_trino(on_trino, range(1_000, 6_000)) > 2_000
+@pytest.mark.parametrize("seeds", [range(1_000, 3_000), range(3_000, 8_000)], ids=["2000", "5000"])
+async def test_what_is_hidden_changes_no_answer_of_many_of_trino(on_trino, seeds):
+    assert await check_trino(on_trino, seeds) > len(seeds) // 2
