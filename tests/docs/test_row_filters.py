@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from dragoman import Gateway
 from dragoman.config import load
 from dragoman.errors import ConfigurationError, PermissionDenied
 from dragoman.model import Claims, Principal
+from dragoman_postgres.testing import Server
 
 PAGE = (Path(__file__).parents[2] / "docs" / "row-filters.md").read_text(encoding="utf-8")
 ROLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0]
@@ -48,6 +50,29 @@ async def test_the_page_s_role_sees_its_rows_and_masks(folder: Path) -> None:
         assert customers.rows == [["a***", "1990-01-01", None]]
         with pytest.raises(PermissionDenied):
             await gateway.query("shop", "SELECT id FROM orders", principal=caller())
+
+
+async def test_the_page_s_role_sees_the_same_on_postgres(folder: Path) -> None:
+    server = Server.start()
+    try:
+        tables = (
+            SHOP.replace("TABLE ", "TABLE main.")
+            .replace("INTO ", "INTO main.")
+            .replace("birthday TEXT", "birthday DATE")
+        )
+        name = await server.create(f"CREATE SCHEMA main; {tables}")
+        configuration = load(folder / "dragoman.toml", environ={}, folder=folder)
+        shop = server.configure(name, name="shop")
+        async with Gateway.open(replace(configuration, databases={"shop": shop})) as gateway:
+            ann = caller(tenant="a")
+            orders = await gateway.query("shop", "SELECT id FROM main.orders ORDER BY id", principal=ann)
+            assert orders.rows == [[1], [3]]
+            customers = await gateway.query("shop", "SELECT email, birthday, ssn FROM main.customers", principal=ann)
+            assert customers.rows == [["a***", "1990-01-01", None]]
+            with pytest.raises(PermissionDenied):
+                await gateway.query("shop", "SELECT id FROM main.orders", principal=caller())
+    finally:
+        server.stop()
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 """Filters and masks on Trino: a subquery stands where a statement names a relation, and nothing passes it."""
 
 import json
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from dragoman import ConfinedRelation, Expression, Gateway, NamedRelation, Principal, Relation, Statement
-from dragoman.config import Configuration
+from dragoman.config import Configuration, load
 from dragoman.config.roles import Grant, Role
 from dragoman.errors import ConfigurationError
 from dragoman.model import Claims, ConfinedColumn
@@ -12,6 +15,7 @@ from dragoman.tools import Toolbox
 from dragoman_trino.confining import confine
 from dragoman_trino.lexicon import LEXICON
 
+PAGE = Path(__file__).parents[3] / "docs" / "row-filters.md"
 SAM = Principal("sam", subject="sam", groups=frozenset({"sellers"}), claims=Claims({"tenant": "a"}))
 SCHEMA = """
 CREATE TABLE {s}.orders (id bigint, tenant varchar, total bigint, note varchar)
@@ -116,6 +120,29 @@ async def ask(toolbox, tool, principal=SAM, **arguments):
 
 
 @pytest.mark.full
+async def test_the_role_of_the_page_on_row_filters_sees_its_rows_and_masks(trino_server, tmp_path):
+    (written,) = re.findall(r"```toml\n(\[roles.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    async with trino_server.schema() as schema:
+        await trino_server.run(
+            f"CREATE TABLE {schema}.orders (id bigint, tenant varchar)",
+            f"INSERT INTO {schema}.orders VALUES (1, 'a'), (2, 'b'), (3, 'a')",
+            f"CREATE TABLE {schema}.customers (id bigint, email varchar, birthday date, ssn varchar)",
+            f"INSERT INTO {schema}.customers VALUES (1, 'ada@x.example', DATE '1990-05-06', '123')",
+        )
+        file = tmp_path / "dragoman.toml"
+        file.write_text(
+            '[databases.shop]\nurl = "trino://x@localhost/memory"\n' + written.replace("main.", f"{schema}.")
+        )
+        shop = trino_server.configure(*schema.split("."), name="shop", schemas=(schema,))
+        configuration = replace(load(file, environ={}, folder=tmp_path), databases={"shop": shop})
+        ann = Principal("ann", subject="ann", groups=frozenset({"support"}), claims=Claims({"tenant": "a"}))
+        async with Gateway.open(configuration) as gateway:
+            orders = await gateway.query("shop", "SELECT id FROM orders ORDER BY id", principal=ann)
+            assert json.loads(orders.rows_json) == [[1], [3]]
+            customers = await gateway.query("shop", "SELECT email, birthday, ssn FROM customers", principal=ann)
+            assert json.loads(customers.rows_json) == [["a***", "1990-01-01", None]]
+
+
 async def test_no_query_reaches_what_is_hidden(trino_server, schema):
     async with opened(trino_server, schema, FILTERS["exists"]) as gateway:
         toolbox = Toolbox(gateway)
