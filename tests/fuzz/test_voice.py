@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 from dragoman import Database, Gateway
 from dragoman.tools import Toolbox
 from dragoman.words import visible
+from dragoman_trino.testing.fixtures import trino_server
+
+__all__ = ["trino_server"]
 
 MARK = "zqx"
 """Stands in whatever a user of the database wrote, and in nothing that a caller sends."""
@@ -53,6 +57,15 @@ CREATE FUNCTION warns() RETURNS integer LANGUAGE plpgsql AS $$ BEGIN
   RAISE WARNING {v1} USING HINT = {v2}; RETURN 1; END $$;
 INSERT INTO {t1} VALUES (1, {v1}, 5), (2, {v3}, 6);
 """
+
+
+TRINO = (
+    "CREATE TABLE {t1} (id integer, {c1} varchar COMMENT {v2}, {c2} double) COMMENT {v3}",
+    "CREATE TABLE {t2} (id integer, {c3} integer)",
+    "CREATE VIEW {t3} COMMENT {v1} AS SELECT {c1} AS {c4}, {v3} AS note FROM {t1}",
+    "CREATE VIEW {t4} AS SELECT CAST(fail({v1}) AS varchar) AS {c5} FROM {t1}",
+    "INSERT INTO {t1} VALUES (1, {v1}, 5), (2, {v3}, 6)",
+)
 
 
 def text(chance: random.Random, stem: str) -> str:
@@ -185,16 +198,28 @@ async def postgres(names: dict[str, str], server: Any) -> AsyncGenerator[Databas
 
 
 @pytest.fixture
+async def trino(names: dict[str, str], trino_server: Any, anyio_backend: str) -> AsyncGenerator[Database]:
+    async with trino_server.schema() as schema:
+        await trino_server.run(*(script(statement, names) for statement in TRINO), schema=schema)
+        yield trino_server.configure(*schema.split("."), name="shop")
+
+
+@pytest.fixture
 def database(dialect: str, request: pytest.FixtureRequest) -> Database:
     found: Database = request.getfixturevalue(dialect)
     return found
 
 
-SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(6, 300))]
+def databases() -> Iterator[ParameterSet]:
+    """Yield dialects and seeds; a call to Trino takes longer than ten to the others."""
+    for dialect, here, nightly in (("sqlite", 6, 300), ("postgres", 6, 300), ("trino", 1, 20)):
+        for seed in range(nightly):
+            marks = [pytest.mark.nightly] if seed >= here else []
+            yield pytest.param(dialect, seed, id=f"{dialect}-{seed}", marks=marks)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("dialect", "seed"), list(databases()))
 async def test_what_users_wrote_is_never_said_by_us(dialect: str, seed: int, names: dict[str, str], database: Database):
     wrong, told = [], 0
     async with Gateway.open([database]) as gateway:
