@@ -101,11 +101,14 @@ def has(principal: Principal, role: Role) -> bool:
 def identities(principal: Principal) -> frozenset[str]:
     """How `principals` of a role may write a principal: its subject, or issuer and subject as `issuer#subject`.
 
-    A caller without an issuer is known by the name in the server's configuration.
+    A caller without an issuer is known by the name in the server's configuration. A name that is itself written as
+    issuer and subject counts for nothing: it would be taken for somebody of that issuer.
     """
+    subject = principal.subject or principal.name
+    alone = frozenset({subject}) if "://" not in subject.partition("#")[0] or "#" not in subject else frozenset[str]()
     if principal.issuer:
-        return frozenset({principal.subject, f"{principal.issuer}#{principal.subject}"})
-    return frozenset() if principal.token else frozenset({principal.subject or principal.name})
+        return alone | {f"{principal.issuer}#{principal.subject}"}
+    return frozenset() if principal.token else alone
 
 
 def _access(roles: Sequence[Role]) -> Access:
