@@ -15,7 +15,7 @@ class Harness(DialectConformance):
     relations = 5
     engine_lacks = frozenset({Capability.COMMENTS})
     failing_query = "SELECT abs(-9223372036854775807 - 1) AS overflow"
-    literals: ClassVar = {"midnight": "'2024-02-29 00:00:00'"}
+    literals: ClassVar = {"midnight": "'2024-02-29 00:00:00'", "early_date": "date('0044-03-15')"}
 
     @pytest.fixture(scope="class")
     @classmethod
