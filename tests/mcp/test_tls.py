@@ -8,6 +8,7 @@ import ssl
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from mcp.client.streamable_http import streamable_http_client
 PAGE = (Path(__file__).parents[2] / "docs" / "tls-and-proxy.md").read_text(encoding="utf-8")
 
 
-def certify(folder: Path, authority: trustme.CA) -> int:
-    """Write a new certificate and its key; return its number."""
-    certificate = authority.issue_cert("localhost", "127.0.0.1")
+def certify(folder: Path, authority: trustme.CA, days: int = 9) -> int:
+    """Write a new certificate, valid for so many days from now, and its key; return its number."""
+    now = datetime.now(UTC)
+    begins, ends = now - timedelta(days=9), now + timedelta(days=days)
+    certificate = authority.issue_cert("localhost", "127.0.0.1", not_before=begins, not_after=ends)
     (folder / "tls").mkdir(exist_ok=True)
     (folder / "tls" / "key.pem").write_bytes(certificate.private_key_pem.bytes())
     chain = b"".join(blob.bytes() for blob in certificate.cert_chain_pems)
@@ -140,3 +143,10 @@ async def test_files_that_are_no_pair_stop_the_start(folder, authority, run, mon
     async with run(sys.executable, "-m", "dragoman", "serve", "--config", str(folder / "dragoman.toml")) as peer:
         await peer.logged(r"server\.tls_cert, server\.tls_key: the certificate cannot be used")
         assert await peer.process.wait() == 2
+
+
+async def test_a_certificate_that_has_ended_is_a_warning_in_the_log(server, authority, folder):
+    peer, _ = server
+    certify(folder, authority, days=-1)
+    peer.process.send_signal(signal.SIGHUP)
+    await peer.logged("clients refuse the certificate, which is valid from")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dragoman.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dragoman.config import Configuration, Server
+
+LOGGER = logging.getLogger("dragoman.mcp")
 
 
 def tls_context(settings: Server) -> ssl.SSLContext | None:
-    """Return the context of a server that speaks TLS; None: it does not.
+    """Return the context of a server that speaks TLS; None: it does not. A certificate out of date is a warning.
 
     Raises `ConfigurationError` for files that cannot be read or do not belong together.
     """
@@ -22,6 +28,7 @@ def tls_context(settings: Server) -> ssl.SSLContext | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     _load(context, settings)
+    _warn_of_dates(settings.tls_cert)
     return context
 
 
@@ -45,6 +52,15 @@ def _load(context: ssl.SSLContext, settings: Server) -> None:
             f"server.tls_cert, server.tls_key: the certificate cannot be used ({why}).",
             suggestion="Name a PEM file with the certificate and its chain, and one with its key without a password.",
         ) from None
+
+
+def _warn_of_dates(file: Path) -> None:
+    from cryptography.x509 import load_pem_x509_certificates  # only a server with TLS pays for its import
+
+    certificate = load_pem_x509_certificates(file.read_bytes())[0]
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if not begins <= datetime.now(UTC) < ends:
+        LOGGER.warning("server.tls_cert: clients refuse the certificate, which is valid from %s to %s.", begins, ends)
 
 
 def _no_password() -> str:
