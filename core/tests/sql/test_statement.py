@@ -44,6 +44,23 @@ def test_relations_keep_catalog_and_schema_apart():
     assert statement('SELECT * FROM a."b.c".d', "trino", Lexicon()).relations() == (Relation("d", "b.c", "a"),)
 
 
+LISTED = [
+    ("SELECT 'x' IN (leak)", ["leak"]),
+    ("SELECT 'x' NOT IN (((leak)))", ["leak"]),
+    ("SELECT 'x' GLOBAL IN (system.contributors)", ["system.contributors"]),
+    ("SELECT arrayFilter(x -> x IN (own.secret), ['a'])", ["own.secret"]),
+    ("SELECT 1 FROM t PREWHERE a IN (p) WHERE b IN (w) HAVING c IN (h)", ["t", "p", "w", "h"]),
+    ("WITH n AS (SELECT 1) SELECT 1 IN (n)", []),
+    ("SELECT 1 IN (a, b), 2 IN (3), 4 IN (a + b)", []),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), LISTED)
+def test_a_name_alone_in_a_list_is_a_relation_where_the_dialect_reads_it_so(text: str, names: list[str]):
+    lexicon = Lexicon(tables_in_lists=True)
+    assert [str(relation) for relation in statement(text, "clickhouse", lexicon).relations()] == names
+
+
 CALLED_TABLES = [
     ("SELECT * FROM notes('a')", ["notes"]),
     ("SELECT * FROM b, main.notes('a') AS n, json_each('a')", ["b", "main.notes"]),
@@ -75,6 +92,7 @@ FUNCTIONS = [
     ("WITH f(a) AS (SELECT 1) SELECT * FROM f", []),
     ("SELECT 1 WHERE a IN (1) AND EXISTS (SELECT 1) OR NOT (b) AND c BETWEEN (1) AND (2)", []),
     ("SELECT CAST(a AS DECIMAL(10, 2)), CAST(b AS DOUBLE PRECISION(3))", []),
+    ("WITH a AS MATERIALIZED (SELECT decimal(1), f(2)) SELECT char(3) FROM a", ["decimal", "f", "char"]),
     ("SELECT CASE WHEN (1) THEN (2) ELSE (3) END, sum(a) OVER (ORDER BY b) FROM t", ["sum"]),
     ("VALUES (f(1))", ["f"]),
     ("SELECT a LIKE b ESCAPE f(1)", ["f"]),
@@ -85,6 +103,19 @@ FUNCTIONS = [
 @pytest.mark.parametrize(("text", "names"), FUNCTIONS)
 def test_functions_are_those_that_are_called_as_they_are_written(text: str, names: list[str]):
     assert [name for name in statement(text).functions() if name != "current_timestamp"] == names
+
+
+NESTED_TYPES = [
+    ("SELECT CAST(a AS Nullable(Decimal(9, 4)))", []),
+    ("SELECT CAST(a AS Array(DateTime64(3, 'UTC'))), b::Nullable(FixedString(3))", []),
+    ("SELECT CAST(a AS Nullable(f(4))), decimal(1)", ["f", "decimal"]),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), NESTED_TYPES)
+def test_a_type_inside_a_type_is_no_call(text: str, names: list[str]):
+    one = statement(text, "clickhouse", Lexicon(colon_casts=True))
+    assert [call.name for call in one.written_calls] == names
 
 
 def test_what_does_not_parse_says_where():

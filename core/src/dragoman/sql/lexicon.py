@@ -18,7 +18,8 @@ class Lexicon:
     `dollar_names`: names may hold $ after their first character. `parameters`: `?`, or `$` for $1 and on.
     `colon_casts`: `a::b` is a cast. `table_functions`: what a call in FROM may be besides a table that is searched, as
     SQLite's virtual tables are: `t('a')`; None where every call is a function. `marks`: of `{}$:`, those that are
-    marks of the grammar here; elsewhere they are refused, or mean something of their own.
+    marks of the grammar here; elsewhere they are refused, or mean something of their own. `tables_in_lists`:
+    `a IN (t)` may read the table t, as in ClickHouse; elsewhere a name there is a column's.
     """
 
     identifier_quotes: str = '"'
@@ -34,3 +35,4 @@ class Lexicon:
     colon_casts: bool = False
     table_functions: frozenset[str] | None = None
     marks: str = ""
+    tables_in_lists: bool = False

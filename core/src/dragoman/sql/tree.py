@@ -51,7 +51,16 @@ def parse_text(statement: Statement, text: str) -> exp.Expr:
         raise _invalid(statement, None) from None
     if len(trees) != 1 or trees[0] is None:
         raise _invalid(statement, None)
-    return trees[0]
+    return _take_lists_for_tables(trees[0]) if statement.lexicon.tables_in_lists else trees[0]
+
+
+def _take_lists_for_tables(tree: exp.Expr) -> exp.Expr:
+    """Write `a IN (t)` as `a IN t`, which reads t where there is such a table."""
+    for node in tree.find_all(exp.In):
+        if len(node.expressions) == 1 and isinstance(name := node.expressions[0].unnest(), exp.Column):
+            node.set("expressions", None)
+            node.set("field", name)
+    return tree
 
 
 def _check_chains(tokens: Iterable[Token]) -> None:

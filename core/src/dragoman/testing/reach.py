@@ -23,8 +23,8 @@ from dragoman.testing.tiers import recommended, required
 # What engines call functions that read or write files, ask other servers, run programs, change something or only wait.
 REACHING: Final = """
     benchmark bfile csv_scan dblink dblink_exec delta_scan duckdb_secrets duckdb_settings edit eval executable
-    getenv http_get http_post hdfs iceberg_metadata
-    iceberg_scan lo_export lo_import load_extension load_file mysql_query nextval opendatasource
+    dictget getenv globalin globalnotin http_get http_post hdfs iceberg_metadata
+    iceberg_scan joinget lo_export lo_import load_extension load_file mysql_query nextval notin opendatasource
     openquery openrowset parquet_metadata parquet_scan parquet_schema pg_ls_dir pg_read_binary_file pg_read_file
     pg_sleep pg_terminate_backend postgres_query postgres_scan query_table read_blob read_csv read_csv_auto read_json
     read_json_auto read_ndjson read_parquet read_text read_xlsx readfile s3 set_config setseed setval shell sleep
@@ -48,6 +48,7 @@ LEXED: Final = {
     "backslash_escapes": (r"SELECT 'it\'s' AS v", "it's"),
     "hash_comments": ("SELECT 1 AS v # a comment", 1),
     "colon_casts": ("SELECT 1::INTEGER AS v", 1),
+    "tables_in_lists": (f"SELECT max(id) AS v FROM {sample.TRACK} WHERE (1, 'Jazz') IN ({sample.GENRE})", 5),
 }
 
 
