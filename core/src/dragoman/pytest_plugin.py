@@ -6,6 +6,7 @@ It imports nothing of dragoman before a case of the kit has run, so that other t
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections import defaultdict
@@ -275,6 +276,12 @@ def _list_cases(cases: Sequence[str]) -> str:
     return ", ".join(cases[:SHOWN]) + (f" and {len(cases) - SHOWN} more" if len(cases) > SHOWN else "")
 
 
+def _select(case: str) -> str:
+    """What `pytest -k` takes to run one case, with the example that it has where that is a word."""
+    name, _, example = case.rstrip("]").partition("[")
+    return f'"{name} and {example}"' if re.fullmatch(r"\w+", example) else name
+
+
 def _next(suite: Suite) -> Iterator[str]:
     """What the author does now."""
     if broken := suite.in_state("broken"):
@@ -282,7 +289,7 @@ def _next(suite: Suite) -> Iterator[str]:
     if failing := suite.in_state("fails"):
         first = next(iter(suite.in_state("fails", "required") or failing))
         yield (
-            f"fix it: `pytest -k {first.partition('[')[0]}` runs the first alone. What the engine cannot do by its"
+            f"fix it: `pytest -k {_select(first)}` runs the first alone. What the engine cannot do by its"
             f' nature is a gap: gaps = {{"{first}": never("why")}}.'
         )
     gaps = suite.in_state("gap")

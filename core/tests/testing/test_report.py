@@ -51,7 +51,7 @@ def test_a_failure_is_told_once_with_its_cases_and_the_next_step(report):
     assert result.ret == 1
     assert "TestOdd: does not conform: 2 cases of the required tier" in text
     assert "fails: another_thing[a], another_thing[b]\n      It came as 3. Have the driver hand out 4.\n" in text
-    assert "next: fix it: `pytest -k another_thing`" in text
+    assert 'next: fix it: `pytest -k "another_thing and a"`' in text
     assert 'gaps = {"another_thing[a]": never("why")}' in text
 
 

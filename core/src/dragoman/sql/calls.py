@@ -20,6 +20,11 @@ SYNTAX = frozenset(
 _TYPE_WORDS = frozenset(
     "big bit char character double int integer long national native precision signed unsigned varying varchar".split()
 )
+# Types that may stand inside another one, with something in parentheses: Nullable(Decimal(9, 4)).
+_INNER_TYPES = frozenset(
+    "array char datetime datetime64 decimal enum8 enum16 fixedstring list lowcardinality map nullable numeric nvarchar"
+    " row struct time time64 timestamp tuple varbinary varchar".split()
+)
 
 
 def unquote(token: Token) -> str:
@@ -74,18 +79,39 @@ def _qualify(tokens: Sequence[Token], index: int) -> FunctionCall:
     return FunctionCall(parts[-1], schema_of(parts), tokens[index].start)
 
 
+def _find_types(tokens: Sequence[Token]) -> set[int]:
+    """Return where types stand that have something in parentheses, and those of which they are made."""
+    found: set[int] = set()
+    inside = [False]  # for each parenthesis that is open, whether it is a type's
+    for index, (token, after) in enumerate(pairwise(tokens)):
+        word = token.text.lower()
+        if (
+            after.text == "("
+            and token.kind == "word"
+            and (_is_type(tokens, index) or (inside[-1] and word in _INNER_TYPES))
+        ):
+            found.add(index)
+        if after.kind == "open":
+            # AS MATERIALIZED (SELECT ...) has the form of a type.
+            inside.append(index in found and (word not in SYNTAX or word in _INNER_TYPES))
+        elif after.kind == "close" and len(inside) > 1:
+            inside.pop()
+    return found
+
+
 def find_calls(tokens: Sequence[Token]) -> list[FunctionCall]:
     """Return every name that stands before a parenthesis and is neither a word of the grammar nor a type.
 
     Aliases with columns (`WITH a(b) AS`, `AS t(a, b)`) are among them: only a tree can tell those apart.
     """
     calls: list[FunctionCall] = []
+    types = _find_types(tokens)
     for index in range(len(tokens) - 1):
         token = tokens[index]
         if tokens[index + 1].text != "(" or token.kind not in {"word", "name", "string"}:
             continue
         dotted = index > 0 and tokens[index - 1].text == "."
-        if dotted or not (token.kind == "word" and (token.text.lower() in SYNTAX or _is_type(tokens, index))):
+        if dotted or not (token.kind == "word" and (token.text.lower() in SYNTAX or index in types)):
             calls.append(_qualify(tokens, index))
     return calls
 

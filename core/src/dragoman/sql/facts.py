@@ -101,6 +101,8 @@ def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts) -> None:
     elif facts.effect is None:
         if isinstance(node, _STATEMENTS):
             facts.effect = _effect(node)
+        elif isinstance(node, exp.CTE) and isinstance(node.this, exp.Condition):
+            raise InvalidSql("WITH names a value here.", suggestion="Write the value where it is used.")
         elif isinstance(node, exp.CTE) and not is_query(node.this):
             facts.effect = _effect(node.this)
         elif isinstance(node, exp.Query):
