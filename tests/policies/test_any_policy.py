@@ -21,7 +21,7 @@ SOURCE = (Path(__file__).parent / "any_policy.py").read_text()
 PLANTED = """
 CREATE TABLE hidden (id integer, note text);
 CREATE FUNCTION abs(text) RETURNS integer LANGUAGE sql AS 'SELECT 1';
-CREATE FUNCTION counted(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION counted(integer) RETURNS integer LANGUAGE plpgsql AS 'BEGIN RETURN 1; END';
 CREATE VIEW calling AS SELECT counted(1) AS n;
 CREATE FOREIGN DATA WRAPPER elsewhere;
 CREATE SERVER far FOREIGN DATA WRAPPER elsewhere;

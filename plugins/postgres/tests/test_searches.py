@@ -1,5 +1,7 @@
 """Text search queries are made of short texts only: what the gate takes for short is, whatever it is built of."""
 
+from contextlib import suppress
+
 import asyncpg
 import pytest
 from dragoman import DragomanError, Gateway, ParameterError, UnsafeSql
@@ -136,11 +138,14 @@ async def test_what_is_measured_is_never_longer(admin: asyncpg.Connection, anyio
             seen.append((expression, parameter, longest))
 
     collect()
-    assert len(seen) > 40
+    answered = 0
     for expression, parameter, longest in seen:
         given_ = [parameter] if "$1" in expression else []
         text = expression.replace("$1", "$1::text")
-        assert await admin.fetchval(f"SELECT length(({text})::text)", *given_) <= longest, expression
+        with suppress(asyncpg.DataError):  # it cannot be evaluated
+            assert await admin.fetchval(f"SELECT length(({text})::text)", *given_) <= longest, expression
+            answered += 1
+    assert answered > 40
 
 
 async def test_parameters_of_a_search_are_short(server: Server, database_name: str):
