@@ -82,6 +82,14 @@ async def test_an_overlong_line_is_refused_and_skipped(steady: Any) -> None:
     assert (await steady.receive())["id"] == PING["id"]
 
 
+@pytest.mark.parametrize("order", [("id", "method", "params"), ("method", "params", "jsonrpc", "id")])
+async def test_an_overlong_request_is_answered_by_its_id(steady: Any, order: tuple[str, ...]) -> None:
+    request = {"jsonrpc": "2.0", "method": "ping", "params": {"id": 5, "text": "x" * (9 * 1024 * 1024)}, "id": "long"}
+    await steady.send(json.dumps({name: request[name] for name in order}).encode(), PING)
+    assert (await steady.receive())["id"] == "long"
+    assert (await steady.receive())["id"] == PING["id"]
+
+
 async def test_windows_line_ends_are_fine(steady: Any) -> None:
     await steady.send(json.dumps(PING).encode() + b"\r")
     assert (await steady.receive())["id"] == PING["id"]
@@ -168,6 +176,14 @@ async def test_a_signal_ends_a_long_call_and_the_process(peer: Any, number: sign
     peer.process.send_signal(number)
     assert await peer.ended(PATIENCE) == 0
     assert "cancelled" in peer.log
+
+
+async def test_a_signal_ends_a_server_whose_answers_nobody_reads(peer: Any) -> None:
+    await peer.handshake()
+    await peer.send(*(_call(number, "big", bytes=2_000_000) for number in range(1, 20)), _call(20, "wait"))
+    await peer.logged("waiting")
+    peer.process.send_signal(signal.SIGTERM)
+    assert await peer.ended(PATIENCE) == 0
 
 
 async def test_a_signal_ends_a_server_nobody_spoke_to(peer: Any) -> None:

@@ -66,6 +66,14 @@ async def test_only_who_has_a_role_that_lists_them_sees_the_tools(serve: Serve):
         assert admin | {"execute_query"} <= names(toolbox, BOTH)
 
 
+async def test_a_role_without_grants_of_its_own_gets_one(serve: Serve):
+    async with serve() as toolbox:
+        told = await ask(toolbox, "add_database", ADMIN, name="more", url="sqlite:///shop.db", roles=["operator"])
+        assert told == {"name": "more", "status": "ready"}
+    async with serve() as toolbox:
+        assert "more" in str(await ask(toolbox, "list_databases", ADMIN))
+
+
 async def test_a_database_is_added_changed_and_removed_and_survives_a_restart(serve: Serve, shop: Path):
     async with serve() as toolbox:
         url = "sqlite:///shop.db"

@@ -205,6 +205,9 @@ class _Merge:
         for role, grants in grants_of(state).items():
             if role in roles:
                 roles[role]["grants"] = [*roles[role].get("grants", ()), *grants]
+                self.origins.setdefault(
+                    ("roles", role, "grants"), _Origin("server.state_dir", f"roles.{role}.grants", folder)
+                )
             else:
                 self.problems.append(Problem("server.state_dir", f"roles.{role}", "no such role is configured", ""))
 

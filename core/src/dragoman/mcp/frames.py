@@ -20,6 +20,7 @@ _MOST_TOKENS = 20_000
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _TOKEN = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
 _MEMBER = re.compile(rb'"id"\s*+:\s*+(' + _STRING + rb"|-?(?:0|[1-9]\d*+))\s*+[,}]", re.DOTALL)
+_LAST_MEMBER = re.compile(rb'"id"\s*+:\s*+(' + _STRING + rb"|-?(?:0|[1-9]\d*+))\s*+}\s*+\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,14 @@ def _find_id(line: bytes) -> bytes:
         if depth == 1 and token[0] == b'"id"' and (member := _MEMBER.match(line, token.start())):
             found = member[1]
     return found if _is_json(found) and line.lstrip().startswith(b"{") else b"null"
+
+
+def find_id_at_ends(head: bytes, tail: bytes) -> bytes:
+    """Return the id of a request of which only both ends are known; `null` where neither has it."""
+    if b'"method"' not in head and b'"method"' not in tail:
+        return b"null"
+    last = _LAST_MEMBER.search(tail)
+    return last[1] if last and _is_json(last[1]) else _find_id(head)
 
 
 def _is_json(text: bytes) -> bool:

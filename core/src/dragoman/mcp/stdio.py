@@ -25,7 +25,7 @@ from dragoman.mcp.handshake import HANDSHAKE_VERSIONS, MODERN_VERSION, NAME, Han
 from dragoman.mcp.sdk import load
 from dragoman.mcp.signals import stopping
 from dragoman.mcp.switch import hot_path
-from dragoman.mcp.wire import Wire, same_id
+from dragoman.mcp.wire import LongLineError, Wire, same_id
 from dragoman.model import LOCAL
 from dragoman.tools.surfaces import Backlog, Change
 
@@ -81,7 +81,7 @@ class _Connection:
         self._running: dict[RequestId, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
-        self._lines: asyncio.Queue[bytes | ValueError | None] = asyncio.Queue(_WAITING)
+        self._lines: asyncio.Queue[bytes | LongLineError | None] = asyncio.Queue(_WAITING)
         self._needed = asyncio.Event()
         self._ended = asyncio.Event()
 
@@ -108,7 +108,9 @@ class _Connection:
         for task in self._tasks:
             task.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks)
+            # A client that reads nothing keeps their last answers waiting.
+            await asyncio.wait(self._tasks, timeout=_LAST_WRITE)
+        self._wire.mute()
         await self._wire.aclose(_LAST_WRITE)
 
     # Lines
@@ -116,15 +118,15 @@ class _Connection:
     async def _read(self) -> None:
         with contextlib.suppress(OSError):
             while (line := await self._line()) is not None:
-                if isinstance(line, ValueError) or not self._take(line):
+                if isinstance(line, LongLineError) or not self._take(line):
                     await self._lines.put(line)
         self._ended.set()
         await self._lines.put(None)
 
-    async def _line(self) -> bytes | ValueError | None:
+    async def _line(self) -> bytes | LongLineError | None:
         try:
             return await self._wire.read_line()
-        except ValueError as error:
+        except LongLineError as error:
             self._needed.set()
             return error
 
@@ -149,7 +151,7 @@ class _Connection:
     async def next_line(self) -> bytes | None:
         """Return the next line for the SDK; None after the last, once what is owed was answered or time is up."""
         line = await self._lines.get()
-        if isinstance(line, ValueError):
+        if isinstance(line, LongLineError):
             raise line
         if line is None:
             self._lines.put_nowait(None)

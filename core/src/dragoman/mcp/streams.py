@@ -13,10 +13,10 @@ import mcp_types as types
 from mcp.shared.message import SessionMessage
 
 from dragoman.mcp.early import Exchange
-from dragoman.mcp.frames import Fault, read_message
+from dragoman.mcp.frames import Fault, find_id_at_ends, read_message
 from dragoman.mcp.gate import read_cancellation
 from dragoman.mcp.handshake import VERSION_KEY
-from dragoman.mcp.wire import Wire
+from dragoman.mcp.wire import LongLineError, Wire
 
 LOGGER = logging.getLogger("dragoman.mcp")
 
@@ -28,7 +28,7 @@ class Lines(Protocol):
     """Where the lines for the SDK come from."""
 
     async def next_line(self) -> bytes | None:
-        """Return the next line, or None after the last. Raises `ValueError` on one that is too long."""
+        """Return the next line, or None after the last. Raises `LongLineError`."""
         ...
 
     def set_version(self, version: str) -> None:
@@ -113,8 +113,9 @@ class Incoming(Stream):
         while True:
             try:
                 line = await self._lines.next_line()
-            except ValueError as error:
-                await self._wire.write_line(Fault(b"null", types.INVALID_REQUEST, str(error)).answer())
+            except LongLineError as error:
+                request = find_id_at_ends(error.head, error.tail)
+                await self._wire.write_line(Fault(request, types.INVALID_REQUEST, str(error)).answer())
                 continue
             if line is None:
                 raise anyio.EndOfStream

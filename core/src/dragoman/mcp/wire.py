@@ -23,8 +23,19 @@ MAX_LINE = 8 * 1024 * 1024
 _CHUNK = 65536
 _AHEAD = 1024 * 1024
 """Bytes that are read before anyone asks for them."""
+_ENDS = 4096
+"""Bytes of either end of a line that is too long: its id stands there."""
 _PIPE = 1024 * 1024
 """Bytes that a pipe to the client holds, where the system lets us say so: a large answer takes fewer turns."""
+
+
+class LongLineError(ValueError):
+    """A line is longer than a message may be. `head` and `tail`: its first and last bytes."""
+
+    def __init__(self, head: bytes, tail: bytes) -> None:
+        super().__init__(f"A message may have {MAX_LINE} bytes at most.")
+        self.head = head
+        self.tail = tail
 
 
 def same_id(request: RequestId) -> RequestId:
@@ -61,13 +72,13 @@ class Wire:
     # Reading
 
     async def read_line(self) -> bytes | None:
-        """Return the next line without its end, or None at the end of input. Raises `ValueError` on a too long one."""
+        """Return the next line without its end, or None at the end of input. Raises `LongLineError`."""
         searched = 0
         while (end := self._buffer.find(b"\n", searched)) < 0:
             searched = len(self._buffer)
             if searched > MAX_LINE:
-                await self._skip_line()
-                raise ValueError(f"A message may have {MAX_LINE} bytes at most.")
+                head = bytes(self._buffer[:_ENDS])
+                raise LongLineError(head, await self._skip_line())
             if not await self._more():
                 rest = bytes(self._buffer)
                 self._buffer.clear()
@@ -76,12 +87,17 @@ class Wire:
         del self._buffer[: end + 1]
         return line
 
-    async def _skip_line(self) -> None:
+    async def _skip_line(self) -> bytes:
+        """Take the rest of a line; returns its end."""
+        tail = b""
         while (end := self._buffer.find(b"\n")) < 0:
+            tail = (tail + self._buffer[-_ENDS:])[-_ENDS:]
             self._buffer.clear()
             if not await self._more():
-                return
+                return tail
+        tail += self._buffer[:end]
         del self._buffer[: end + 1]
+        return tail[-_ENDS:]
 
     async def _more(self) -> bool:
         """Wait until more was read; tells whether there is any."""
