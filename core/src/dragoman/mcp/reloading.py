@@ -124,5 +124,8 @@ async def _reload(toolbox: Toolbox, reread: Reread) -> bool:
     except DragomanError as error:
         LOGGER.error("the configuration was not taken: %s %s", error.message, error.suggestion)
         return False
+    except Exception as error:  # else nobody would hear that what was to be narrowed is not
+        LOGGER.error("the configuration was not taken, by a fault of dragoman: %s", type(error).__name__)
+        return False
     LOGGER.info("the configuration was taken; changed databases: %s", ", ".join(changed) or "none")
     return True
