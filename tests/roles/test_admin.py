@@ -115,6 +115,16 @@ async def test_what_is_wrong_is_refused_and_changes_nothing(tool, arguments, wor
         assert toolbox.gateway.names == ("shop",)
 
 
+async def test_what_auditors_read_is_not_replaced(serve: Serve, shop: Path):
+    auditors = '[roles.auditor]\ngroups = ["auditors"]\n[[roles.auditor.grants]]\ndatabase = "audit"\ntables = ["*"]\n'
+    settings = SETTINGS.replace("[audit]", '[audit]\nurl = "sqlite:///audit.db"') + auditors
+    (shop / "dragoman.toml").write_text(settings)
+    async with serve() as toolbox:
+        for tool in ("add_database", "edit_database"):
+            error = (await ask(toolbox, tool, ADMIN, name="audit", url="sqlite:///shop.db"))["error"]
+            assert error["message"] == "'audit' is the record of this server's calls."
+
+
 async def test_a_password_in_an_address_is_kept_in_no_record(serve: Serve, shop: Path):
     async with serve() as toolbox:
         url = "postgresql://reader:s3cret@127.0.0.1:1/nowhere"

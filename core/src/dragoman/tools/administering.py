@@ -68,6 +68,7 @@ class Administration:
 async def add_database(call: ToolCall) -> Body:
     """Add a database that is not configured yet."""
     name, admin = call["name"], _administration(call)
+    _check_not_audit(admin, name)
     if name in admin.gateway.names:
         raise ParameterError(f"There is a database {name!r} already.", suggestion="Use edit_database to change it.")
 
@@ -82,6 +83,7 @@ async def edit_database(call: ToolCall) -> Body:
     """Change settings of a database, wherever it is configured."""
     name, admin = call["name"], _administration(call)
     _check_known(admin, name)
+    _check_not_audit(admin, name)
 
     def edit(state: State) -> None:
         state[name] = _merge(call, state.get(name, {}))
@@ -140,6 +142,12 @@ def _merge(call: ToolCall, before: dict[str, Any]) -> dict[str, Any]:
 def _check_known(admin: Administration, name: str) -> None:
     if name not in admin.gateway.names:
         raise UnknownDatabase(f"There is no database {name!r}.", suggestion="list_databases has the names.")
+
+
+def _check_not_audit(admin: Administration, name: str) -> None:
+    """Refuse to put another database in the place of the record that auditors read."""
+    if name == "audit" and admin.gateway.configuration.audit.database is not None:
+        raise ParameterError("'audit' is the record of this server's calls.", suggestion="Take another name.")
 
 
 def _administration(call: ToolCall) -> Administration:
