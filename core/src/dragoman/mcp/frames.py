@@ -19,8 +19,9 @@ from pydantic_core import from_json
 _MOST_TOKENS = 20_000
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _TOKEN = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
-_MEMBER = re.compile(rb'"id"\s*+:\s*+(' + _STRING + rb"|-?(?:0|[1-9]\d*+))\s*+[,}]", re.DOTALL)
-_LAST_MEMBER = re.compile(rb'"id"\s*+:\s*+(' + _STRING + rb"|-?(?:0|[1-9]\d*+))\s*+}\s*+\Z", re.DOTALL)
+_ID = rb'"id"\s*+:\s*+(' + _STRING + rb"|-?(?:0|[1-9]\d*+))\s*+"
+_MEMBER = re.compile(_ID + rb"[,}]", re.DOTALL)
+_LAST_MEMBER = re.compile(_ID + rb"}\s*+\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

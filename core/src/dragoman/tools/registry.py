@@ -104,7 +104,7 @@ def show_to(
     principal: Principal, configuration: Configuration, profile: str | Sequence[str], result_format: str
 ) -> Shown:
     """Return what a server shows to a principal: the tools it may use and the databases something of is granted."""
-    if is_open(configuration):
+    if _is_open(configuration):
         return show(configuration, profile, result_format)
     from dragoman.access import Roles, act_for, delegations, narrow
 
@@ -116,7 +116,7 @@ def show_to(
     return show(mine if access or acting else configuration, profile, result_format, access)
 
 
-def is_open(configuration: Configuration) -> bool:
+def _is_open(configuration: Configuration) -> bool:
     """Whether every caller is shown the same: nobody has a role, and no engine keeps the rights of callers."""
     return not configuration.roles and all(each.identity == "gateway" for each in configuration.databases.values())
 
