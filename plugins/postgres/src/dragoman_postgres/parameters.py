@@ -120,7 +120,7 @@ class Parameters:
                 f"The statement has {count} parameters; {len(values)} values came.",
                 suggestion="Give one value for each of $1, $2, ... in order.",
             )
-        if self.searching or _SEARCHING.search(statement):
+        if values and (self.searching or _SEARCHING.search(statement)):
             _check_lengths(values)
         return [_bind(*each) for each in zip(range(1, count + 1), values, self.encoders, self.names, strict=True)]
 
