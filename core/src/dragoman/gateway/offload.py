@@ -6,7 +6,6 @@ A thread would not do: Python's own code in one keeps the loop waiting, and noth
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import io
 import os
 import pickle
@@ -14,11 +13,13 @@ import resource
 import signal
 import struct
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, TypeVar
 
-from dragoman.errors import InvalidSql
+from dragoman.errors import Busy, InvalidSql
+from dragoman.pool import Pool
+from dragoman.processes import Process, Processes
 
 T = TypeVar("T")
 
@@ -35,26 +36,63 @@ _HEAD: Final = struct.Struct(">I")
 _GONE: Final = (OSError, EOFError, asyncio.IncompleteReadError)
 
 
+class _Worker(Process):
+    """A process that does one piece of work at a time. `idle`: it waits for one."""
+
+    idle = True
+
+    async def work(self, work: bytes, seconds: float) -> tuple[bool | None, Any]:
+        """Return what `_await_answer` made of the work. Raises `TimeoutError`, and `_GONE` when the process ends."""
+        self.idle = False
+        async with asyncio.timeout(seconds):
+            self._input.write(_HEAD.pack(len(work)) + work)
+            await self._input.drain()
+            (length,) = _HEAD.unpack(await self._output.readexactly(_HEAD.size))
+            answer: tuple[bool | None, Any] = pickle.loads(await self._output.readexactly(length))
+        self.idle = True
+        return answer
+
+
+class _Workers(Processes[_Worker]):
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    async def open(self, seconds: float) -> _Worker:
+        """Start a process. Raises `Busy` when the system starts none."""
+        # -P keeps the current folder off its path; what is on ours it gets from us.
+        command = (sys.executable, "-P", "-c", f"from {__name__} import serve; serve()", str(self._seconds))
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        try:
+            # In a session of its own: what a terminal interrupts is our business to end.
+            return await _Worker.spawn(*command, env=env, start_new_session=True)
+        except OSError as error:
+            raise Busy(
+                "No process that reads long statements can be started.",
+                suggestion="Try again in a moment, or raise the server's limits of processes, files and memory.",
+            ) from error
+
+    async def clean(self, resource: _Worker) -> bool:
+        """Return whether it waits for work; one that was left in the middle of it is killed."""
+        return resource.idle
+
+
 class Offload:
     """Up to two worker processes, started when they are needed and kept. Close it, and none is left."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
-        self._seconds = seconds
-        self._free = asyncio.Semaphore(WORKERS)
-        self._idle: list[asyncio.subprocess.Process] = []
-        self._started: list[asyncio.subprocess.Process] = []
+        self._seconds = seconds + IMPORTING  # the worker itself keeps to its seconds
+        self._workers = Pool(_Workers(seconds), WORKERS, "processes that read long statements")
 
     async def call(self, size: int, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Return what `function` returns, or raise what it raises; `size` characters decide where it runs.
 
         A function and arguments that cannot be pickled, which a plugin may have, run at hand. Raises `InvalidSql` for
-        what takes too long or too much memory.
+        what takes too long or too much memory, and `Busy` when no process is free in time.
         """
         work = None if size <= SHORT else _pickle((function, arguments, named))
         if work is None:
             return function(*arguments, **named)
-        async with self._free, self._worker() as worker:
-            succeeded, answer = await self._answer(worker, work)
+        succeeded, answer = await self._answer(work)
         if succeeded is None:  # the worker cannot import it, or not send its answer
             return function(*arguments, **named)
         if not succeeded:
@@ -62,59 +100,19 @@ class Offload:
         result: T = answer
         return result
 
-    async def _answer(self, worker: asyncio.subprocess.Process, work: bytes) -> tuple[bool | None, Any]:
-        assert worker.stdin is not None  # both were asked for when it was started
-        assert worker.stdout is not None
-        try:
-            async with asyncio.timeout(self._seconds + IMPORTING):  # the worker itself keeps to the seconds
-                worker.stdin.write(_HEAD.pack(len(work)) + work)
-                await worker.stdin.drain()
-                (length,) = _HEAD.unpack(await worker.stdout.readexactly(_HEAD.size))
-                answer: tuple[bool | None, Any] = pickle.loads(await worker.stdout.readexactly(length))
-                return answer
-        except (TimeoutError, *_GONE):
-            raise InvalidSql(
-                "The statement takes too long to be read.",
-                suggestion="Make it shorter or simpler, and pass long values as parameters.",
-            ) from None
-
-    @contextlib.asynccontextmanager
-    async def _worker(self) -> AsyncGenerator[asyncio.subprocess.Process]:
-        """Lend a worker. One that was left in the middle of its work, however that came, is killed."""
-        self._started = [each for each in self._started if each.returncode is None]
-        worker = self._idle.pop() if self._idle else None
-        if worker not in self._started:
-            worker = await _start(self._seconds)
-            self._started.append(worker)
-        try:
-            yield worker
-        except BaseException:
-            _kill(worker)
-            raise
-        self._idle.append(worker)
+    async def _answer(self, work: bytes) -> tuple[bool | None, Any]:
+        async with self._workers.lend(self._seconds) as worker:
+            try:
+                return await worker.work(work, self._seconds)
+            except (TimeoutError, *_GONE):
+                raise InvalidSql(
+                    "The statement takes too long to be read.",
+                    suggestion="Make it shorter or simpler, and pass long values as parameters.",
+                ) from None
 
     async def aclose(self) -> None:
         """Kill the workers."""
-        for worker in self._started:
-            _kill(worker)
-        await asyncio.gather(*(worker.wait() for worker in self._started))
-
-
-async def _start(seconds: float) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        # -P keeps the current folder off its path; what is on ours it gets from us.
-        *(sys.executable, "-P", "-c", "from dragoman.gateway.offload import serve; serve()", str(seconds)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        start_new_session=True,  # what a terminal interrupts is our business to end
-    )
-
-
-def _kill(worker: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        worker.kill()
+        await self._workers.aclose()
 
 
 _VIEW: Any = MappingProxyType

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import signal
 import sys
 from collections.abc import Callable
 
 import msgspec
 
-from dragoman.pool import Manager
+from dragoman.processes import Process, Processes
 from dragoman.workers.frames import HEADER, Cancel, Done, Order, Report, Run, most_bytes, pack
 
 READY = 60.0
@@ -34,15 +32,11 @@ class NoWorker(Exception):
     """The system starts no process, or the process is not ready in time."""
 
 
-class Worker:
+class Worker(Process):
     """One process. `idle`: it waits for a statement."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._process = process
-        self._input = process.stdin
-        self._output = process.stdout
+        super().__init__(process)
         self._expected: int | None = None
         self._most = most_bytes(Cancel())
         self.idle = False
@@ -54,17 +48,11 @@ class Worker:
         Raises `NoWorker`, and `WorkerDied` when it ends instead.
         """
         try:
-            process = await asyncio.create_subprocess_exec(
-                # -P keeps the current folder off its path.
-                *(sys.executable, "-P", "-m", module),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            )
+            # -P keeps the current folder off its path.
+            command = (sys.executable, "-P", "-m", module)
+            worker = await cls.spawn(*command, env={**os.environ, "PYTHONUNBUFFERED": "1"})
         except OSError as error:
             raise NoWorker from error
-        worker = cls(process)
         worker._input.write(pack(setup))
         await worker._settle_in()
         return worker
@@ -81,11 +69,6 @@ class Worker:
             if isinstance(error, TooLong):
                 raise WorkerDied from None
             raise
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process is there: the kernel knows before the event loop does."""
-        return self._process.returncode is None and not self._input.is_closing() and not _has_ended(self._process.pid)
 
     def send(self, order: Order) -> None:
         """Send an order; one to a process that has died is lost, and `next` tells."""
@@ -125,18 +108,6 @@ class Worker:
         except (TimeoutError, WorkerDied, TooLong):
             await self.kill()
 
-    def strike(self) -> None:
-        """Kill the process, whatever it is doing, without waiting for its end."""
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                # Not `Process.kill`: it polls first, and would take the exit status from asyncio's own watcher.
-                os.kill(self._process.pid, signal.SIGKILL)
-
-    async def kill(self) -> None:
-        """Kill the process, and wait for its end."""
-        self.strike()
-        await self.wait_closed()
-
     async def close(self) -> None:
         """Let the process end by itself, or end it."""
         self._input.close()
@@ -146,25 +117,8 @@ class Worker:
         except TimeoutError:
             await self.kill()
 
-    async def wait_closed(self) -> None:
-        """Wait until the process has ended and its pipes are closed."""
-        await self._process.wait()
-        self._input.close()
-        with contextlib.suppress(ConnectionError):
-            await self._input.wait_closed()
 
-
-def _has_ended(child: int) -> bool:
-    """Whether a child process has ended; its exit status stays for the event loop, which may have it already."""
-    if sys.platform == "win32" or not hasattr(os, "waitid"):  # macOS has it from Python 3.13 on
-        return False
-    try:
-        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
-        return True
-
-
-class Workers(Manager[Worker]):
+class Workers(Processes[Worker]):
     """Processes that run `module`, each sent `setup` first."""
 
     def __init__(
@@ -189,20 +143,8 @@ class Workers(Manager[Worker]):
         except WorkerDied:
             raise self._unstartable() from None
 
-    def is_usable(self, resource: Worker) -> bool:
-        """Whether the process is there."""
-        return resource.alive
-
     async def clean(self, resource: Worker) -> bool:
         """End the statement that runs, or the process; one that has died in between is noticed when it is taken."""
         if not resource.idle:
             await resource.settle()
         return resource.idle
-
-    async def close(self, resource: Worker) -> None:
-        """End the process."""
-        await resource.close()
-
-    def abort(self, resource: Worker) -> None:
-        """Kill the process."""
-        resource.strike()
