@@ -232,6 +232,9 @@ class Dialect:
     `identities`: in which ways the engine can keep the rights of callers: `role`, `session`, `user`. The executor then
     does what `Request.acting` says, for that request alone; the inspector and the validators what `Database.acting`
     does.
+
+    `open_options`: names of options that use nothing of this machine, no file, ticket or process: the only ones that
+    databases have which administrators add (`Database.administered`).
     """
 
     name: str
@@ -258,6 +261,7 @@ class Dialect:
     reports: Mapping[str, Report] = field(default_factory=_no_reports, hash=False)
     confine: Callable[[Statement, Sequence[NamedPart]], Confined] | None = None
     masks: Mapping[str, str] = field(default_factory=lambda: _NO_MASKS, hash=False)
+    open_options: frozenset[str] = frozenset()
     identities: frozenset[str] = frozenset()
 
     @property

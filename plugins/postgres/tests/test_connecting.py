@@ -194,6 +194,71 @@ async def test_a_client_certificate_is_sent(over_tcp, authority, tmp_path):
     assert isinstance(await refusal(over_tcp(user="known", password=None, sslmode="require")), ConnectionFailed)
 
 
+# Databases that administrators add
+
+
+@needs_tls
+@pytest.mark.parametrize(
+    ("sslmode", "encrypted"),
+    [
+        (None, True),
+        ("disable", False),
+        ("allow", True),
+        ("prefer", True),
+        ("require", True),
+        ("verify-ca", True),
+        ("verify-full", True),
+    ],
+)
+async def test_an_administrators_database_is_encrypted_as_it_says(
+    over_tcp, authority, tmp_path, monkeypatch, sslmode, encrypted
+):
+    authority.cert_pem.write_to_path(tmp_path / "system.crt")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "system.crt"))
+    given = {"ssl_min_protocol_version": "TLSv1.2", "ssl_max_protocol_version": "TLSv1.3"}
+    database = replace(over_tcp(**given, **({"sslmode": sslmode} if sslmode else {})), administered=True)
+    assert await answer(database, ENCRYPTED) is encrypted
+    if sslmode == "verify-full":
+        assert isinstance(await refusal(replace(database, host="127.0.0.1")), ConnectionFailed)
+        trustme.CA().cert_pem.write_to_path(tmp_path / "system.crt")
+        assert isinstance(await refusal(database), ConnectionFailed)
+
+
+@needs_tls
+@pytest.mark.parametrize("place", ["home", "environment"])
+async def test_an_administrators_database_is_shown_no_certificate(over_tcp, authority, tmp_path, monkeypatch, place):
+    certificate = authority.issue_cert(common_name="known")
+    folder = tmp_path / ".postgresql"
+    folder.mkdir()
+    certificate.private_key_pem.write_to_path(folder / "postgresql.key")
+    certificate.cert_chain_pems[0].write_to_path(folder / "postgresql.crt")
+    if place == "home":
+        monkeypatch.setenv("HOME", str(tmp_path))
+    else:
+        monkeypatch.setenv("PGSSLCERT", str(folder / "postgresql.crt"))
+        monkeypatch.setenv("PGSSLKEY", str(folder / "postgresql.key"))
+    database = over_tcp(user="known", password=None, sslmode="require")
+    assert await answer(database) == 1
+    assert isinstance(await refusal(replace(database, administered=True)), ConnectionFailed)
+
+
+async def test_an_administrators_database_needs_no_tls_unless_it_says_so():
+    if not installations():
+        pytest.skip("no PostgreSQL server can be started here")
+    server = Server.start(tcp=free_port())
+    try:
+        database = replace(server.configure("postgres", host="localhost"), administered=True)
+        assert await answer(database) == 1
+        assert "no TLS" in (await refusal(replace(database, options={"sslmode": "require"}))).message
+    finally:
+        server.stop()
+
+
+async def test_an_administrators_version_of_tls_that_is_none_is_told(over_tcp):
+    database = replace(over_tcp(ssl_min_protocol_version="nonsense"), administered=True)
+    assert isinstance(await refusal(database), ConnectionFailed)
+
+
 async def test_a_server_without_tls_is_told_with_both_ways_out():
     if not installations():
         pytest.skip("no PostgreSQL server can be started here")

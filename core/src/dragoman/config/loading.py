@@ -68,6 +68,7 @@ _LITERAL_PASSWORD = re.compile(r"[^/]*://[^:/@]*:[^/@]+@")
 MODEL_NAME = re.compile(r"[\w-]+:\S+")
 
 COMMAND_LINE = "command line"
+STATE = "server.state_dir"
 
 _NOTHING = (
     "Name one: `dragoman serve sqlite:///shop.db`, DATABASE_URL=..., or [databases.NAME] with url = ... in"
@@ -195,7 +196,7 @@ class _Merge:
             return
         folder = self._path(path, written)
         state = read_state(folder)
-        kept = Layer("server.state_dir", {"databases": settings_of(state)}, self.origins[path].folder)
+        kept = Layer(STATE, {"databases": settings_of(state)}, self.origins[path].folder)
         interpolated = interpolate(kept, known)
         self.problems += interpolated.problems
         self.secrets += interpolated.secrets
@@ -205,11 +206,9 @@ class _Merge:
         for role, grants in grants_of(state).items():
             if role in roles:
                 roles[role]["grants"] = [*roles[role].get("grants", ()), *grants]
-                self.origins.setdefault(
-                    ("roles", role, "grants"), _Origin("server.state_dir", f"roles.{role}.grants", folder)
-                )
+                self.origins.setdefault(("roles", role, "grants"), _Origin(STATE, f"roles.{role}.grants", folder))
             else:
-                self.problems.append(Problem("server.state_dir", f"roles.{role}", "no such role is configured", ""))
+                self.problems.append(Problem(STATE, f"roles.{role}", "no such role is configured", ""))
 
     # Reading
 
@@ -405,6 +404,9 @@ class _Merge:
             self._problem(path, "a database cannot have this name", f"Use {NAME_RULE}.")
         before = len(self.problems)
         own = self._table(self._mapping(values, path), DATABASE, path)
+        administered = self._is_administered(path)
+        if administered:
+            defaults = {key: value for key, value in defaults.items() if key not in CONNECTION}
         keys = self._keys(own.pop("keys", []), (*path, "keys"))
         own["knowledge"] = self._knowledge(defaults.get("knowledge", {}), own.pop("knowledge", {}), path)
         url: Secret | None = own.pop("url", None)
@@ -423,7 +425,12 @@ class _Merge:
         # A part that overrides the URL's makes the whole text wrong: drivers must then build from the parts.
         whole = url if split and not any(part in own for part in CONNECTION if part != "options") else None
         self._limits(parts, own, path)
-        return Database(name=name, url=whole, keys=keys, folder=self._folder(path), **parts)
+        return Database(name=name, url=whole, keys=keys, folder=self._folder(path), administered=administered, **parts)
+
+    def _is_administered(self, path: KeyPath) -> bool:
+        """Whether an administrator chose the host: what others' hosts are sent is not sent there."""
+        origin = self.origins.get((*path, "url"))
+        return origin is not None and origin.file == STATE
 
     def _limits(self, parts: dict[str, Any], own: Mapping[str, Any], path: KeyPath) -> None:
         ceiling = parts.get("max_rows", Database.__dataclass_fields__["max_rows"].default)

@@ -98,6 +98,9 @@ class Database:
     `identity`: whose rights the engine keeps: the gateway's; those of a role, by `database_roles` from roles of the
     gateway to its own; those that values of the session tell, by `session`; or those of a user, whose name is `act_as`.
     `acting`: as whom the catalog is read, where the engine keeps the rights of callers.
+
+    `administered`: an administrator gave its address while the server ran. What waits there is sent what the address
+    holds, and nothing that a driver finds by itself: no variable, password file, certificate or ticket of this machine.
     """
 
     name: str
@@ -130,6 +133,7 @@ class Database:
     session: Mapping[str, str] = field(default_factory=_nothing, hash=False)
     act_as: str = "{user}"
     acting: Acting | None = None
+    administered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

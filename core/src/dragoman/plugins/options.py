@@ -11,17 +11,21 @@ from typing import Any
 
 from dragoman.config.declared import reader_of
 from dragoman.config.readers import Wrong
+from dragoman.dialect import Dialect
 from dragoman.errors import ConfigurationError, DragomanError
 from dragoman.model import Database
 from dragoman.words import nearest
 
 
-def check_options(declared: type[Any] | None, database: Database) -> Mapping[str, Any]:
+def check_options(dialect: Dialect, database: Database) -> Mapping[str, Any]:
     """Return every option of a dialect in its declared type, defaults included.
 
-    Raises `ConfigurationError` for one that is unknown, missing or of a wrong type. No message repeats a value.
+    Raises `ConfigurationError` for one that is unknown, missing, of a wrong type, or not for administrators to give. No
+    message repeats a value.
     """
-    of = _Options(f"databases.{database.name}.options", f"the dialect {database.dialect!r}", declared)
+    of = _Options(f"databases.{database.name}.options", f"the dialect {database.dialect!r}", dialect.options)
+    if database.administered:
+        of.check_open(database.options, dialect.open_options)
     built = of.build(database.options)
     return types.MappingProxyType({key: getattr(built, key) for key in of.fields})
 
@@ -45,6 +49,15 @@ class _Options:
     @property
     def fields(self) -> dict[str, dataclasses.Field[Any]]:
         return {field.name: field for field in dataclasses.fields(self.declared)} if self.declared else {}
+
+    def check_open(self, given: Mapping[str, Any], allowed: frozenset[str]) -> None:
+        """Raise for an option through which an address could use files or programs of this machine."""
+        for key in given:
+            if key in self.fields and key not in allowed:
+                raise self._wrong(
+                    f"{key} is not for databases that administrators add",
+                    f"Whoever may write the configuration file can set it there. Here: {', '.join(sorted(allowed))}.",
+                )
 
     def build(self, given: Mapping[str, Any]) -> Any:
         """The dataclass, or None."""

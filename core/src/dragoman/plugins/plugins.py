@@ -203,7 +203,7 @@ class Plugins:
         """
         dialect = self.load(database.dialect).dialect
         _check_enforced(dialect, database)
-        return dataclasses.replace(database, options=check_options(dialect.options, database))
+        return dataclasses.replace(database, options=check_options(dialect, database))
 
     def audit_store(self, database: Database) -> AuditStore:
         """Return where a database keeps the audit's records. Raises `DialectError`, `ConfigurationError`."""

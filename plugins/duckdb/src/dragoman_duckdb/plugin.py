@@ -39,6 +39,7 @@ class DuckDBPlugin(dragoman.DialectPlugin):
         lexicon=dragoman.Lexicon(escape_strings=True, dollar_quotes=True, nested_comments=True, colon_casts=True),
         rules=RULES,
         options=Options,
+        open_options=frozenset({"memory_mb", "threads"}),
         folding="insensitive",
         reserved=RESERVED,
         implicit_columns=frozenset({"rowid"}),

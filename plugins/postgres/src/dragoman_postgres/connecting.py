@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 import asyncpg
 from dragoman import ConnectionFailed, Database
 
+from dragoman_postgres import administered
 from dragoman_postgres.driver import Connection
 from dragoman_postgres.embedded import ABSENT, awake
 from dragoman_postgres.failures import unreachable
@@ -40,10 +41,15 @@ CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
 
 
 class Connector:
-    """Opens connections to one database, and remembers what its server does not take."""
+    """Opens connections to one database, and remembers what its server does not take.
+
+    Raises `ConfigurationError` for a host that administrators may not give.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        if database.administered:
+            administered.check_host(database)
         self.options = Options(**database.options)
         self._checks = True
         self._files = {name: _path(getattr(self.options, name), database.folder) for name in _FILES}
@@ -129,7 +135,9 @@ class Connector:
         return unreachable(
             self._database.name,
             "the server asks for a password, and none that fits is configured",
-            "Give one in the URL or as password, best as ${NAME}, or the file that holds it as passfile.",
+            "Give one in the URL."
+            if self._database.administered
+            else "Give one in the URL or as password, best as ${NAME}, or the file that holds it as passfile.",
         )
 
     def _roots(self) -> str:
@@ -171,12 +179,26 @@ class Connector:
         return True
 
     async def _open(self, startup: dict[str, str], timeout: float) -> Connection:
+        if not self._database.administered:
+            return await self._dial(startup, timeout, {})
+        own = administered.build_arguments(self._database)
+        *better, last = administered.list_ways(self.options, self._roots)
+        for way in better:
+            try:
+                return await self._dial(startup, timeout, own | {"ssl": way})
+            except ConnectionError as error:
+                if administered.REFUSES_TLS not in str(error):
+                    raise
+        return await self._dial(startup, timeout, own | {"ssl": last})
+
+    async def _dial(self, startup: dict[str, str], timeout: float, own: Mapping[str, Any]) -> Connection:
+        """`own`: what is given in place of what the configuration or the machine has."""
         options = self.options
         self._check_files()
         files = {name: path for name, path in self._files.items() if path}
         return await asyncpg.connect(
             f"postgresql://?{urlencode(options.libpq() | files)}",
-            **self._address(),
+            **{**self._address(), **own},
             passfile=_path(options.passfile, self._database.folder),
             service=options.service,
             servicefile=_path(options.servicefile, self._database.folder),

@@ -74,3 +74,19 @@ _URL_OPTIONS = (
     "krbsrvname",
     "gsslib",
 )
+OPEN_OPTIONS = frozenset(
+    {
+        "sslmode",
+        "sslnegotiation",
+        "ssl_min_protocol_version",
+        "ssl_max_protocol_version",
+        "target_session_attrs",
+        "application_name",
+        "connect_timeout",
+        "timezone",
+        "pgbouncer",
+        "work_mem",
+        "temp_file_limit",
+    }
+)
+"""Those that name no file, no ticket and no program of this machine."""

@@ -13,7 +13,7 @@ from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.gate import PostgresGate, read
 from dragoman_postgres.inspector import PostgresInspector
 from dragoman_postgres.lexicon import LEXICON
-from dragoman_postgres.options import Options
+from dragoman_postgres.options import OPEN_OPTIONS, Options
 from dragoman_postgres.pool import Connections
 from dragoman_postgres.reports import REPORTS
 from dragoman_postgres.reserved import RESERVED
@@ -55,6 +55,7 @@ class PostgresPlugin(DialectPlugin):
         lexicon=LEXICON,
         rules=rules,
         options=Options,
+        open_options=OPEN_OPTIONS,
         placeholder="$1",
         folding="lower",
         reserved=RESERVED,

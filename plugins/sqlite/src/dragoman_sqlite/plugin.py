@@ -52,6 +52,7 @@ class SQLitePlugin(DialectPlugin):
         lexicon=LEXICON,
         rules=RULES,
         options=Options,
+        open_options=frozenset({"memory_mb", "max_value_kb"}),
         folding="insensitive",
         reserved=RESERVED,
         implicit_columns=frozenset({"rowid", "oid", "_rowid_"}),

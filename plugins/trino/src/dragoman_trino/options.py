@@ -60,3 +60,21 @@ class Options:
             pairs = (pair.partition(":") for pair in given.split(";") if pair)
             return {name.strip(): value.strip() for name, _, value in pairs}
         return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
+
+
+OPEN_OPTIONS = frozenset(
+    {
+        "http_scheme",
+        "token",
+        "session_user",
+        "roles",
+        "source",
+        "client_tags",
+        "session_properties",
+        "extra_credentials",
+        "timezone",
+        "connect_timeout",
+        "transactions",
+    }
+)
+"""Those that name no file, no ticket and no program of this machine."""

@@ -14,7 +14,7 @@ from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.gate import read
 from dragoman_trino.inspector import TrinoInspector
 from dragoman_trino.lexicon import LEXICON
-from dragoman_trino.options import Options
+from dragoman_trino.options import OPEN_OPTIONS, Options
 from dragoman_trino.reserved import RESERVED
 from dragoman_trino.rules import rules
 
@@ -52,6 +52,7 @@ class TrinoPlugin(DialectPlugin):
         lexicon=LEXICON,
         rules=rules,
         options=Options,
+        open_options=OPEN_OPTIONS,
         placeholder="?",
         folding="insensitive",
         reserved=RESERVED,

@@ -265,6 +265,7 @@ class MariaDBPlugin(dragoman.DialectPlugin):
             refused_relations=(re.compile(SECRETS, re.IGNORECASE),),
         ),
         options=Options,
+        open_options=frozenset({"tls"}),
         quote_marks="``",
         folding="exact",
         implicit_columns=frozenset({"_rowid"}),
