@@ -21,6 +21,7 @@ from dragoman.model import KindName
 from hypothesis import given
 from hypothesis import strategies as st
 
+WIDE = "\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}"
 UUID = "9b2d6c1e-4f0a-4a53-8a51-0e0f3a5b7c11"
 
 
@@ -174,7 +175,7 @@ def test_csv_tells_null_from_an_empty_text(tmp_path):
     assert path.read_bytes() == b'a,"b, c"\r\n,""\r\n"x\ny","say ""hi"""\r\n'
 
 
-_MARKS = st.text(st.sampled_from("=+-@,\"'\r\n\t ab1.e\u00a0\u2028"), max_size=5)
+_MARKS = st.text(st.sampled_from("=+-@,\"'\r\n\t ab1.e\u00a0\u2028" + WIDE), max_size=5)
 _CELLS = st.sampled_from([_MARKS, st.none() | _MARKS, st.integers(), st.none() | st.booleans(), _VALUES]).flatmap(
     lambda cells: st.lists(cells, min_size=4, max_size=4)
 )
@@ -190,7 +191,7 @@ def test_csv_gives_back_every_value_of_any_column_and_nothing_that_a_spreadsheet
     escaped = 0
     for value, cell in zip(chain(*rows), chain(*read), strict=True):
         text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
-        if live := isinstance(value, str) and value[:1] in {*"=+-@\t\r"} and not _is_number(value):
+        if live := isinstance(value, str) and value[:1] in {*"=+-@\t\r\n", *WIDE} and not _is_number(value):
             escaped += 1
         assert cell == ("'" + text if live else text)
     assert sum(int(notice.split()[0]) for notice in notices) == escaped
@@ -203,7 +204,9 @@ def _is_number(text: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "\n=1", *(f"{sign}1" for sign in WIDE)]
+)
 def test_a_spreadsheet_runs_nothing_of_a_csv(tmp_path, text):
     path, notices = _export(tmp_path, "csv", [Column("a", "text", Kind("text"))], [[text], ["-1.5"], ["fine"]])
     with path.open(newline="") as file:

@@ -1,24 +1,24 @@
 """Pictures of results, for people: bars, lines, points and histograms as SVG or PNG, drawn by Vega-Lite."""
 
-# vl_convert's functions take and return what its stubs call Any.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import vl_convert
-
 from dragoman.errors import ParameterError
+from dragoman.exports.drawing import draw
 from dragoman.exports.fields import Field, fields_of, label, suiting
 from dragoman.exports.formats import Source
+from dragoman.exports.text import distinct
 from dragoman.model import Column
 
 MOST_ROWS: Final = 10_000
 MOST_BARS: Final = 60
 MOST_SERIES: Final = 8
+MOST_LETTERS: Final = 100
+"""Of a name or title: more than is shown, and few enough to be measured quickly."""
 UPRIGHT: Final = 12
 """More bars than these lie, so that their names can be read; so do bars with a longer name."""
 LETTER: Final = 7
@@ -45,17 +45,22 @@ _CONFIG: Final = {
 }
 
 
-def write_svg(path: Path, columns: Sequence[Column], source: Source, chart: str | None = None) -> tuple[str, ...]:
-    """Draw an SVG. Raises `ParameterError` for rows that the chart cannot show."""
-    spec = chart_of(columns, _rows(source), chart)
-    path.write_text(vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]), encoding="utf-8")
-    return ()
+def write_svg(
+    path: Path, columns: Sequence[Column], source: Source, check: Callable[[], None], chart: str | None = None
+) -> tuple[str, ...]:
+    """Draw an SVG. Raises `ParameterError` for rows that the chart cannot show, and what `check` raises meanwhile."""
+    return _write("svg", path, chart_of(columns, _rows(source), chart), check)
 
 
-def write_png(path: Path, columns: Sequence[Column], source: Source, chart: str | None = None) -> tuple[str, ...]:
-    """Draw a PNG, twice as fine as a screen's points. Raises as `write_svg`."""
-    spec = chart_of(columns, _rows(source), chart)
-    path.write_bytes(vl_convert.vegalite_to_png(spec, scale=2, allowed_base_urls=[]))
+def write_png(
+    path: Path, columns: Sequence[Column], source: Source, check: Callable[[], None], chart: str | None = None
+) -> tuple[str, ...]:
+    """Draw a PNG. Raises as `write_svg`."""
+    return _write("png", path, chart_of(columns, _rows(source), chart), check)
+
+
+def _write(form: str, path: Path, spec: dict[str, Any], check: Callable[[], None]) -> tuple[str, ...]:
+    path.write_bytes(draw(spec, form, check))
     return ()
 
 
@@ -70,13 +75,31 @@ def _rows(source: Source) -> list[Sequence[Any]]:
 
 def chart_of(columns: Sequence[Column], rows: Sequence[Sequence[Any]], chart: str | None) -> dict[str, Any]:
     """Return what Vega-Lite draws; without a `chart`, the one that suits the columns."""
-    fields = fields_of(columns, rows)
+    fields = [_shorten(field) for field in fields_of(_rename(columns), rows)]
     numbers = [field for field in fields if field.type == "quantitative"]
     if not rows or not numbers:
         raise ParameterError("A picture needs rows with a column of numbers.", suggestion="Select a name and a number.")
     chart = chart or suiting(fields)
     drawn = _DRAW[chart](fields, numbers)
     return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "config": _CONFIG, **drawn}
+
+
+def _rename(columns: Sequence[Column]) -> list[Column]:
+    """Return the columns with names that fit a picture."""
+    return [replace(column, name=_cut(column.name)) for column in columns]
+
+
+def _shorten(field: Field) -> Field:
+    """Return a field of names with what fits a picture of each; different names stay different."""
+    if field.type != "nominal":
+        return field
+    names = list(dict.fromkeys(field.values))
+    shown = dict(zip(names, distinct([_cut(name) for name in names]), strict=True))
+    return replace(field, values=[shown[value] for value in field.values])
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _bar(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, Any]:

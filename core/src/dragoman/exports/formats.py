@@ -78,11 +78,17 @@ def working_folder(path: Path) -> Path:
 
 
 def export(
-    path: Path, form: str, columns: Sequence[Column], source: Source, chart: str | None = None
+    path: Path,
+    form: str,
+    columns: Sequence[Column],
+    source: Source,
+    chart: str | None = None,
+    *,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[str, ...]:
     """Write rows to a file, in bounded memory, and return notices. Blocks: call it in a thread.
 
-    `chart`: what a picture shows, one of `CHARTS`.
+    `chart`: what a picture shows, one of `CHARTS`. `check` is called while it is drawn; what it raises ends it.
     Raises `Unsupported` when the library of the format is not installed, `ResultTooLarge` for more rows than a sheet
     holds, `ParameterError` for a chart of what it cannot show, and `OSError`.
     """
@@ -99,5 +105,5 @@ def export(
             suggestion=f"Install dragoman[{extra}], or export csv or jsonl.",
         ) from None
     write: Write = getattr(module, f"write_{form}")
-    write = partial(write, **{"chart": chart}) if form in PICTURES else write
+    write = partial(write, **{"chart": chart, "check": check}) if form in PICTURES else write
     return write(path, columns, source)

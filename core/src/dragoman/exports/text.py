@@ -12,9 +12,11 @@ from dragoman.exports.formats import Rows, Source
 from dragoman.model import Column
 
 _MARKS = re.compile(r'[,"\r\n]')
-_FORMULA = re.compile(r"[=+\-@\t\r]")
+_WIDE: Final = "\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}"
+"""Signs that a spreadsheet set to Japanese or Chinese takes for those of ASCII."""
+_FORMULA = re.compile(rf"[=+\-@{_WIDE}\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-_SPECIAL_START = re.compile(r"\n[=+\-@\s]")
+_SPECIAL_START = re.compile(rf"\n[=+\-@{_WIDE}\s]")
 """Of a text after a line's end: what may be a formula, or is blank or empty."""
 
 
@@ -130,11 +132,12 @@ def write_jsonl(path: Path, columns: Sequence[Column], source: Source) -> tuple[
 
 def distinct(names: Sequence[str]) -> list[str]:
     """Return names of which no two are one: the later ones get a number."""
-    found: list[str] = []
+    numbers: dict[str, int] = {}
+    found: dict[str, None] = {}
     for name in names:
-        number, own = 1, name
+        own = name
         while own in found:
-            number += 1
-            own = f"{name}_{number}"
-        found.append(own)
-    return found
+            numbers[name] = numbers.get(name, 1) + 1
+            own = f"{name}_{numbers[name]}"
+        found[own] = None
+    return list(found)

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from urllib.parse import parse_qs, urlencode
 from zlib import crc32
@@ -79,7 +80,8 @@ class Exports:
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         work = working_folder(part)
         kept.exports |= {part.name: part, work.name: work}  # both count in the caller's share
-        check = partial(_check_progress, kept, self._has_room, work, until)
+        left = Event()
+        check = partial(_check_progress, kept, self._has_room, work, until, left)
         writing = asyncio.ensure_future(asyncio.to_thread(write, kept, part, form, check, chart))
         try:
             notices = await asyncio.shield(writing)
@@ -87,9 +89,10 @@ class Exports:
         except OSError:
             raise full() from None
         finally:
+            left.set()
             del kept.exports[part.name], kept.exports[work.name]
             part.unlink(missing_ok=True)
-            # Where the caller was cancelled the thread goes on, and may make the file at its end.
+            # Where the caller was cancelled the thread goes on for a moment, and may make the file at its end.
             writing.add_done_callback(lambda _: part.unlink(missing_ok=True))
         kept.exports[form] = path
         if kept.is_dropped:  # while it was written
@@ -192,7 +195,7 @@ def write(kept: Kept, part: Path, form: str, check: Callable[[], None], chart: s
     `check` is called as the file grows, every `CELLS` or fewer; what it raises ends the file.
     """
     part.touch(0o600)
-    return export(part, form, kept.columns, lambda: _pieces(kept, check), chart)
+    return export(part, form, kept.columns, lambda: _pieces(kept, check), chart, check=check)
 
 
 def _pieces(kept: Kept, check: Callable[[], None]) -> Iterator[Sequence[Sequence[Any]]]:
@@ -210,7 +213,7 @@ def check_room(kept: Kept, has_room: HasRoom, more: int = 0) -> None:
         raise OSError(errno.ENOSPC, "no space left")
 
 
-def _check_progress(kept: Kept, has_room: HasRoom, work: Path, until: float) -> None:
-    if time.monotonic() > until:
+def _check_progress(kept: Kept, has_room: HasRoom, work: Path, until: float, left: Event) -> None:
+    if left.is_set() or time.monotonic() > until:
         raise _late(kept)
     check_room(kept, has_room, size_of(work))  # what is in the folder goes into the file once more
