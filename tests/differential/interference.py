@@ -20,9 +20,13 @@ ANALYST = Principal("ann", subject="ann", groups=frozenset({"analysts"}), claims
 AT_ONCE = 3
 """Calls under way at once for each twin: fewer than places of its pool."""
 
-NUMBERS = {"orders": ("id", "customer_id", "total"), "customers": ("id", "age")}
-TEXTS = {"orders": ("tenant", "note"), "customers": ("name", "email", "born")}
-HIDDEN = {"orders": ("secret",), "customers": ("ssn",)}
+NUMBERS = {"orders": ("id", "customer_id", "total"), "customers": ("id", "age"), "accounts": ("id", "balance")}
+TEXTS = {
+    "orders": ("tenant", "note"),
+    "customers": ("name", "email", "born"),
+    "accounts": ("holder", "email", "born", "iban"),
+}
+HIDDEN = {"orders": ("secret",), "customers": ("ssn",), "accounts": ("pin",)}
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,8 @@ class Flavour:
     """What an engine's SQL has of its own.
 
     `schema` stands before tables. `failing`: conditions over a number {n} or a text {t} that fail for some values.
-    `lateral`: FROM may look at what stands before it. `row`: a whole row as a text, of the table called {t}.
+    `lateral`: FROM may look at what stands before it. `row`: a whole row as a text, of the table called {t}. `tables`:
+    those that are asked, as often as they stand there.
     """
 
     schema: str
@@ -38,6 +43,7 @@ class Flavour:
     lateral: bool = False
     row: str = ""
     recursive: bool = True
+    tables: tuple[str, ...] = ("orders", "orders", "customers")
 
 
 class Generator:
@@ -163,7 +169,7 @@ class Generator:
     # Parts of queries
 
     def _table(self) -> str:
-        return self.random.choice(("orders", "orders", "customers"))
+        return self.random.choice(self.flavour.tables)
 
     def _written(self, table: str) -> str:
         return self.random.choice((table, f"{self.flavour.schema}.{table}", f'{self.flavour.schema}."{table}"'))

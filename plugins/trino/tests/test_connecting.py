@@ -19,8 +19,9 @@ from dragoman import (
     Request,
     Secret,
 )
+from dragoman.model import Confinement
 from dragoman.testing.asking import ask, failure_of, value_of
-from dragoman_trino.connecting import Connector
+from dragoman_trino.connecting import DEADLINE, STATISTICS, Connector
 from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.testing.fixtures import start_server
 from dragoman_trino.testing.server import free_port
@@ -315,11 +316,15 @@ async def test_settings_the_server_refuses_are_told_as_the_configurations(trino_
     assert "configuration" in error.suggestion
 
 
-async def test_without_a_right_to_set_the_deadline_it_is_ours_alone(database):
+async def test_without_a_right_to_set_properties_the_deadline_is_ours_alone(database):
     executor = TrinoExecutor(database("bob", token=Secret(web_token("bob"))))
     for _ in range(2):
         assert await value_of(executor, "SELECT current_user") == "bob"
-    assert not executor._client.connector.enforced
+    assert executor._client.connector.refused == {DEADLINE}
+    for _ in range(2):
+        async with executor.open(Request(statement="SELECT 1", confinement=Confinement(relations=()))) as stream:
+            assert [batch async for batch in stream.batches]
+    assert executor._client.connector.refused == {DEADLINE, STATISTICS}
     slow = "SELECT count(*) FROM tpch.sf1000.lineitem a JOIN tpch.sf1000.lineitem b ON a.comment < b.comment"
     assert isinstance(await failure_of(executor, slow, timeout=0.3), QueryTimeout)
     await executor.aclose()

@@ -22,6 +22,7 @@ from dragoman import (
 )
 from dragoman.testing.asking import ask, failure_of, part_of, value_of
 from dragoman_trino.client import Client
+from dragoman_trino.connecting import DEADLINE
 from dragoman_trino.executor import TrinoExecutor
 
 WIDE = "SELECT rpad('x', 500000, 'x') FROM tpch.tiny.orders"
@@ -224,7 +225,7 @@ async def test_the_server_enforces_the_deadline(executor, trino_server):
 
 async def test_our_own_clock_ends_what_the_server_does_not(trino_server):
     executor = TrinoExecutor(trino_server.configure("tpch", "tiny"))
-    executor._client.connector.enforced = False
+    executor._client.connector.refused.add(DEADLINE)
     mark = new_mark()
     assert isinstance(await failure_of(executor, slow(mark), timeout=0.5), QueryTimeout)
     await until(trino_server, mark, CANCELLED)

@@ -2,14 +2,17 @@
 
 import json
 import re
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dragoman import ConfinedRelation, Expression, Gateway, NamedRelation, Principal, Relation, Statement
 from dragoman.config import Configuration, load
 from dragoman.config.roles import Grant, Role
 from dragoman.errors import ConfigurationError
+from dragoman.gateway.queries import Query
 from dragoman.model import Claims, ConfinedColumn
 from dragoman.tools import Toolbox
 from dragoman_trino.confining import confine
@@ -187,6 +190,47 @@ async def test_the_server_evaluates_no_condition_below_the_fence(trino_server, s
     assert "$divide" in above
     assert "$divide" not in below
     assert "varchar 'a'" not in above or name == "listed"
+
+
+@pytest.mark.full
+async def test_no_plan_follows_what_is_hidden(trino_server):
+    """A kilobyte stands for the hundred megabytes above which the server copies no side of a join."""
+    sql = "SELECT a.id FROM orders a JOIN orders b ON a.id = b.other WHERE 1 / (b.other - 3) > -5"
+    seen = "SELECT n AS id, 'a' AS tenant, n AS other FROM UNNEST(sequence(1, 5)) AS t(n)"
+    hidden = "SELECT n, 'b', n FROM UNNEST(sequence(9, 999)) AS t(n)"
+    blind, counted = set[str](), set[str]()
+    for rows in (seen, f"{seen} UNION ALL {hidden}"):
+        async with twin(trino_server, rows, {"join_max_broadcast_table_size": "1kB"}) as gateway:
+            db: Any = gateway.for_principal(SAM).database("db")
+            request = (await Query.prepare(db, sql, principal=SAM)).request
+            for each, plans in ((request, blind), (replace(request, confinement=None), counted)):
+                ((plan,),) = await db.executor.run(f"EXPLAIN (TYPE LOGICAL)\n{each.statement}", each)
+                plans.add(str(re.findall(r"Distribution: \w+", plan)))
+    assert len(blind) == 1
+    assert len(counted) == 2
+
+
+@pytest.mark.full
+async def test_no_cost_follows_what_is_hidden(trino_server):
+    """What is planned without counts has no cost, so that the timeout is its bound."""
+    seen = "SELECT n AS id, 'a' AS tenant FROM UNNEST(sequence(1, 5)) AS t(n)"
+    hidden = "SELECT n, 'b' FROM UNNEST(sequence(9, 999)) AS t(n)"
+    for rows in (seen, f"{seen} UNION ALL {hidden}"):
+        async with twin(trino_server, rows, {}, max_cost=1.0) as gateway:
+            answer = await ask(Toolbox(gateway), "execute_query", sql="SELECT max(id) FROM orders")
+            assert answer["rows"] == [[5]]
+
+
+@asynccontextmanager
+async def twin(trino_server, rows, properties, **limits):
+    """A gateway over a table with some rows, of which Sam sees those of his tenant."""
+    async with trino_server.schema() as schema:
+        await trino_server.run(f"CREATE TABLE {schema}.orders AS {rows}")
+        database = trino_server.configure(*schema.split("."), name="db", options={"session_properties": properties})
+        grant = Grant(database="db", tables=(f"{schema}.orders",), filter=FILTERS["claim"], key="grants.0")
+        role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,), **limits)
+        async with Gateway.open(Configuration(databases={"db": database}, roles={"seller": role})) as gateway:
+            yield gateway
 
 
 async def test_masks_show_what_they_show_everywhere(trino_server, schema):

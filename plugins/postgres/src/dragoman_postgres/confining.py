@@ -10,6 +10,7 @@ around it, except at the very end.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -33,6 +34,7 @@ _FEW = "pg_catalog.num_nulls({column}) OPERATOR(pg_catalog.=) ALL (ARRAY(SELECT 
 _THOUSAND = "pg_catalog.generate_series(1, (SELECT 0))"
 """No rows, of which the planner expects a thousand: it does not know the bound."""
 _WHOLE = "SELECT * FROM (\n"
+_MEMBER = re.compile("WITH (part_[0-9a-f]{24}_)")
 
 
 def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
@@ -54,6 +56,12 @@ def _check_names(expression: Expression) -> None:
     for var in walk(f"SELECT {expression.write(lambda _: 'NULL')}").variables:
         if "schemaname" not in var:
             raise Unsupported(f"{var['relname']} stands in a filter or mask without its schema.")
+
+
+def find_members(confined: str, lead: int) -> str | None:
+    """Return how the names of the members begin with which a statement starts, for as many characters as `lead`."""
+    name = _MEMBER.match(confined, 0, lead)
+    return name and name[1]
 
 
 class _Splicing:

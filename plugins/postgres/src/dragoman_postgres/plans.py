@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from dragoman import ExplainOptions, Plan, Request, ResultTooLarge
 
 from dragoman_postgres.advice import Scanned, Tables, sequential_scans, warnings
+from dragoman_postgres.confining import find_members
 from dragoman_postgres.nodes import Node, from_json, from_text, list_schemas, relations_read
 
 SCANNED = """
@@ -90,9 +91,23 @@ def _plan(options: ExplainOptions, told: _Told, verbose: Mapping[str, Any], tabl
 
 
 async def estimate_cost(runner: Runner, request: Request) -> float | None:
-    """Return the total cost of the plan of a judged query, in the planner's units."""
+    """Return the total cost of the plan of a judged query, in whole units of the planner's.
+
+    What a filter leaves of tables is read first, at a cost that tells of what it leaves out: that is not counted.
+    """
     rows = await runner.run(statement(request, _JSON), request)
-    return await asyncio.to_thread(lambda: from_json(json.loads(rows[0][0])[0]["Plan"]).cost)
+    members = find_members(request.statement, request.confinement.lead) if request.confinement else None
+    return await asyncio.to_thread(lambda: _cost(json.loads(rows[0][0])[0]["Plan"], members))
+
+
+def _cost(plan: Mapping[str, Any], members: str | None) -> float:
+    begins = None if members is None else f"CTE {members}"
+    read = [node["Total Cost"] for node in plan.get("Plans", ()) if begins and _name(node).startswith(begins)]
+    return float(round(plan["Total Cost"] - sum(read)))
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    return str(node.get("Subplan Name", ""))
 
 
 def statement(request: Request, options: ExplainOptions) -> str:

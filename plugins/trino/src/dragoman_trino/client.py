@@ -12,7 +12,7 @@ from dragoman import Busy, Database, QueryTimeout
 from dragoman.slots import Slot, Slots
 from dragoman.threads import Threads
 
-from dragoman_trino.connecting import Connector
+from dragoman_trino.connecting import OURS, Connector
 from dragoman_trino.failures import translate_errors
 from dragoman_trino.protocol import Exchange, Page, ServerError, TooMuch
 
@@ -35,7 +35,8 @@ class Sent:
     """A statement and how it is sent. `most`: bytes that are read of one answer. `headers` go beside the usual ones.
 
     Errors speak of `about`, the caller's part of `statement`, where that is not `sql` itself.
-    `slot`: which it occupies until it has ended in the server. `user`: whom it runs as, if not as configured.
+    `slot`: which it occupies until it has ended in the server. `user`: whom it runs as, if not as configured. `blind`:
+    its plan does not follow what the server has counted of tables.
     """
 
     sql: str
@@ -47,6 +48,7 @@ class Sent:
     about: str = ""
     slot: Slot | None = None
     user: str | None = None
+    blind: bool = False
 
 
 class Running:
@@ -83,12 +85,13 @@ class Running:
             ) from None
 
     def _next(self) -> Page | None:
-        try:
-            return self._exchange.page()
-        except ServerError as error:
-            if not self._connector.learn(error.error):
-                raise
-        self._exchange = _exchange(self._connector, self._sent)
+        for _ in OURS:
+            try:
+                return self._exchange.page()
+            except ServerError as error:
+                if not self._connector.learn(error.error):
+                    raise
+            self._exchange = _exchange(self._connector, self._sent)
         return self._exchange.page()
 
     async def end(self) -> set[asyncio.Future[Any]]:
@@ -106,7 +109,7 @@ class Running:
 
 def _exchange(connector: Connector, sent: Sent) -> Exchange:
     return Exchange(
-        connect=lambda: connector.session(sent.timeout, sent.headers or {}, sent.tags, sent.user),
+        connect=lambda: connector.session(sent.timeout, sent.headers or {}, sent.tags, sent.user, blind=sent.blind),
         url=f"{connector.origin}/v1/statement",
         sql=sent.sql,
         most=sent.most,

@@ -21,6 +21,8 @@ IDLE_CONNECTIONS: Final = 10
 NOBODY: Final = "dragoman"
 """The user where nobody signs in and none is configured: the server wants some name."""
 DEADLINE: Final = "query_max_run_time"
+STATISTICS: Final = "enable_stats_calculator"
+OURS: Final = (DEADLINE, STATISTICS)
 _REFUSALS = frozenset({"PERMISSION_DENIED", "INVALID_SESSION_PROPERTY"})
 
 
@@ -48,8 +50,8 @@ class Connector:
             )
         self.host = database.host or "localhost"
         self.port = database.port or (443 if self.secure else 8080)
-        self.enforced = True
-        """Whether the server lets us set its deadline."""
+        self.refused: set[str] = set()
+        """Which of its properties that are ours to set the server does not let us set."""
         self._lock = threading.Lock()
         self._adapter: HTTPAdapter | None = None
         self._method: Authentication | None = None
@@ -72,12 +74,18 @@ class Connector:
         return f"{'https' if self.secure else 'http'}://{host}:{self.port}"
 
     def session(
-        self, seconds: float, headers: Mapping[str, str], tags: tuple[str, ...] = (), user: str | None = None
+        self,
+        seconds: float,
+        headers: Mapping[str, str],
+        tags: tuple[str, ...] = (),
+        user: str | None = None,
+        *,
+        blind: bool = False,
     ) -> requests.Session:
         """Return a session for one statement: whatever the server answers, the next statement has another one.
 
         The engine ends the statement after `seconds`; `headers` and `tags` go with it, beside the configured ones. It
-        runs as `user`, where that is given.
+        runs as `user`, where that is given. A `blind` one is planned without what the engine has counted of tables.
         """
         import requests
 
@@ -86,12 +94,12 @@ class Connector:
         session = requests.Session()
         self._connect(session)
         sign_in(session, self._method)
-        session.headers.update(self._headers(seconds, tags, user or self._acting))
+        session.headers.update(self._headers(tags, user or self._acting, self._properties(seconds, blind)))
         # Packing takes the server longer than a network that is worth a gateway takes for its small pages.
         session.headers.update({"Accept-Encoding": "identity", **headers})
         return session
 
-    def _headers(self, seconds: float, tags: tuple[str, ...], user: str | None) -> dict[str, str]:
+    def _headers(self, tags: tuple[str, ...], user: str | None, properties: Mapping[str, str]) -> dict[str, str]:
         """The headers that say who asks and with which settings."""
         from trino.client import ClientSession, TrinoRequest
         from trino.constants import HEADER_ENCODING, HEADER_USER
@@ -104,7 +112,7 @@ class Connector:
             schema=database.schema or _part(database.database, 1),
             source=options.source,
             client_tags=[*options.client_tags, *tags],
-            properties={**options.properties(), **self._deadline(seconds)},
+            properties={**options.properties(), **properties},
             extra_credential=[(name, secret.reveal()) for name, secret in options.extra_credentials.items()],
             roles=options.roles,
             timezone=options.timezone,
@@ -116,13 +124,16 @@ class Connector:
         return {name: value for name, value in told.items() if value and name not in left_out}
 
     def learn(self, error: Mapping[str, Any]) -> bool:
-        """Whether a failure tells that the server does not let us set its deadline; we stop trying."""
-        refused = self.enforced and error.get("errorName") in _REFUSALS and DEADLINE in error.get("message", "")
-        self.enforced = self.enforced and not refused
-        return refused
+        """Whether a failure tells that the server does not let us set a property of ours; we stop trying."""
+        message = error.get("message", "") if error.get("errorName") in _REFUSALS else ""
+        refused = {name for name in OURS if name in message}
+        self.refused |= refused
+        return bool(refused)
 
-    def _deadline(self, seconds: float) -> dict[str, str]:
-        return {DEADLINE: f"{max(1, round(seconds * 1000))}ms"} if self.enforced else {}
+    def _properties(self, seconds: float, blind: bool) -> dict[str, str]:
+        """The properties that are ours to set, beside the configured ones."""
+        wanted = {DEADLINE: f"{max(1, round(seconds * 1000))}ms", **({STATISTICS: "false"} if blind else {})}
+        return {name: value for name, value in wanted.items() if name not in self.refused}
 
     def _connect(self, session: requests.Session) -> None:
         """Give a session the connections all share, and what the environment says about the way there."""
