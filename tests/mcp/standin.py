@@ -107,6 +107,9 @@ class Surfaces:
     def may_read(self, uri: str, principal: Principal) -> bool:
         return uri.startswith("test://")
 
+    def databases(self, principal: Principal) -> frozenset[str]:
+        return frozenset()
+
     async def resources(self, principal: Principal) -> list[Resource]:
         return list(self.listed)
 

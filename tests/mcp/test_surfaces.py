@@ -8,11 +8,15 @@ import anyio
 import mcp_types as types
 import pytest
 from contents import text_in
+from dragoman.mcp import subscriptions
 from dragoman.mcp.calls import Calls
+from dragoman.mcp.refusals import Refused
 from dragoman.mcp.server import build
+from dragoman.model import LOCAL, Principal
 from dragoman.tools.surfaces import Change
 from mcp import Client, MCPError
 from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated
+from mcp.shared.exceptions import MCPDeprecationWarning
 
 
 @pytest.fixture
@@ -112,6 +116,48 @@ async def test_a_client_of_2026_hears_what_it_listens_to_and_nothing_else(toolbo
                 await anyio.lowlevel.checkpoint()
 
 
+@pytest.mark.parametrize("answer", [Refused(401, "invalid_token", "No."), Principal("another", subject="another")])
+async def test_a_client_that_would_not_be_let_in_any_more_hears_nothing(
+    toolbox: Any, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    monkeypatch.setattr(subscriptions, "CHECK", 3600)
+    asked: list[Any] = []
+
+    async def again(_: Any) -> Principal:
+        asked.append(answer if len(asked) else LOCAL)
+        if isinstance(asked[-1], Refused):
+            raise asked[-1]
+        return asked[-1]
+
+    changes = toolbox.surfaces.changes
+    async with Client(build(toolbox, again=again)) as client, client.listen(resources_list_changed=True) as heard:
+        with anyio.fail_after(30):
+            changes.tell(Change("resources"))
+            assert isinstance(await anext(heard), ResourcesListChanged)
+            changes.tell(Change("resources"))
+            assert [event async for event in heard] == []
+    assert len(asked) == 2
+    assert not changes.listeners
+
+
+async def test_a_client_that_does_not_read_is_given_up(toolbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "MAX_WAITING", 3)
+    changes = toolbox.surfaces.changes
+    async with Client(build(toolbox)) as client, client.listen(resources_list_changed=True) as heard:
+        for _ in range(5):  # before the stream has its turn
+            changes.tell(Change("resources"))
+        with anyio.fail_after(30):
+            assert [event async for event in heard] == []
+
+
+async def test_there_are_only_so_many_streams(toolbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "MAX_STREAMS", 1)
+    async with Client(build(toolbox)) as client, client.listen(tools_list_changed=True):
+        with pytest.raises(MCPError, match="limit"):
+            async with client.listen(tools_list_changed=True):
+                pass
+
+
 async def test_a_client_of_2025_hears_over_stdio_what_it_subscribed_to(peer: Any) -> None:
     said = await peer.handshake()
     assert said["result"]["capabilities"]["resources"] == {"subscribe": True, "listChanged": True}
@@ -140,3 +186,26 @@ async def test_a_stream_ends_when_the_server_does(toolbox: Any) -> None:
         calls.stop()
         with anyio.fail_after(30):
             assert [event async for event in heard] == []
+
+
+async def test_a_client_of_2025_hears_no_more_of_what_it_may_no_longer_read(
+    toolbox: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+
+    async def note(message: Any) -> None:
+        if isinstance(message, types.ResourceUpdatedNotification | types.ToolListChangedNotification):
+            heard.append(message.method)
+
+    changes = toolbox.surfaces.changes
+    async with Client(build(toolbox), mode="legacy", message_handler=note) as client:
+        with pytest.warns(MCPDeprecationWarning):
+            await client.subscribe_resource("test://a")
+        changes.tell(Change("resource", "test://a"))
+        monkeypatch.setattr(toolbox.surfaces, "may_read", lambda uri, principal: False)
+        changes.tell(Change("resource", "test://a"))
+        changes.tell(Change("tools"))
+        with anyio.fail_after(30):
+            while "notifications/tools/list_changed" not in heard:
+                await anyio.lowlevel.checkpoint()
+    assert heard == ["notifications/resources/updated", "notifications/tools/list_changed"]

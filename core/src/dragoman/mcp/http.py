@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dragoman.config import Server as Settings
     from dragoman.gateway import Gateway
     from dragoman.mcp.prefork import Worker
+    from dragoman.model import Principal
     from dragoman.tools import Toolbox
 
 LOGGER = logging.getLogger("dragoman.mcp")
@@ -219,7 +220,11 @@ def http_app(
     sign_in = SignIn(settings, PATH)
     toolbox.parts.append(sign_in.prepare)
     described = sign_in.resource.paths if sign_in.resource else ()
-    app: ASGIApp = build(toolbox, running, None).streamable_http_app(
+
+    async def again(context: Any) -> Principal:
+        return await sign_in(context.request.scope)
+
+    app: ASGIApp = build(toolbox, running, None, again=again).streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
         # True would silently disable cancellation and progress.

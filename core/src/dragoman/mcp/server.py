@@ -19,7 +19,7 @@ from dragoman.mcp.calls import Calls
 from dragoman.mcp.gate import origin_of, trace_of
 from dragoman.mcp.handshake import BRIEF_MS, CACHE_MS, CACHE_SCOPE, NAME, Handshake, describe
 from dragoman.mcp.identity import PRINCIPAL
-from dragoman.mcp.subscriptions import Subscriptions
+from dragoman.mcp.subscriptions import Again, Subscriptions
 from dragoman.mcp.surfaces import SurfaceHandlers
 from dragoman.model import LOCAL, Principal
 
@@ -41,11 +41,12 @@ def build(
     calls: Calls | None = None,
     local: Principal | None = LOCAL,
     backlog: Backlog | None = None,
+    again: Again | None = None,
 ) -> Server[Any]:
     """Return the MCP server of a toolbox, for both protocol eras; the transports run it.
 
     `local`: who calls where there is no HTTP request that says it; None in an HTTP server, whose callers differ.
-    `backlog`: as in `Subscriptions.serve_connection`.
+    `backlog`: as in `Subscriptions.serve_connection`. `again`: as in `Subscriptions`.
     """
     running = calls or Calls(toolbox)
     said = handshake(toolbox, local)
@@ -69,7 +70,7 @@ def build(
         )
 
     surfaces = SurfaceHandlers(toolbox.surfaces, lambda context: _principal(context, local))
-    subscriptions = Subscriptions(toolbox.surfaces, lambda context: _principal(context, local))
+    subscriptions = Subscriptions(toolbox.surfaces, lambda context: _principal(context, local), again)
     running.add_stream(subscriptions.close)
     server: Server[Any] = Server(
         NAME,

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import ExitStack
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -25,6 +24,9 @@ from mcp.server.subscriptions import (
 )
 from mcp.shared.exceptions import MCPError
 
+from dragoman.errors import DragomanError
+from dragoman.mcp.refusals import Refused
+from dragoman.model import LOCAL
 from dragoman.tools.surfaces import Change
 
 if TYPE_CHECKING:
@@ -38,24 +40,85 @@ LOGGER = logging.getLogger("dragoman.mcp")
 MAX_ADDRESSES = 100
 """Resources that one client may listen to."""
 
+MAX_STREAMS = 1024
+MAX_WAITING = 1024
+"""Changes that wait for one client; beyond them its stream ends."""
+CHECK = 2.0
+"""Seconds between two looks whether a client may still listen; it is looked before every change that is told, too."""
+
 Context = ServerRequestContext[Any, Any]
-_listening: ContextVar[Owner | None] = ContextVar("listening", default=None)
-"""Who begins to listen: the SDK hands no context to what it subscribes to."""
+Again = Callable[[Context], Awaitable["Principal"]]
+"""Returns who sent a request, by what counts now. Raises `Refused`."""
 
 
-class _Bus:
-    """The changes as the SDK's events."""
+class _Stream:
+    """One client that listens, as long as it may: the bus of its own handler.
 
-    def __init__(self, surfaces: Surfaces) -> None:
+    It ends when the client would not be let in any more, when a database it saw is gone for it, or when it may no
+    longer read one of its `addresses`. `again`: returns who it is, by what counts now. Raises `Refused`.
+    """
+
+    def __init__(
+        self,
+        surfaces: Surfaces,
+        principal: Principal,
+        addresses: Collection[str],
+        again: Callable[[], Awaitable[Principal]],
+    ) -> None:
         self._surfaces = surfaces
+        self._owner: Owner = principal.identity
+        self._addresses = addresses
+        self._seen = surfaces.databases(principal)
+        self._again = again
+        self._noted = asyncio.Queue[Change](MAX_WAITING)
+        self.handler = ListenHandler(self)
 
     async def publish(self, event: ServerEvent) -> None:
         raise NotImplementedError("changes go to `Changes`")
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+        """Tell `listener` of changes until the function that is returned is called."""
         stack = ExitStack()
-        stack.enter_context(self._surfaces.changes.listening(lambda change: listener(_event(change)), _listening.get()))
+        stack.enter_context(self._surfaces.changes.listening(self._note, self._owner))
+        stack.callback(asyncio.create_task(self._tell(listener)).cancel)
         return stack.close
+
+    def _note(self, change: Change) -> None:
+        try:
+            self._noted.put_nowait(change)
+        except asyncio.QueueFull:
+            self.handler.close()
+
+    async def _tell(self, listener: Callable[[ServerEvent], None]) -> None:
+        try:
+            while True:
+                change = await self._next()
+                if not await self._may_listen():
+                    LOGGER.info("a stream of changes ends: its client may not listen any more")
+                    return
+                if change is not None:
+                    listener(_event(change))
+        finally:
+            self.handler.close()
+
+    async def _next(self) -> Change | None:
+        """Return the next change; None when it is time to look."""
+        try:
+            async with asyncio.timeout(CHECK):
+                return await self._noted.get()
+        except TimeoutError:
+            return None
+
+    async def _may_listen(self) -> bool:
+        try:
+            principal = await self._again()
+            return (
+                principal.identity == self._owner
+                and self._seen <= self._surfaces.databases(principal)
+                and all(self._surfaces.may_read(uri, principal) for uri in self._addresses)
+            )
+        except (Refused, DragomanError):
+            return False
 
 
 def _event(change: Change) -> ServerEvent:
@@ -71,12 +134,13 @@ def _event(change: Change) -> ServerEvent:
 
 
 class Subscriptions:
-    """Who listens to what. `who`: tells who sends a request."""
+    """Who listens to what. `who`: tells who sends a request. `again`: tells it anew; None: that never changes."""
 
-    def __init__(self, surfaces: Surfaces, who: Callable[[Context], Principal]) -> None:
+    def __init__(self, surfaces: Surfaces, who: Callable[[Context], Principal], again: Again | None = None) -> None:
         self._surfaces = surfaces
         self._who = who
-        self._streams = ListenHandler(_Bus(surfaces))
+        self._again = again
+        self._streams: set[ListenHandler] = set()
 
     async def listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
@@ -86,13 +150,24 @@ class Subscriptions:
         principal = self._who(context)
         may = [uri for uri in dict.fromkeys(asked) if self._surfaces.may_read(uri, principal)][:MAX_ADDRESSES]
         promised = params.notifications.model_copy(update={"resource_subscriptions": may or None})
-        _listening.set(principal.identity)
-        with self._surfaces.changes.watching(may):
-            return await self._streams(context, params.model_copy(update={"notifications": promised}))
+        if len(self._streams) >= MAX_STREAMS:
+            raise MCPError(types.INTERNAL_ERROR, "Subscription limit reached")
+        handler = _Stream(self._surfaces, principal, may, lambda: self._ask(context)).handler
+        self._streams.add(handler)
+        try:
+            with self._surfaces.changes.watching(may):
+                return await handler(context, params.model_copy(update={"notifications": promised}))
+        finally:
+            self._streams.discard(handler)
+
+    async def _ask(self, context: Context) -> Principal:
+        """Who sent a request, by what counts now."""
+        return self._who(context) if self._again is None else await self._again(context)
 
     def close(self) -> None:
         """End every stream and say so."""
-        self._streams.close()
+        for handler in tuple(self._streams):
+            handler.close()
 
     def serve_connection(self, server: Server[Any], backlog: Backlog | None = None) -> None:
         """Let a server that has one connection tell it what changes before 2026-07-28, too.
@@ -115,19 +190,19 @@ class _Connection:
         self._addresses: set[str] = set()
         self._sending: set[asyncio.Task[None]] = set()
         self._session: ServerSession | None = None
+        self._principal = LOCAL
         self._listening = ExitStack()
 
     async def begin(self, context: Context, _: types.NotificationParams) -> None:
         """Tell this connection from now on."""
         if self._session is not None:
             return
-        self._session = context.session
+        self._session, self._principal = context.session, self._who(context)
         if self._backlog is not None:
             self._backlog.deliver_to(self._note)
         else:
             # As long as the process: a connection over stdio ends with it.
-            owner = self._who(context).identity
-            self._listening.enter_context(self._surfaces.changes.listening(self._note, owner))
+            self._listening.enter_context(self._surfaces.changes.listening(self._note, self._principal.identity))
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """Answer `resources/subscribe`."""
@@ -148,10 +223,13 @@ class _Connection:
         return types.EmptyResult()
 
     def _note(self, change: Change) -> None:
-        if change.kind != "resource" or change.uri in self._addresses:
+        if change.kind != "resource" or self._may_hear_of(change.uri):
             task = asyncio.create_task(self._send(change))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
+
+    def _may_hear_of(self, uri: str) -> bool:
+        return uri in self._addresses and self._surfaces.may_read(uri, self._principal)
 
     async def _send(self, change: Change) -> None:
         session = self._session

@@ -99,6 +99,10 @@ class Surfaces:
             return False
         return "database" not in found[1] or found[1]["database"] in gateway.names
 
+    def databases(self, principal: Principal) -> frozenset[str]:
+        """Return the names of the databases that are there for a caller."""
+        return frozenset(self._gateway.for_principal(principal).names)
+
     def _offers(self, gateway: Gateway, kind: str) -> bool:
         return allows(gateway.access, gateway.configuration, STANDS_FOR[kind]) and _is_there(gateway, kind)
 
