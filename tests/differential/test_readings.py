@@ -8,8 +8,8 @@ from random import Random
 import asyncpg
 import pytest
 from dragoman import Relation, Statement
-from dragoman_postgres.gate import read
 from dragoman_postgres.plugin import plugin as postgres
+from dragoman_postgres.reading import read
 from dragoman_postgres.testing import Server
 from dragoman_sqlite.plugin import plugin as sqlite
 from hypothesis import HealthCheck, assume, given, settings

@@ -7,6 +7,7 @@ import pytest
 from dragoman import DragomanError, Gateway, ParameterError, UnsafeSql
 from dragoman.validators import check_text
 from dragoman_postgres.plugin import PostgresPlugin
+from dragoman_postgres.reading import parse
 from dragoman_postgres.searches import LONGEST_PARAMETER, LONGEST_SEARCH, measure
 from dragoman_postgres.testing import Server
 from hypothesis import given
@@ -126,13 +127,11 @@ PARAMETERS = st.sampled_from(
 
 
 async def test_what_is_measured_is_never_longer(admin: asyncpg.Connection, anyio_backend: str):
-    from dragoman_postgres.gate import _parse  # pyright: ignore[reportPrivateUsage]
-
     seen: list[tuple[str, str, int]] = []
 
     @given(EXPRESSIONS, PARAMETERS)
     def collect(expression: str, parameter: str) -> None:
-        tree = _parse(f"SELECT {expression}")
+        tree = parse(f"SELECT {expression}")
         longest = measure(tree[0]["stmt"]["SelectStmt"]["targetList"][0]["ResTarget"]["val"])
         if longest is not None and longest <= LONGEST_SEARCH:
             seen.append((expression, parameter, longest))

@@ -13,6 +13,8 @@ from typing import NamedTuple
 from dragoman import Database, DragomanError, Statement
 from dragoman.validators import ReadOnly, read
 
+from dragoman_postgres.dialect import DIALECT
+
 BODIES = """
 SELECT p.oid, p.prosrc AS body FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
 WHERE p.oid >= 16384 AND l.lanname = 'sql' AND p.prokind = 'f' AND NOT p.prosecdef AND length(p.prosrc) <= 4000
@@ -62,16 +64,13 @@ def judge(rows: Iterable[tuple[int, str]]) -> list[Body]:
 @lru_cache(maxsize=4_000)
 def _names(body: str) -> frozenset[str] | None:
     """The names that a body uses; None where it may do more than compute."""
-    from dragoman_postgres.plugin import PostgresPlugin  # it holds the gate, which asks here
-
-    dialect = PostgresPlugin.dialect
     try:
-        statement = Statement.parse(body, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
-        parsed = read(dialect, statement)
-        ReadOnly(dialect, _SETTINGS).judge(parsed)
+        statement = Statement.parse(body, sqlglot=DIALECT.sqlglot, lexicon=DIALECT.lexicon)
+        parsed = read(DIALECT, statement)
+        ReadOnly(DIALECT, _SETTINGS).judge(parsed)
     except DragomanError:
         return None
-    own = dialect.loaded_rules.types
+    own = DIALECT.loaded_rules.types
     if parsed.relations or any(each.name not in own for each in parsed.types):
         return None
     operators_and_types = {each.name for each in (*parsed.operators, *parsed.types)}

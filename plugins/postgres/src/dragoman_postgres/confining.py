@@ -18,7 +18,7 @@ from typing import Any
 
 from dragoman import Confined, ConfinedRelation, Expression, NamedPart, Statement, Unsupported
 
-from dragoman_postgres.gate import in_characters, walk
+from dragoman_postgres.reading import in_characters, walk
 from dragoman_postgres.spelling import quote
 
 _AS_TEXT = "CAST({column} AS pg_catalog.text)"

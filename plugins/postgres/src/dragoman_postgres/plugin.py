@@ -1,28 +1,20 @@
-"""The plugin: what PostgreSQL is, and who does the work."""
+"""The plugin: what PostgreSQL is (`dialect`), and who does the work."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from dragoman import AuditStore, Capability, Database, Dialect, DialectPlugin, Executor, Inspector, Validator, hookimpl
+from dragoman import AuditStore, Database, DialectPlugin, Executor, Inspector, Validator, hookimpl
 
-from dragoman_postgres.confining import MASKS, confine
+from dragoman_postgres.dialect import DIALECT
 from dragoman_postgres.executor import PostgresExecutor
-from dragoman_postgres.gate import PostgresGate, read
+from dragoman_postgres.gate import PostgresGate
 from dragoman_postgres.inspector import PostgresInspector
-from dragoman_postgres.lexicon import LEXICON
-from dragoman_postgres.options import OPEN_OPTIONS, Options
 from dragoman_postgres.pool import Connections
-from dragoman_postgres.reports import REPORTS
-from dragoman_postgres.reserved import RESERVED
-from dragoman_postgres.rules import rules
 
 CATALOG_CONNECTIONS = 2
 """Connections for reading the catalog: callers' slow queries must not keep others from looking around."""
-
-CAPABILITIES = frozenset(Capability) - {Capability.CATALOGS}
 
 
 class CatalogReader(PostgresInspector):
@@ -37,39 +29,10 @@ class CatalogReader(PostgresInspector):
         await self.connections.aclose()
 
 
-def _rewrite(tree: Any) -> Any:
-    from dragoman_postgres.rewrite import rewrite  # sqlglot is slow to import, and few queries need it
-
-    return rewrite(tree)
-
-
 class PostgresPlugin(DialectPlugin):
     """PostgreSQL 13 and later, read only."""
 
-    dialect = Dialect(
-        name="postgres",
-        contract=1,
-        sqlglot="postgres",
-        driver="asyncpg",
-        capabilities=CAPABILITIES,
-        lexicon=LEXICON,
-        rules=rules,
-        options=Options,
-        open_options=OPEN_OPTIONS,
-        placeholder="$1",
-        folding="lower",
-        reserved=RESERVED,
-        implicit_columns=frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}),
-        default_schema="public",
-        search_path=True,
-        foreign_tables=False,  # the gate asks the catalog for them, and for what reads them
-        rewrite=_rewrite,
-        read=read,
-        confine=confine,
-        masks=MASKS,
-        reports=REPORTS,
-        identities=frozenset({"role", "session"}),
-    )
+    dialect = DIALECT
 
     @hookimpl
     def executor(self, database: Database) -> Executor:
