@@ -42,7 +42,7 @@ def test_what_cannot_be_meant_is_told_by_its_key(tmp_path, text, words):
     ("text", "words"), [('name = "openai:m"', "api_key is missing"), ('name = "ollama:m"', "base_url is missing")]
 )
 async def test_a_provider_needs_what_it_needs(tmp_path, monkeypatch, text, words):
-    monkeypatch.setattr("dragoman_ask.models.find_spec", lambda name: None)  # pydantic-ai, which an extra brings
+    monkeypatch.setattr("dragoman_ask.providers.find_spec", lambda name: None)  # pydantic-ai, which an extra brings
     async with Gateway.open(read(tmp_path, text)) as gateway:
         with pytest.raises(ConfigurationError, match=words):
             await gateway.ask("How many?")

@@ -5,7 +5,8 @@ import json
 import pytest
 from dragoman import ConfigurationError, ModelError
 from dragoman.config import ModelSettings
-from dragoman_ask.models import Message, Shape, make_model
+from dragoman_ask.models import Message, Shape
+from dragoman_ask.providers import make_model
 from dragoman_ask.pydantic_ai_model import PydanticAIModel
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelResponse, TextPart
@@ -61,7 +62,7 @@ async def test_a_provider_that_is_not_installed_is_told():
 
 def test_a_provider_of_its_own_is_reached_through_pydantic_ai(monkeypatch):
     assert isinstance(make_model(SETTINGS), PydanticAIModel)
-    monkeypatch.setattr("dragoman_ask.models.find_spec", lambda name: None)
+    monkeypatch.setattr("dragoman_ask.providers.find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match="base_url") as caught:
         make_model(SETTINGS)
     assert "dragoman-ask[pydantic-ai]" in caught.value.suggestion

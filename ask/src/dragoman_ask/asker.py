@@ -22,8 +22,9 @@ from dragoman_ask.budgets import Budgets
 from dragoman_ask.choosing import choose
 from dragoman_ask.comparing import ballot
 from dragoman_ask.examples import add
-from dragoman_ask.models import Message, Model, make_model
+from dragoman_ask.models import Message, Model
 from dragoman_ask.prompts import Prompts
+from dragoman_ask.providers import make_model
 from dragoman_ask.replies import Verdict, Written
 from dragoman_ask.session import Session
 from dragoman_ask.trying import Tried, describe_findings, problem_of, try_query

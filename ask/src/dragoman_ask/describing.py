@@ -23,8 +23,9 @@ from dragoman.model import LOCAL, ColumnProfile, Table, TableColumn
 from dragoman_ask.budgets import Budgets
 from dragoman_ask.described_file import DescribedFile, NewText, names_of
 from dragoman_ask.linking import link, tell
-from dragoman_ask.models import Message, Model, ReplyT, make_model
+from dragoman_ask.models import Message, Model, ReplyT
 from dragoman_ask.prompts import Prompts
+from dragoman_ask.providers import make_model
 from dragoman_ask.session import Session
 
 EXAMPLES = 5

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 from dragoman.config import ModelSettings
-from dragoman.errors import ConfigurationError, ModelError
+from dragoman.errors import ModelError
 
 Role = Literal["system", "user", "assistant"]
 ReplyT = TypeVar("ReplyT", bound=msgspec.Struct)
@@ -86,48 +85,6 @@ def read_reply(text: str, kind: type[ReplyT]) -> ReplyT:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
         raise ValueError(str(error)[:200]) from None
-
-
-def make_model(settings: ModelSettings) -> Model:
-    """Return the configured model, recorded or replayed where that is configured.
-
-    Raises `ConfigurationError` for a provider that needs more than is given.
-    """
-    if settings.replay is None and settings.record is None:
-        return _live_model(settings)
-    from dragoman_ask.recording import RecordingModel, ReplayedModel
-
-    if settings.replay is not None:
-        return ReplayedModel(settings.name, settings.replay)
-    assert settings.record is not None
-    key = settings.api_key.reveal() if settings.api_key else ""
-    return RecordingModel(_live_model(settings), settings.name, settings.record, key)
-
-
-def _live_model(settings: ModelSettings) -> Model:
-    provider, _, name = settings.name.partition(":")
-    if provider != "openai" and not settings.base_url:
-        return _other_provider(settings, provider)
-    from dragoman_ask.openai_model import OpenAIModel
-
-    if provider == "openai" and not settings.base_url and settings.api_key is None:
-        raise ConfigurationError(
-            "model.api_key is missing.", suggestion='Set model.api_key = "${OPENAI_API_KEY}", or a base_url.'
-        )
-    return OpenAIModel(settings, name)
-
-
-def _other_provider(settings: ModelSettings, provider: str) -> Model:
-    """A model of a provider with a protocol of its own."""
-    if find_spec("pydantic_ai") is None:
-        raise ConfigurationError(
-            f"model.base_url is missing: where {provider} is reached is not known.",
-            suggestion="Set model.base_url to the provider's address that speaks OpenAI's protocol, or install"
-            " 'dragoman-ask[pydantic-ai]'.",
-        )
-    from dragoman_ask.pydantic_ai_model import PydanticAIModel
-
-    return PydanticAIModel(settings)
 
 
 def time_is_up(settings: ModelSettings) -> ModelError:
