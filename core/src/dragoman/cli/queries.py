@@ -119,7 +119,7 @@ async def _compile(configuration: Configuration, saved: SavedQueries) -> list[di
 
 async def _problem(gateway: Any, query: SavedQuery) -> dict[str, Any] | None:
     from dragoman.model import Principal
-    from dragoman.tools.saving import check
+    from dragoman.tools.saved_queries import check
 
     file = query.path.name if query.path else query.name
     try:
@@ -140,7 +140,7 @@ def _run(configuration: Configuration, arguments: argparse.Namespace) -> int:
 async def _answer(configuration: Configuration, query: SavedQuery, given: dict[str, Any], limit: int | None) -> Result:
     from dragoman.gateway import Gateway
     from dragoman.model import Principal
-    from dragoman.tools.saving import run as run_saved
+    from dragoman.tools.saved_queries import run as run_saved
 
     async with Gateway.open(configuration) as gateway:
         return await run_saved(gateway, query, given, principal=Principal(), limit=limit, max_bytes=MAX_BYTES)

@@ -1,25 +1,23 @@
-"""What a handler is given, and how much it may answer."""
+"""What a handler is given."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from dragoman.gateway import Gateway
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Principal
-from dragoman.tools.answer import Body, size
+from dragoman.tools.answer import Body
+from dragoman.tools.budget import ENVELOPE, Budget
 from dragoman.tools.history import History
 
 if TYPE_CHECKING:
-    from dragoman.tools.administering import Administration
+    from dragoman.tools.administration import Administration
     from dragoman.tools.surfaces import Surfaces
 
-T = TypeVar("T")
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
-ENVELOPE = 400
-"""Bytes kept for what stands around the parts of an answer: keys, counts, a hint, the database's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,32 +63,3 @@ class ToolCall:
 
 
 Handler = Callable[[ToolCall], Awaitable[Body]]
-
-
-@dataclass(slots=True)
-class Budget:
-    """Bytes of minified JSON that are left."""
-
-    left: int
-    spent: int = field(default=0, init=False)
-
-    def take(self, value: Any) -> bool:
-        """Take what `value` and a comma need; says no, and takes nothing, when that is more than is left."""
-        return self.spend(size(value) + 1)
-
-    def spend(self, needed: int) -> bool:
-        """Take so many bytes; says no, and takes nothing, when that is more than is left."""
-        if needed > self.left:
-            return False
-        self.left -= needed
-        self.spent += needed
-        return True
-
-    def fitting(self, values: Iterable[T]) -> list[T]:
-        """Take values in order up to the first that does not fit."""
-        taken: list[T] = []
-        for value in values:
-            if not self.take(value):
-                break
-            taken.append(value)
-        return taken

@@ -12,7 +12,8 @@ from dragoman.cooperative import in_thread_if_many
 from dragoman.errors import NotFound, ParameterError, ResultTooLarge
 from dragoman.model import Relation, Table
 from dragoman.tools.answer import Body, size
-from dragoman.tools.context import ENVELOPE, Budget, ToolCall
+from dragoman.tools.budget import ENVELOPE, Budget
+from dragoman.tools.context import ToolCall
 from dragoman.words import display as line
 
 NARROWER = "Narrow it with schema_name or name_pattern, or raise limit."

@@ -12,7 +12,8 @@ from dragoman.errors import DragomanError, PathNotFound
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Database
 from dragoman.tools.answer import Body
-from dragoman.tools.context import ENVELOPE, Budget, ToolCall
+from dragoman.tools.budget import ENVELOPE, Budget
+from dragoman.tools.context import ToolCall
 from dragoman.tools.describing import by_schema
 from dragoman.tools.overview import PROBE, describe_small, find_description, find_notes, find_values
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from typing import Any
 
@@ -10,10 +9,9 @@ from dragoman.errors import ParameterError
 from dragoman.exports import MEDIA_TYPES
 from dragoman.gateway.exporting import MOST_READ, SECONDS
 from dragoman.kept import Kept
-from dragoman.model import Database, Result
 from dragoman.tools.answer import Body, Link
 from dragoman.tools.context import ToolCall
-from dragoman.tools.querying import rows_body, truncation_facts
+from dragoman.tools.rows import page, truncation_facts
 from dragoman.tools.surfaces import uris
 
 
@@ -43,28 +41,6 @@ async def get_result(call: ToolCall) -> Body:
     """Answer a page of a kept result."""
     kept = await _find(call)
     return await page(kept, call["offset"], call["limit"], call.gateway.database(kept.database).config)
-
-
-async def page(kept: Kept, offset: int, asked: int | None, database: Database) -> Body:
-    """Return rows of a kept result, with its state and how many there are."""
-    limit = min(asked or database.default_rows, database.max_rows)
-    # Read before the rows: the next page has the rows that come meanwhile.
-    status, total = kept.status, kept.pages.rows
-    rows = await asyncio.to_thread(kept.pages.read, offset, limit, database.max_bytes)
-    result = Result(
-        columns=kept.columns,
-        rows_json=b"[%b]" % rows.json,
-        row_count=rows.count,
-        truncated=kept.truncated if status != "running" else None,
-        notices=kept.notices,
-    )
-    body = rows_body(result)
-    body.facts.update(status=status, total_rows=total)
-    if offset + rows.count < total or status == "running":
-        body.facts["next_offset"] = offset + rows.count
-    if kept.error is not None:
-        body.facts["error"] = kept.error.as_dict()
-    return body
 
 
 async def drop_result(call: ToolCall) -> Body:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dragoman.errors import ParameterError, ResultTooLarge
 from dragoman.exports import MEDIA_TYPES
 from dragoman.tools.answer import Body
-from dragoman.tools.context import Budget, ToolCall
+from dragoman.tools.budget import Budget
+from dragoman.tools.context import ToolCall
 from dragoman.tools.surfaces import UnknownResource
 
 MAX_BYTES = 100_000

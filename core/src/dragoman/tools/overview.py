@@ -11,7 +11,7 @@ from dragoman.gateway.opened import OpenDatabase
 from dragoman.knowledge.search import fitting
 from dragoman.model import Relation
 from dragoman.tools.answer import size
-from dragoman.tools.context import Budget
+from dragoman.tools.budget import Budget
 
 PROBE = 1.0
 """Seconds a database has to say that it is there."""

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from dragoman.errors import ResultTooLarge
-from dragoman.model import ExplainOptions, Plan, Result, Truncation
+from dragoman.model import ExplainOptions, Plan
 from dragoman.tools.answer import Body, size
-from dragoman.tools.context import ENVELOPE, ToolCall
+from dragoman.tools.budget import ENVELOPE
+from dragoman.tools.context import ToolCall
 from dragoman.tools.history import Entry
+from dragoman.tools.keeping import keep_query
+from dragoman.tools.rows import rows_body
 
 ONE_DAY = 86_400_000
 """Milliseconds. No database allows as much; what is beyond may not even be a float."""
@@ -23,8 +24,6 @@ async def execute_query(call: ToolCall) -> Body:
     """Answer the rows of one query."""
     given = call.arguments
     if given["keep"] is not None:
-        from dragoman.tools.keeping import keep_query  # it shows its rows by this module's `rows_body`
-
         return await keep_query(call)
     milliseconds: int | None = given["timeout_ms"]
     result = await call.gateway.query(
@@ -71,28 +70,6 @@ async def explain_query(call: ToolCall) -> Body:
     )
     # In a thread: before it is cut, the plan of a long statement has millions of characters.
     return Body(await asyncio.to_thread(_plan_facts, plan, call.database.config.max_bytes))
-
-
-def rows_body(result: Result) -> Body:
-    """Return a result as agents get it; rows are passed on as they were encoded, never decoded here."""
-    facts: dict[str, Any] = {
-        "columns": [column.name for column in result.columns],
-        "types": [column.type for column in result.columns],
-        "rows": msgspec.Raw(result.rows_json),
-        "row_count": result.row_count,
-    }
-    if result.truncated is not None:
-        facts["truncated"] = truncation_facts(result.truncated)
-    if result.notices:
-        facts["notices"] = list(result.notices)
-    if result.sql is not None:
-        facts["sql"] = result.sql
-    return Body(facts, {"dragoman/elapsed_ms": round(result.elapsed_ms, 2), "dragoman/query_hash": result.query_hash})
-
-
-def truncation_facts(cut: Truncation) -> dict[str, Any]:
-    """Return what cut a result, as agents get it."""
-    return {"reason": cut.reason, "limit": cut.limit, "hint": cut.hint}
 
 
 def _plan_facts(plan: Plan, max_bytes: int) -> dict[str, Any]:

@@ -13,8 +13,19 @@ from dragoman.gateway import Gateway
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.gateway import SETS_OF_ROLES
 from dragoman.model import LOCAL, Principal
-from dragoman.tools import administering, asking, describing, finding, keeping, knowing, offering, querying, saving
-from dragoman.tools.administering import Administration
+from dragoman.tools import (
+    administering,
+    asking,
+    describing,
+    finding,
+    keeping,
+    knowing,
+    offering,
+    querying,
+    saved_queries,
+    saving,
+)
+from dragoman.tools.administration import Administration
 from dragoman.tools.answer import Answer, Body, encode, failure
 from dragoman.tools.arguments import check
 from dragoman.tools.context import Handler, Progress, ToolCall
@@ -166,7 +177,7 @@ class Toolbox:
         if not self._gateway.for_principal(principal).is_restricted:
             return frozenset()
         saved = [spec.name for spec in self.show_to(principal).specs if spec.handler == "run_tool"]
-        return await saving.hidden_tools(self._gateway, saved, principal)
+        return await saved_queries.hidden_tools(self._gateway, saved, principal)
 
     def offers(self, name: str, principal: Principal) -> bool:
         """Whether a principal may use a tool; what it may not use does not exist for it."""

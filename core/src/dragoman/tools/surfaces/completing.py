@@ -10,7 +10,7 @@ from dragoman.exports import FORMATS
 from dragoman.gateway import Gateway
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Principal
-from dragoman.tools import saving
+from dragoman.tools import saved_queries
 from dragoman.tools.surfaces import uris
 from dragoman.tools.surfaces.reading import reports_of
 from dragoman.tools.surfaces.surfaces import Surfaces
@@ -65,7 +65,7 @@ async def _candidates(
         case "what":
             return reports_of(gateway, gateway.resolve_name(given.get("database")))
         case "query":
-            return await saving.visible(gateway, principal)
+            return await saved_queries.visible(gateway, principal)
         case "format":
             return FORMATS
         case "result":

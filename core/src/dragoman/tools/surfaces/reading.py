@@ -16,10 +16,11 @@ from dragoman.gateway import Gateway
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Principal, Table
 from dragoman.saved.queries import front_matter
-from dragoman.tools import keeping, saving
+from dragoman.tools import saved_queries
 from dragoman.tools.answer import encode, size
-from dragoman.tools.context import ENVELOPE, Budget
+from dragoman.tools.budget import ENVELOPE, Budget
 from dragoman.tools.overview import find_notes
+from dragoman.tools.rows import page
 from dragoman.tools.surfaces import uris
 from dragoman.tools.surfaces.items import Resource, Template, UnknownResource
 
@@ -102,7 +103,7 @@ async def result(gateway: Gateway, principal: Principal, values: Mapping[str, st
         kept = await gateway.kept.find(values["name"], principal)
     except ResultNotFound:
         raise UnknownResource from None
-    body = await keeping.page(kept, 0, None, gateway.database(kept.database).config)
+    body = await page(kept, 0, None, gateway.database(kept.database).config)
     return encode(body.facts).decode()
 
 
@@ -118,7 +119,7 @@ async def export(gateway: Gateway, principal: Principal, values: Mapping[str, st
 
 async def query(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
     """A saved query as its file has it."""
-    found = (await saving.visible(gateway, principal)).get(values["name"])
+    found = (await saved_queries.visible(gateway, principal)).get(values["name"])
     if found is None:
         raise UnknownResource
     return f"{front_matter(found)}\n{found.sql}\n"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dragoman.exports import FORMATS
 from dragoman.gateway import Gateway
 from dragoman.model import Principal
-from dragoman.tools import saving
+from dragoman.tools import saved_queries
 from dragoman.tools.registry import allows
 from dragoman.tools.surfaces import uris
 from dragoman.tools.surfaces.changes import Changes
@@ -48,7 +48,7 @@ class Surfaces:
         return [each for each in await self._all(gateway, principal) if self._offers(gateway, _kind(each))]
 
     async def _all(self, gateway: Gateway, principal: Principal) -> list[Resource]:
-        queries = await saving.visible(gateway, principal)
+        queries = await saved_queries.visible(gateway, principal)
         return [
             uris.DATABASES,
             *(

@@ -1,0 +1,92 @@
+"""The saved queries that a caller may know of, and running and checking them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dragoman.errors import ConnectionFailed, DragomanError
+from dragoman.gateway import Gateway
+from dragoman.gateway.queries import Query
+from dragoman.model import Principal, Result
+from dragoman.saved import SavedQueries, SavedQuery
+from dragoman.saved.binding import bind
+
+
+async def visible(gateway: Gateway, principal: Principal) -> dict[str, SavedQuery]:
+    """Return the saved queries, by name, that a caller may know of; none where there is no folder."""
+    if gateway.configuration.server.queries_dir is None:
+        return {}
+    saved = (await read(gateway)).queries
+    return {name: query for name, query in saved.items() if await _may_run(gateway, query, principal)}
+
+
+async def _may_run(gateway: Gateway, query: SavedQuery, principal: Principal) -> bool:
+    """Whether a saved query reads only what the caller may: its text would tell of the rest."""
+    try:
+        await _judge(gateway, query, principal)
+    except DragomanError:
+        return False
+    return True
+
+
+async def _judge(gateway: Gateway, query: SavedQuery, principal: Principal) -> None:
+    """Raise what refuses a saved query to who does not see everything."""
+    if gateway.is_restricted:
+        opened = gateway.database(query.database)
+        sql, params = bind(query, query.examples(), opened.dialect.lexicon, opened.dialect.placeholder)
+        prepared = await Query.prepare(opened, sql, params, principal=principal, tool="list_queries")
+        await prepared.check_part()
+
+
+async def hidden_tools(gateway: Gateway, names: Collection[str], principal: Principal) -> frozenset[str]:
+    """Return those of the tools which are saved queries that a caller may not know of."""
+    if not names:
+        return frozenset()
+    return frozenset(names).difference(await visible(gateway.for_principal(principal), principal))
+
+
+async def find(gateway: Gateway, name: str, principal: Principal) -> SavedQuery:
+    """Return a saved query that a caller may know of. Raises `ParameterError`, alike where there is none at all."""
+    saved = await read(gateway)
+    if name in saved.queries:
+        try:
+            await _judge(gateway, saved.queries[name], principal)
+            return saved.queries[name]
+        except ConnectionFailed:
+            raise
+        except DragomanError:
+            pass
+    return replace(saved, queries=await visible(gateway, principal)).find(name)
+
+
+async def run(
+    gateway: Gateway, query: SavedQuery, given: Mapping[str, Any], *, principal: Principal, **how: Any
+) -> Result:
+    """Return the rows of a saved query, judged, limited and recorded like any other."""
+    values = query.values(given)
+    opened = gateway.database(query.database)
+    sql, params = bind(query, values, opened.dialect.lexicon, opened.dialect.placeholder)
+    return await gateway.query(opened.config.name, sql, params, principal=principal, **how)
+
+
+async def check(gateway: Gateway, query: SavedQuery, principal: Principal) -> None:
+    """Have the database compile a saved query, without running it. Raises what is wrong with it."""
+    opened = gateway.database(query.database)
+    sql, params = bind(query, query.examples(), opened.dialect.lexicon, opened.dialect.placeholder)
+    await gateway.explain(opened.config.name, sql, params, principal=principal, tool="save_query")
+
+
+async def read(gateway: Gateway) -> SavedQueries:
+    """Return the saved queries as the folder has them now."""
+    return await asyncio.to_thread(SavedQueries.read, folder_of(gateway))
+
+
+def folder_of(gateway: Gateway) -> Path:
+    """Return where saved queries are kept; the tools that need it are not listed without it."""
+    folder = gateway.configuration.server.queries_dir
+    assert folder is not None
+    return folder
