@@ -33,3 +33,15 @@ async def test_what_duckdb_cannot_hold_stops_the_start(tmp_path: Path, extra: st
             pass
     assert told in raised.value.message
     assert "dragoman.toml" in raised.value.message
+
+
+@pytest.mark.parametrize("around", ["FROM part", "WITH p AS MATERIALIZED (FROM part) FROM p"])
+def test_a_view_of_duckdb_keeps_no_condition_from_the_rows_it_leaves_out(around: str) -> None:
+    """What docs/row-filters.md says of it."""
+    with duckdb.connect() as connection:
+        rows = "SELECT i AS id, if(i % 2 = 0, '1', 'zyxmark') AS note FROM range(100000) r(i)"
+        connection.execute(f"CREATE TABLE orders AS {rows}")
+        connection.execute("CREATE VIEW part AS FROM orders WHERE id IN (SELECT 2 * i FROM range(50000) r(i))")
+        assert connection.execute(f"{around} WHERE note = 'zyxmark'").fetchall() == []
+        with pytest.raises(duckdb.ConversionException, match="zyxmark"):
+            connection.execute(f"{around} WHERE CAST(note AS int) > 0").fetchall()
