@@ -67,4 +67,4 @@ def test_a_changed_file_is_taken_by_itself_where_the_server_watches_it(folder: P
 
 
 def test_a_process_that_is_not_there_is_told(folder: Path):
-    assert "no process" in reload(folder, 2**22 + 1).stderr
+    assert "is no `dragoman serve`" in reload(folder, 2**22 + 1).stderr
