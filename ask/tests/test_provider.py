@@ -144,3 +144,25 @@ async def test_tokens_are_estimated_where_the_server_counts_none(asking):
         await gateway.ask("How many?")
     assert record.model_use.input_tokens > 100
     assert record.model_use.output_tokens > 10
+
+
+NO_NUMBERS = [-1, 0, 10**12, 1.5, True, "12", None, [3], {}]
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        "many",
+        {},
+        [],
+        *({"prompt_tokens": number, "completion_tokens": 20} for number in NO_NUMBERS),
+        *({"prompt_tokens": 100, "completion_tokens": number} for number in NO_NUMBERS),
+    ],
+    ids=repr,
+)
+async def test_a_count_that_cannot_be_is_not_believed(asking, usage):
+    reply = Text(json.dumps(query(COUNT)), usage=usage)
+    async with asking([reply], max_tokens_per_day=60_000) as (gateway, _), gateway.call("ask") as record:
+        await gateway.ask("How many?")
+    assert 99 < record.model_use.input_tokens < 5_000
+    assert 9 < record.model_use.output_tokens < 200

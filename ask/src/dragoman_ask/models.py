@@ -14,6 +14,8 @@ Role = Literal["system", "user", "assistant"]
 ReplyT = TypeVar("ReplyT", bound=msgspec.Struct)
 CHARACTERS_PER_TOKEN = 4
 """About, for what no server has counted."""
+MOST_TOKENS = 32
+"""Tokens for each that was guessed: one for every byte, and as many again for what a server puts around a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,19 @@ class Model(Protocol):
 def estimate(messages: Sequence[Message]) -> int:
     """Return about how many tokens messages take."""
     return sum(len(message.text) for message in messages) // CHARACTERS_PER_TOKEN + 8 * len(messages)
+
+
+def check_usage(prompt: object, reply: object, guess: int, text: str, max_tokens: int) -> Usage:
+    """Return what a server says that it took, where that can be, else a guess: limits are kept by these numbers.
+
+    `guess`: about how many tokens the prompt took. `max_tokens`: what the reply might take, its thinking with it.
+    """
+    said = len(text) // CHARACTERS_PER_TOKEN + 1
+    return Usage(_check_count(prompt, guess, 0), _check_count(reply, said, max_tokens))
+
+
+def _check_count(told: object, guess: int, allowed: int) -> int:
+    return told if type(told) is int and 0 < told <= max(guess * MOST_TOKENS, allowed) else guess
 
 
 def shape_of(kind: type[msgspec.Struct]) -> Shape:

@@ -10,11 +10,10 @@ from dragoman.config import ModelSettings
 from dragoman.errors import ModelError
 
 from dragoman_ask.models import (
-    CHARACTERS_PER_TOKEN,
     Completion,
     Message,
     Shape,
-    Usage,
+    check_usage,
     estimate,
     explain_status,
     time_is_up,
@@ -48,7 +47,7 @@ class OpenAIModel:
 
         try:
             async with asyncio.timeout(self._settings.timeout):
-                return _completion(await self._create(client, messages, shape, max_tokens), messages)
+                return _completion(await self._create(client, messages, shape, max_tokens), messages, max_tokens)
         except TimeoutError:
             raise time_is_up(self._settings) from None
         except openai.APIStatusError as error:
@@ -114,13 +113,12 @@ def _response_format(kind: str, shape: Shape) -> dict[str, Any]:
     return {"response_format": {"type": kind}} if kind == "json_object" else {}
 
 
-def _completion(answer: ChatCompletion, messages: Sequence[Message]) -> Completion:
+def _completion(answer: ChatCompletion, messages: Sequence[Message], max_tokens: int) -> Completion:
     """Return what a server sent as a reply. Raises `ModelError` for one without text."""
     choices: Any = getattr(answer, "choices", None)
     text = choices[0].message.content if choices else None
     if not isinstance(text, str) or not text:
         raise ModelError("The model gave no reply to this question.", suggestion="Ask it in other words.")
-    used = answer.usage
-    if used is None:
-        return Completion(text, Usage(estimate(messages), len(text) // CHARACTERS_PER_TOKEN + 1))
-    return Completion(text, Usage(used.prompt_tokens, used.completion_tokens))
+    used: Any = getattr(answer, "usage", None)  # the library does not check what a server sends
+    prompt, reply = (getattr(used, name, None) for name in ("prompt_tokens", "completion_tokens"))
+    return Completion(text, check_usage(prompt, reply, estimate(messages), text, max_tokens))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.config import ModelSettings
 from dragoman.errors import ModelError
 
-from dragoman_ask.models import Completion, Message, Shape, Usage, explain_status, time_is_up
+from dragoman_ask.models import Completion, Message, Shape, check_usage, estimate, explain_status, time_is_up
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as Inner
@@ -54,7 +54,8 @@ class PydanticAIModel:
         if not response.text:
             raise ModelError("The model gave no reply to this question.", suggestion="Ask it in other words.")
         used = response.usage
-        return Completion(response.text, Usage(used.input_tokens, used.output_tokens))
+        usage = check_usage(used.input_tokens, used.output_tokens, estimate(messages), response.text, max_tokens)
+        return Completion(response.text, usage)
 
     async def _connect(self) -> Inner:
         async with self._connecting:

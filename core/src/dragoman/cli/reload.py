@@ -59,7 +59,7 @@ def is_server(command: Sequence[str]) -> bool:
     """Whether a process with this command line is a server: `dragoman serve`, whatever interpreter runs it."""
     words = list(command)
     if words and _INTERPRETER.fullmatch(PurePath(words[0]).name):
-        place = next((place for place, word in enumerate(words[1:], 1) if _is_program(words, place)), len(words))
+        place = next((place for place in range(1, len(words)) if _is_program(words, place)), len(words))
         words = words[place:]
     return bool(words) and bool(_PROGRAM.fullmatch(PurePath(words[0]).name)) and "serve" in words[1:]
 
