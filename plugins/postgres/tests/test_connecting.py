@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import trustme
-from dragoman import ConfigurationError, ConnectionFailed, Gateway, Secret
+from dragoman import ConfigurationError, ConnectionFailed, Database, Gateway, Secret
 from dragoman.config import parse_url
 from dragoman.testing.asking import failure_of, value_of
 from dragoman_postgres.executor import PostgresExecutor
@@ -192,6 +192,30 @@ async def test_a_client_certificate_is_sent(over_tcp, authority, tmp_path):
     given = {name: str(tmp_path / file) for name, file in files.items()}
     assert await answer(over_tcp(user="known", password=None, sslmode="verify-full", **given)) == 1
     assert isinstance(await refusal(over_tcp(user="known", password=None, sslmode="require")), ConnectionFailed)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"root:hush:0:0\n",
+        b"[x]\npassword=hush%me\n",
+        b"[x]\npassword=%(hush)s\n",
+        b"[x]\nport=hush\n",
+        b"[x]\nhost=localhost\nhost=hush\n",
+        b"[x]\nhush\n",
+        b"[x]\nhush=\xff\xfe\n",
+        b"\xff\xfehush",
+        b"[x",
+    ],
+    ids=repr,
+)
+async def test_what_is_no_service_file_is_told_without_a_word_of_it(tmp_path, caplog, content):
+    (tmp_path / "services").write_bytes(content)
+    options = {"service": "x", "servicefile": str(tmp_path / "services")}
+    error = await refusal(Database(name="far", dialect="postgres", user="me", options=options))
+    assert isinstance(error, ConnectionFailed)
+    assert "service file" in error.message
+    assert "hush" not in f"{error.message} {error.suggestion} {error.context} {error.__cause__} {caplog.text}"
 
 
 # Databases that administrators add

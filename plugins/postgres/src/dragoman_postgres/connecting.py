@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 import ssl
 from collections.abc import Mapping
@@ -130,6 +131,10 @@ class Connector:
             except asyncpg.PostgresError as error:
                 if not self._learn(str(error), startup):
                     raise
+            except (configparser.Error, ValueError):
+                if self.options.service is None:
+                    raise
+                raise self._no_service() from None  # the error quotes a line, which may be a password
 
     def _no_password(self) -> ConnectionFailed:
         return unreachable(
@@ -138,6 +143,13 @@ class Connector:
             "Give one in the URL."
             if self._database.administered
             else "Give one in the URL or as password, best as ${NAME}, or the file that holds it as passfile.",
+        )
+
+    def _no_service(self) -> ConnectionFailed:
+        return unreachable(
+            self._database.name,
+            "its service file cannot be read as one",
+            "It has a [SECTION] for each service, with lines KEY=VALUE; % is written %%. Check the option servicefile.",
         )
 
     def _roots(self) -> str:
