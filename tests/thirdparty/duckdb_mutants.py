@@ -101,6 +101,23 @@ def rows_changed(change: Change) -> None:
     executor._batches = changed
 
 
+# Types that are handed out as the driver has them, where its own lose something
+
+NATIVE = {"dates": "DATE|", "times": "TIME(?:_NS)?|"}
+
+
+def of_types() -> Iterator[tuple[str, Callable[[], None]]]:
+    for name in NATIVE:
+        yield f"types_native_{name}", lambda name=name: natively(name)
+
+
+def natively(name: str) -> None:
+    types = of_the_example("dragoman_duckdb.types")
+    pattern = types._INEXACT.pattern
+    assert NATIVE[name] in pattern
+    types._INEXACT = re.compile(pattern.replace(NATIVE[name], "", 1))
+
+
 def of_values() -> Iterator[tuple[str, Callable[[], None]]]:
     for kind, changes in VALUES.items():
         for name, change in changes.items():
@@ -120,6 +137,11 @@ PARAMETERS: dict[str, Change] = {
     "of_6_digits": lambda values: [float(f"{v:.6g}") if isinstance(v, float) else v for v in values],
     "reversed": lambda values: values[::-1],
     "none": lambda values: [],
+    "of_whole_floats_as_integers": lambda values: [
+        int(v) if isinstance(v, float) and v.is_integer() else v for v in values
+    ],
+    "of_booleans_as_integers": lambda values: [int(v) if isinstance(v, bool) else v for v in values],
+    "of_texts_as_numbers": lambda values: [int(v) if isinstance(v, str) and v.isdigit() else v for v in values],
 }
 
 
@@ -152,6 +174,8 @@ ROWS: dict[str, Change] = {
 }
 COLUMNS: dict[str, Change] = {
     "lower_case": lambda column: dataclasses.replace(column, name=column.name.lower()),
+    "stripped": lambda column: dataclasses.replace(column, name=column.name.strip()),
+    "of_upper_types": lambda column: dataclasses.replace(column, type=column.type.upper()),
     "of_any_type": lambda column: dataclasses.replace(column, type="any"),
     "as_dict": dataclasses.asdict,
     "as_text": lambda column: column.name,
@@ -316,8 +340,18 @@ def rewritten(owner: str, method: str, old: str, new: str) -> None:
 # What the dialect says of itself, and the engine's own locks
 
 SEALS = ("enable_external_access",)
-LISTED = ("read_text", "getenv", "nextval", "read_csv", "setseed", "sleep_ms")
-LEXED = ("nested_comments", "dollar_quotes", "escape_strings", "backslash_escapes", "hash_comments", "colon_casts")
+LISTED = ("read_text", "getenv", "nextval", "read_csv", "setseed", "sleep_ms", "glob", "current_setting")
+LEXED = (
+    "nested_comments",
+    "dollar_quotes",
+    "escape_strings",
+    "backslash_escapes",
+    "hash_comments",
+    "colon_casts",
+    "spaced_comments",
+    "unclosed_comment_ends",
+    "tables_in_lists",
+)
 
 
 def of_safety() -> Iterator[tuple[str, Callable[[], None]]]:
@@ -330,6 +364,8 @@ def of_safety() -> Iterator[tuple[str, Callable[[], None]]]:
         )
     for name in SEALS:
         yield f"unsealed_{name}", lambda name=name: unsealed(name)
+    yield "only_one_schema", lambda: described(only_schema=lambda _: True)
+    yield "implicit_columns_that_are_listed", lambda: described(implicit_columns=lambda names: names | {"id"})
     yield "reserved_none", lambda: described(reserved=lambda _: frozenset())
     yield "quoted_otherwise", lambda: described(quote_marks=lambda _: "``")
     for name in ("FOREIGN_KEYS", "PRIMARY_KEYS", "INDEXES", "ROW_ESTIMATES", "EXPLAIN", "DESCRIBE"):
@@ -363,7 +399,75 @@ def unsealed(name: str) -> None:
     sessions.SEALED[name] = True
 
 
-for generate in (of_values, of_parameters, of_results, of_the_catalog, of_life, of_safety):
+# Schemas: each field changed, and those left out that are not the default one
+
+SCHEMAS: dict[str, Callable[[list[Any]], list[Any]]] = {
+    "system_not": lambda all: [dataclasses.replace(each, system=not each.system) for each in all],
+    "all_searched_first": lambda all: [dataclasses.replace(each, search_order=0) for each in all],
+    "without_the_engines": lambda all: [each for each in all if not each.system],
+    "without_comments": lambda all: [dataclasses.replace(each, comment=None) for each in all],
+    "the_default_alone": lambda all: [each for each in all if each.name == "main"],
+}
+
+
+def of_schemas() -> Iterator[tuple[str, Callable[[], None]]]:
+    for name, change in SCHEMAS.items():
+        yield f"schemas_{name}", lambda change=change: schemas_changed(change)
+    yield "relations_of_the_default_schema_alone", lambda: relations_kept(lambda table: table.relation.schema == "main")
+
+
+def schemas_changed(change: Callable[[list[Any]], list[Any]]) -> None:
+    inspector = of_the_example("dragoman_duckdb.inspector").DuckDBInspector
+    schemas = inspector.schemas
+
+    async def changed(self: Any) -> Any:
+        return change(list(await schemas(self)))
+
+    inspector.schemas = changed
+
+
+def relations_kept(keep: Callable[[Any], bool]) -> None:
+    inspector = of_the_example("dragoman_duckdb.inspector").DuckDBInspector
+    tables = inspector.tables
+
+    async def kept(self: Any, scope: Any) -> Any:
+        told = await tables(self, scope)
+        return dataclasses.replace(told, tables=tuple(table for table in told.tables if keep(table)))
+
+    inspector.tables = kept
+
+
+# Looks at values: the budget
+
+BUDGETS = {"of_all_rows": {"rows": 10_000}, "of_all_the_time": {"seconds": 60.0}, "of_all_values": {"values": 50}}
+
+
+def of_profiles() -> Iterator[tuple[str, Callable[[], None]]]:
+    for name, changes in BUDGETS.items():
+        yield f"profiles_{name}", lambda changes=changes: budget_changed(changes)
+
+
+def budget_changed(changes: dict[str, Any]) -> None:
+    inspector = of_the_example("dragoman_duckdb.inspector").DuckDBInspector
+    profiles = inspector.profiles
+
+    async def changed(self: Any, tables: Any, budget: Any) -> Any:
+        return await profiles(self, tables, dataclasses.replace(budget, **changes))
+
+    inspector.profiles = changed
+
+
+for generate in (
+    of_values,
+    of_parameters,
+    of_results,
+    of_the_catalog,
+    of_life,
+    of_safety,
+    of_types,
+    of_schemas,
+    of_profiles,
+):
     MUTANTS.update(generate())
 if wanted := os.environ.get("DUCKDB_MUTANT"):
     MUTANTS[wanted]()

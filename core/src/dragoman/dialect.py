@@ -397,7 +397,7 @@ class Inspector(abc.ABC):
     async def fingerprint(self) -> str | None:
         """Return a text that changes when relations, columns or keys do; None when there is no such text.
 
-        Cheap: it is asked instead of reading everything again.
+        Cheap: it is asked instead of reading everything again. Comments and estimates may change without it.
         """
         return None
 

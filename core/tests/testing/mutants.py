@@ -35,10 +35,12 @@ from dragoman import (
     Relation,
     Request,
     RowStream,
+    Schema,
     Scope,
     TableNotFound,
     encode,
     hookimpl,
+    profile_columns,
 )
 from dragoman_sqlite.plugin import plugin as sqlite
 
@@ -76,8 +78,9 @@ class Wrapped(Executor):
 class Told(Inspector):
     """The real inspector; `change` is the fault."""
 
-    def __init__(self, inner: Inspector) -> None:
+    def __init__(self, inner: Inspector, executor: Executor) -> None:
         self.inner = inner
+        self.executor = executor
 
     def change(self, table):
         return table
@@ -110,7 +113,7 @@ class Mutant(DialectPlugin):
     @hookimpl
     def inspector(self, database: Database, executor: Executor) -> Inspector:
         inspector = sqlite.inspector(database, executor)
-        return self.inspector_fault(inspector) if self.inspector_fault else inspector
+        return self.inspector_fault(inspector, executor) if self.inspector_fault else inspector
 
 
 def mutant(case: str, *, says: str):
@@ -811,6 +814,91 @@ class PlansAsTextOnly(Wrapped):
         return await self.inner.explain(request, dataclasses.replace(options, format="text"))
 
 
+class BindsOtherwise(Wrapped):
+    """Changes each parameter on its way to the driver."""
+
+    def bind(self, value):
+        return value
+
+    def open(self, request):
+        parameters = tuple(self.bind(value) for value in request.parameters)
+        return self.inner.open(dataclasses.replace(request, parameters=parameters))
+
+
+@mutant("a_parameter_alone_is_what_the_same_value_is_when_written[float without a fraction]", says="as what it is")
+class BindsWholeFloatsAsIntegers(BindsOtherwise):
+    def bind(self, value):
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+@mutant("a_parameter_keeps_its_type_and_all_of_its_value[text of a date]", says="no number or boolean as text")
+class BindsTextsAsNumbers(BindsOtherwise):
+    def bind(self, value):
+        return int(value[:4]) if isinstance(value, str) and value[:4].isdigit() else value
+
+
+@mutant("a_column_s_name_may_end_with_a_blank", says="hand names on as they are")
+class StripsColumnNames(Rewritten):
+    def columns(self, columns):
+        return [dataclasses.replace(column, name=column.name.strip()) for column in columns]
+
+
+@mutant("every_relation_s_schema_is_among_the_schemas", says="inspector.schemas() tells")
+class TellsNoSchemas(Told):
+    async def schemas(self):
+        return []
+
+
+@mutant("what_stands_in_an_engine_s_own_schema_is_the_engine_s", says="set Table.system")
+class CallsItsSchemaTheEngines(Told):
+    async def schemas(self):
+        return [dataclasses.replace(schema, system=True) for schema in await self.inner.schemas()]
+
+
+@mutant("schemas_are_searched_in_an_order", says="each place belongs to one schema")
+class SearchesAllSchemasFirst(Told):
+    async def schemas(self):
+        return [Schema(name=name, search_order=0) for name in ("main", "temp")]
+
+
+@mutant("the_only_schema_is_the_only_one", says="would be shown")
+class TellsASecondSchema(Told):
+    async def schemas(self):
+        return [Schema(name=name) for name in ("main", "temp")]
+
+
+@mutant("a_name_with_a_dot_is_one_name", says="take none apart")
+class StripsNames(Told):
+    def change(self, table):
+        name = table.relation.name.strip()
+        return dataclasses.replace(table, relation=dataclasses.replace(table.relation, name=name))
+
+
+@mutant("no_more_rows_are_read_than_the_budget_has", says="let the engine stop there")
+class ReadsAllRows(Profiled):
+    async def profiles(self, tables, budget):
+        return await self.read(tables, budget, limit="")
+
+    def decode(self, batch):
+        return batch.values if isinstance(batch, Encoded) else batch
+
+    async def read(self, tables, budget, *, limit):
+        found = {}
+        for table in tables:
+            names = [column.name for column in table.columns]
+            statement = f'SELECT * FROM "{table.relation.name}"{limit}'
+            async with self.executor.open(Request(statement=statement)) as stream:
+                rows = [row async for batch in stream.batches for row in self.decode(batch)]
+            found[table.relation] = profile_columns(names, rows[: budget.rows], budget, whole=False)
+        return found
+
+
+@mutant("no_time_is_taken_that_the_budget_has_not", says="stop when the time is over")
+class TakesItsTime(ReadsAllRows):
+    async def profiles(self, tables, budget):
+        return await self.read(tables, budget, limit=" LIMIT 3")
+
+
 def changing(mutant: str, case: str, /, *, says: str = "exact values"):
     """Register a plugin that changes each value on its way, by a function of values."""
 
@@ -886,6 +974,24 @@ described(
     "columns_that_no_table_lists_are_declared",
     says="Dialect.implicit_columns",
     implicit_columns=frozenset(),
+)
+described(
+    "CallsIdImplicit",
+    "columns_that_a_table_lists_are_not_declared_as_implicit",
+    says="which are in Dialect.implicit_columns",
+    implicit_columns=frozenset({"rowid", "id"}),
+)
+described(
+    "EndsCommentsAtTheEnd",
+    "the_lexicon_says_what_the_engine_does[unclosed_comment_ends]",
+    says="Lexicon.unclosed_comment_ends is False",
+    lexicon=dataclasses.replace(sqlite.dialect.lexicon, unclosed_comment_ends=False),
+)
+described(
+    "WantsBlanksAfterDashes",
+    "the_lexicon_says_what_the_engine_does[spaced_comments]",
+    says="Lexicon.spaced_comments is True",
+    lexicon=dataclasses.replace(sqlite.dialect.lexicon, spaced_comments=True),
 )
 described("WritesDollars", "placeholders_are_what_the_lexer_reads", says="say the same", placeholder="$1")
 described(

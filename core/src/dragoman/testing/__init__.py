@@ -18,6 +18,7 @@ from dragoman.testing.profiles import ProfileCases
 from dragoman.testing.reach import ReachCases
 from dragoman.testing.rows import RowCases
 from dragoman.testing.safety import SafetyCases
+from dragoman.testing.schemas import SchemaCases
 from dragoman.testing.tiers import KIT, capability, recommended, required
 from dragoman.testing.tools import ToolCases
 from dragoman.testing.values import ValueCases
@@ -40,6 +41,7 @@ __all__ = [
 
 class DialectConformance(
     CatalogCases,
+    SchemaCases,
     ProfileCases,
     ValueCases,
     BoundCases,

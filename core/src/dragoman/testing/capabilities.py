@@ -70,6 +70,7 @@ class CapabilityCases(Suite):
             assert plan.actual_time_ms is not None, "Capability.ANALYZE is declared and actual_time_ms is None."
             return
         await refuses(gateway.explain(None, QUERY, options=options), "ANALYZE")
+        await refuses(opened.executor.explain(Request(statement=QUERY), options), "ANALYZE")
 
     @capability(Capability.DESCRIBE)
     async def test_columns_can_be_had_without_running_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:

@@ -12,7 +12,7 @@ from dragoman.dialect import Capability, Dialect
 from dragoman.gateway import Gateway
 from dragoman.model import Database, Inspection, Names, Relation, Request, RowStream, Scope, Table
 from dragoman.testing import sample
-from dragoman.testing.base import OpenDatabase, Suite, ask, expect_answer, run
+from dragoman.testing.base import OpenDatabase, Suite, ask, expect_answer
 from dragoman.testing.tiers import capability, recommended, required
 
 HANDFUL = 10
@@ -38,7 +38,7 @@ def _facts(told: Names | Table) -> tuple[str, bool, str]:
 
 
 @asynccontextmanager
-async def _opened_again(opened: OpenDatabase, where: Database) -> AsyncGenerator[OpenDatabase]:
+async def opened_again(opened: OpenDatabase, where: Database) -> AsyncGenerator[OpenDatabase]:
     """The database where a change was made: the same, unless that is a copy."""
     if where == opened.config:
         yield opened
@@ -98,14 +98,6 @@ class CatalogCases(Suite):
         )
         found = await gateway.database().catalog.find(dialect.quote(sample.DOTTED))
         await expect_answer(gateway, f"SELECT * FROM {dialect.qualify(found.relation)}", "Quote each part by itself.")
-
-    @required
-    async def test_every_relation_s_schema_is_among_the_schemas(self, opened: OpenDatabase) -> None:
-        schemas = {schema.name for schema in await opened.inspector.schemas()}
-        told = {table.relation.schema for table in (await inspect(opened)).values()} - {None}
-        assert told <= schemas, (
-            f"Relations stand in {sorted(map(str, told))}, inspector.schemas() tells {sorted(schemas)}."
-        )
 
     @required
     async def test_a_view_is_told_as_a_view(self, opened: OpenDatabase) -> None:
@@ -272,6 +264,18 @@ class CatalogCases(Suite):
             f"Of {sample.APPEAL} (rated, code) is unique; told are the constraints {unique}, the indexes {indexed}."
         )
 
+    @recommended(Capability.FOREIGN_KEYS)
+    async def test_keys_and_constraints_have_their_names(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if not {Capability.FOREIGN_KEYS, Capability.PRIMARY_KEYS} <= dialect.capabilities:
+            return
+        appeal = (await inspect(opened))[sample.APPEAL]
+        keys = {key.name is not None for key in appeal.foreign_keys}
+        unique = {each.name is not None for each in appeal.constraints if each.type == "UNIQUE"}
+        assert not unique or not keys or unique == keys, (
+            f"Of {sample.APPEAL} names of foreign keys are told: {keys}, of constraints: {unique}. Where the engine"
+            " names them, tell the names of both: errors speak of them."
+        )
+
     @recommended(Capability.PRIMARY_KEYS)
     async def test_a_column_s_default_is_told(self, opened: OpenDatabase, dialect: Dialect) -> None:
         if Capability.PRIMARY_KEYS not in dialect.capabilities:
@@ -312,25 +316,6 @@ class CatalogCases(Suite):
         )
         assert all(name in definition.lower() for name in (sample.GENRE, "genre_id")), (
             f"inspector.tables() gave {definition!r} as the definition of {sample.LISTING}: tell all of it."
-        )
-
-    @required
-    async def test_the_default_schema_is_where_names_alone_lead(self, opened: OpenDatabase, dialect: Dialect) -> None:
-        config: Database = opened.config
-        if dialect.default_schema is None or config.schema is not None:
-            return
-        await run(opened, f"SELECT id FROM {sample.TRACK}")
-        schema = (await inspect(opened))[sample.TRACK].relation.schema
-        assert schema == dialect.default_schema, (
-            f"{sample.TRACK} alone is found in {schema!r}, and Dialect.default_schema is {dialect.default_schema!r}."
-        )
-
-    @required
-    async def test_the_sample_s_schema_is_not_the_engine_s_own(self, opened: OpenDatabase) -> None:
-        track = (await inspect(opened))[sample.TRACK]
-        system = {schema.name for schema in await opened.inspector.schemas() if schema.system}
-        assert track.relation.schema not in system, (
-            f"The schema {track.relation.schema!r} is reported as the engine's own: agents see it only when they ask."
         )
 
     @recommended
@@ -379,7 +364,7 @@ class CatalogCases(Suite):
         )
         try:
             where = await self.alter(where, f"CREATE INDEX {sample.LATER}_parts ON {sample.LATER} (LOWER(note), id)")
-            async with _opened_again(opened, where) as changed:
+            async with opened_again(opened, where) as changed:
                 indexes = (await inspect(changed, [sample.LATER]))[sample.LATER].indexes
         except Exception:
             return  # an engine whose indexes hold no expressions
@@ -436,7 +421,7 @@ class CatalogCases(Suite):
         types, created = {**sample.TYPES, **self.types}, set[str | None]()
         for change in sample.changes(types["integer"], types["text"]):
             where = await self.alter(where, change)
-            async with _opened_again(opened, where) as changed:
+            async with opened_again(opened, where) as changed:
                 after = await changed.inspector.fingerprint()
             assert after not in {before, *created}, (
                 f"inspector.fingerprint() is the same after {change}: the catalog that was kept over a restart would be"

@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final
+
+import pytest
+
 from dragoman.dialect import Capability, Dialect
-from dragoman.model import ProfileBudget, Scope, Table
+from dragoman.model import Encoded, ProfileBudget, Request, RowStream, Scope, Table
 from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite
 from dragoman.testing.catalog import TABLES, explain_difference, inspect
 from dragoman.testing.tiers import capability
+
+ROWS: Final = 2
+
+
+def _count_rows(opened: OpenDatabase, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list that gets the number of rows of each query that the inspector sends through the executor."""
+    counts: list[int] = []
+    answering: Callable[[Request], AbstractAsyncContextManager[RowStream]] = opened.executor.open
+
+    async def count(batches: AsyncIterator[Sequence[Any] | Encoded]) -> AsyncIterator[Sequence[Any] | Encoded]:
+        place = len(counts)
+        counts.append(0)
+        async for batch in batches:
+            counts[place] += batch.count if isinstance(batch, Encoded) else len(batch)
+            yield batch
+
+    @asynccontextmanager
+    async def open_and_count(request: Request) -> AsyncGenerator[RowStream]:
+        async with answering(request) as stream:
+            yield RowStream(stream.columns, count(stream.batches))
+
+    monkeypatch.setattr(opened.executor, "open", open_and_count)
+    return counts
 
 
 async def _few(opened: OpenDatabase) -> list[Table]:
@@ -67,6 +96,32 @@ class ProfileCases(Suite):
         silent = {*tables} - {relation.name.lower() for relation in told}
         assert not (told and silent), (
             f"inspector.profiles() told nothing of {sorted(silent)}: tell of each relation that it is given."
+        )
+
+    @capability(Capability.STATISTICS)
+    async def test_no_more_rows_are_read_than_the_budget_has(
+        self, opened: OpenDatabase, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tables = await inspect(opened, (sample.TRACK,))
+        read = _count_rows(opened, monkeypatch)
+        told = await opened.inspector.profiles(list(tables.values()), ProfileBudget(sample=True, rows=ROWS))
+        sampled = [profile for profiles in told.values() for profile in profiles if profile.source == "sample"]
+        looked = max((profile.rows or 0 for profile in sampled), default=0)
+        assert not sampled or (looked <= ROWS and max(read, default=0) <= ROWS + 1), (
+            f"ProfileBudget(rows={ROWS}), and {max([looked, *read])} rows of {sample.TRACK} were read: let the engine"
+            " stop there."
+        )
+
+    @capability(Capability.STATISTICS)
+    async def test_no_time_is_taken_that_the_budget_has_not(
+        self, opened: OpenDatabase, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tables = await _few(opened)
+        read = _count_rows(opened, monkeypatch)
+        await opened.inspector.profiles(tables, ProfileBudget(sample=True, seconds=0.0))
+        assert len(read) < len(tables) - 2, (
+            f"ProfileBudget(seconds=0), and {len(read)} queries of {len(tables)} relations were sent: stop when the"
+            " time is over."
         )
 
     @capability(Capability.STATISTICS)

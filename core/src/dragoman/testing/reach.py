@@ -22,14 +22,16 @@ from dragoman.testing.tiers import recommended, required
 
 # What engines call functions that read or write files, ask other servers, run programs, change something or only wait.
 REACHING: Final = """
-    benchmark bfile csv_scan dblink dblink_exec delta_scan duckdb_secrets duckdb_settings edit eval executable
-    dictget getenv globalin globalnotin http_get http_post hdfs iceberg_metadata
+    benchmark bfile csv_scan current_setting dblink dblink_exec delta_scan duckdb_secrets duckdb_settings edit eval
+    dictget executable getenv globalin globalnotin http_get http_post hdfs iceberg_metadata
     iceberg_scan joinget lo_export lo_import load_extension load_file mysql_query nextval notin opendatasource
     openquery openrowset parquet_metadata parquet_scan parquet_schema pg_ls_dir pg_read_binary_file pg_read_file
     pg_sleep pg_terminate_backend postgres_query postgres_scan query_table read_blob read_csv read_csv_auto read_json
     read_json_auto read_ndjson read_parquet read_text read_xlsx readfile s3 set_config setseed setval shell sleep
     sleep_ms sniff_csv sqlite_scan st_read sys_eval sys_exec utl_http waitfor writefile xp_cmdshell
 """.split()
+# What may compute between SELECT and FROM, and lists files where a table stands.
+LISTING: Final = frozenset({"glob"})
 READING: Final = (
     "SELECT * FROM '{path}'",
     'SELECT * FROM "{path}"',
@@ -48,6 +50,8 @@ LEXED: Final = {
     "backslash_escapes": (r"SELECT 'it\'s' AS v", "it's"),
     "hash_comments": ("SELECT 1 AS v # a comment", 1),
     "colon_casts": ("SELECT 1::INTEGER AS v", 1),
+    "spaced_comments": ("SELECT 5--1 AS v", 6),
+    "unclosed_comment_ends": ("SELECT 1 AS v /* kit", 1),
     "tables_in_lists": (f"SELECT max(id) AS v FROM {sample.TRACK} WHERE (1, 'Jazz') IN ({sample.GENRE})", 5),
 }
 
@@ -83,8 +87,11 @@ class ReachCases(Suite):
     """Through the gateway, whose lists are the dialect's own; then in the engine, past the gateway's checks."""
 
     @required
-    async def test_functions_that_reach_beyond_the_database_are_refused(self, gateway: Gateway) -> None:
+    async def test_functions_that_reach_beyond_the_database_are_refused(
+        self, gateway: Gateway, dialect: Dialect
+    ) -> None:
         taken = [sql for name in REACHING for sql in _calls(name) if not await _is_refused(gateway, sql)]
+        taken += [f"SELECT * FROM {name}('kit')" for name in LISTING & dialect.loaded_rules.table_functions]
         assert not taken, (
             f"These were not refused: {taken}. Take what reads files, asks other servers, changes something or only"
             " waits out of Rules.functions and Rules.table_functions."
@@ -157,6 +164,14 @@ class ReachCases(Suite):
         assert not missing, (
             f"A table of the columns id and name answers {missing} too: name them in Dialect.implicit_columns, so that"
             " a policy knows what they show."
+        )
+
+    @required
+    def test_columns_that_a_table_lists_are_not_declared_as_implicit(self, dialect: Dialect) -> None:
+        listed = sorted({"id", "name"} & dialect.implicit_columns)
+        assert not listed, (
+            f"{sample.GENRE} lists the columns {listed}, which are in Dialect.implicit_columns: those are columns that"
+            " relations have without listing them, as `rowid`."
         )
 
     @required

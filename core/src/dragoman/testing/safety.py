@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any, Final
 
 import pytest
@@ -40,9 +41,21 @@ TYPED: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "false boolean": ("(id <> 2) = ?", (False,)),
     "text that ends with blanks": ("id = 2 AND ? LIKE 'Naima  '", ("Naima  ",)),
     "long text": (f"id = 2 AND ? = '{LONG}'", (LONG,)),
+    "text of a date": ("id = 2 AND ? LIKE '2024-02-2_'", ("2024-02-29",)),
+    "text of a number": ("id = 2 AND ? LIKE '00_'", ("007",)),
     "null": ("COALESCE(?, title) = title AND id = 2", (None,)),
 }
 """How the kit notices what a careless driver makes of a parameter: only the second track fits."""
+ALONE: Final[dict[str, tuple[Any, str]]] = {
+    "boolean": (True, "TRUE"),
+    "integer": (7, "7"),
+    "float without a fraction": (2.0, "CAST(2.0 AS DOUBLE PRECISION)"),
+    "text": ("Naima", "'Naima'"),
+    "text of a date": ("2024-02-29", "'2024-02-29'"),
+    "text of a number": ("007", "'007'"),
+    "text of a boolean": ("true", "'true'"),
+}
+"""Parameters that nothing in the statement gives a type, and how the same value is written."""
 
 
 class SafetyCases(Suite):
@@ -201,6 +214,33 @@ class SafetyCases(Suite):
             raise AssertionError(f"{asked} gave {error.code} ({error.message}). {remedy}") from error
         assert result.rows == [[2]], f"{asked} found {result.rows} and must find [[2]]. {remedy}"
 
+    @recommended(Capability.PARAMETERS)
+    @pytest.mark.parametrize("kind", list(ALONE))
+    async def test_a_parameter_alone_is_what_the_same_value_is_when_written(
+        self, opened: OpenDatabase, dialect: Dialect, kind: str
+    ) -> None:
+        _needs_parameters(dialect)
+        value, written = ALONE[kind]
+        try:
+            wanted = await run(opened, f"SELECT {written} AS v")
+            text = await run(opened, f"SELECT {ALONE['text'][1]} AS v")
+            told = await run(opened, f"SELECT {placeholder(dialect)} AS v", value)
+        except DragomanError:
+            return  # an engine that wants to be told of what type a parameter is
+        (wanted_type, wanted_value), (type_, came) = (
+            (_word(columns[0].type), rows[0][0]) for columns, rows in (wanted, told)
+        )
+        if not isinstance(value, str) and type_ == _word(text[0][0].type):
+            return  # an engine that takes what has no type for a text
+        assert repr(came) == repr(wanted_value), (
+            f"The parameter {value!r} came back as {came!r}, and {written} as {wanted_value!r}: bind a {kind} as what"
+            " it is."
+        )
+        assert type_ == wanted_type or not isinstance(value, str), (
+            f"The parameter {value!r} came back as {type_ or 'nothing'}, and {written} as {wanted_type}: bind texts as"
+            " texts, and describe with the request's parameters."
+        )
+
     async def _state(self, gateway: Gateway) -> object:
         counts = [
             (await ask(gateway, f"SELECT * FROM {table}")).rows for table in (sample.GENRE, sample.TRACK, sample.RATING)
@@ -216,6 +256,12 @@ async def _is_refused(opened: OpenDatabase, statement: str) -> bool:
     except Exception as error:
         raise AssertionError(advise_on(error)) from error
     return False
+
+
+def _word(type_: str) -> str:
+    """The first word of a type: without its length, and whatever its case."""
+    found = re.match(r"\w*", type_.lower())
+    return found[0] if found else ""
 
 
 def _needs_parameters(dialect: Dialect) -> None:

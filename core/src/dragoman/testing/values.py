@@ -81,6 +81,22 @@ NESTED: Final[dict[str, tuple[str, Any]]] = {
     "map": ("MAP(ARRAY['Kit A'], ARRAY[1])", {"Kit A": 1}),
 }
 COLUMN_NAMES: Final = ('Kit "Column"', "kit.track.id", "k" * 60)
+BLANK_END: Final = "kit end "
+"""A name of which an engine may say that it refuses it."""
+# Dates and times that some drivers' own types cannot hold; an engine that has none of them refuses it.
+BEYOND: Final = {
+    "infinite_date": "DATE 'infinity'",
+    "date_of_a_long_year": "DATE '12024-02-29'",
+    "infinite_timestamp": "TIMESTAMP 'infinity'",
+    "timestamp_of_a_long_year": "TIMESTAMP '12024-02-29 13:14:15'",
+    "timestamp_of_nanoseconds": "CAST('2024-02-29 13:14:15.123456789' AS TIMESTAMP(9))",
+    "timestamp_of_nanoseconds_by_name": "CAST('2024-02-29 13:14:15.123456789' AS TIMESTAMP_NS)",
+    "time": "TIME '13:14:15.123456'",
+    "end_of_the_day": "TIME '24:00:00'",
+    "time_of_nanoseconds": "CAST('13:14:15.123456789' AS TIME(9))",
+    "time_of_nanoseconds_by_name": "CAST('13:14:15.123456789' AS TIME_NS)",
+}
+LABELLED: Final = "CAST('it''s' AS ENUM('it''s', 'Kit A'))"
 ZONED: Final = "CAST('2024-02-29 13:14:15+05:30' AS TIMESTAMP WITH TIME ZONE)"
 INSTANT: Final = datetime.fromisoformat("2024-02-29T13:14:15+05:30")
 _BYTES: Final = re.compile(r"(\\x00)\\xff\\x10|(00)ff10", re.IGNORECASE)
@@ -147,6 +163,33 @@ class ValueCases(Suite):
             assert moment == INSTANT, f"{written} came as {value!r}, which is another instant."
 
     @recommended
+    @pytest.mark.parametrize("value", list(BEYOND))
+    async def test_a_date_or_a_time_has_all_that_the_engine_has(self, gateway: Gateway, value: str) -> None:
+        written = self.literals.get(value, BEYOND[value])
+        try:
+            came = (await ask(gateway, f"SELECT {written} AS v")).rows[0][0]
+            told = (await ask(gateway, f"SELECT CAST({written} AS VARCHAR(40)) AS v")).rows[0][0]
+        except DragomanError:
+            return  # an engine without such values
+        assert not isinstance(came, str) or came.lstrip("+") == told.lstrip("+"), (
+            f"{written} came as {came!r}, and the engine itself writes {told!r}: the driver's own type does not hold"
+            " it. Have it hand out text."
+        )
+
+    @recommended
+    async def test_a_label_of_an_enum_is_exact(self, gateway: Gateway) -> None:
+        written = self.literals.get("enum", LABELLED)
+        try:
+            result = await ask(gateway, f"SELECT {written} AS v")
+        except DragomanError:
+            return  # an engine without such a type, or that writes it otherwise
+        value, type_ = result.rows[0][0], result.columns[0].type
+        assert value == "it's", f"{written} came as {value!r}: the label is it's."
+        assert "Kit A" in type_ or "(" not in type_, (
+            f"{written} is told to be of the type {type_}: show labels as they are, whatever case types have."
+        )
+
+    @recommended
     async def test_a_month_is_not_thirty_days(self, gateway: Gateway) -> None:
         month = self.literals.get("month", "INTERVAL '1' MONTH")
         days = self.literals.get("thirty_days", "INTERVAL '30' DAY")
@@ -209,6 +252,15 @@ class ValueCases(Suite):
             result = await ask(gateway, f"SELECT id AS {dialect.quote(given)} FROM {sample.TRACK}")
             name = result.columns[0].name
             assert name == given, f"A column named {given!r} came as {name!r}: hand names on as they are."
+
+    @recommended
+    async def test_a_column_s_name_may_end_with_a_blank(self, gateway: Gateway, dialect: Dialect) -> None:
+        try:
+            result = await ask(gateway, f"SELECT id AS {dialect.quote(BLANK_END)} FROM {sample.TRACK}")
+        except DragomanError:
+            return  # an engine that knows no such names
+        name = result.columns[0].name
+        assert name == BLANK_END, f"A column named {BLANK_END!r} came as {name!r}: hand names on as they are."
 
     @required
     async def test_an_empty_result_has_its_columns(self, gateway: Gateway) -> None:

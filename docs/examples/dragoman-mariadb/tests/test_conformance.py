@@ -60,7 +60,7 @@ class TestMariaDB(DialectConformance):
 
     async def alter(self, database, statement):
         async with self.server.connected(database.database) as run:
-            await run(statement)
+            await run(commented(statement))
         return database
 
 

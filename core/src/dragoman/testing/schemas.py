@@ -1,0 +1,120 @@
+"""Which schemas there are, where names alone lead, and what stands in each."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from dragoman.dialect import Capability, Dialect
+from dragoman.model import Database, Scope
+from dragoman.testing import sample
+from dragoman.testing.base import OpenDatabase, Suite, run
+from dragoman.testing.catalog import inspect, opened_again
+from dragoman.testing.tiers import recommended, required
+
+ASIDE: Final = "kit_aside"
+"""A schema beside the sample's."""
+FAR: Final = "kit_far"
+
+
+class SchemaCases(Suite):
+    """Schemas, the engine's own too, and a second one of users'."""
+
+    @required
+    async def test_every_relation_s_schema_is_among_the_schemas(self, opened: OpenDatabase) -> None:
+        schemas = {schema.name for schema in await opened.inspector.schemas()}
+        told = {table.relation.schema for table in (await opened.inspector.tables(Scope())).tables} - {None}
+        assert told <= schemas, (
+            f"Relations stand in {sorted(map(str, told))}, inspector.schemas() tells {sorted(schemas)}: tell the"
+            " engine's own too, as such."
+        )
+
+    @required
+    async def test_what_stands_in_an_engine_s_own_schema_is_the_engine_s(self, opened: OpenDatabase) -> None:
+        system = {schema.name for schema in await opened.inspector.schemas() if schema.system}
+        tables = (await opened.inspector.tables(Scope())).tables
+        shown = sorted(str(table.relation) for table in tables if table.relation.schema in system and not table.system)
+        assert not shown, (
+            f"{shown[:3]} stand in schemas that are the engine's own, and are reported as users': set Table.system, or"
+            " agents see them in every list."
+        )
+
+    @required
+    async def test_schemas_are_searched_in_an_order(self, opened: OpenDatabase) -> None:
+        searched = [(each.search_order, each.name) for each in await opened.inspector.schemas()]
+        orders = [order for order, _ in searched if order is not None]
+        assert len(set(orders)) == len(orders), (
+            f"Schema.search_order is {sorted(searched, key=str)}: each place belongs to one schema, and None to those"
+            " where names alone are not looked for."
+        )
+
+    @required
+    async def test_the_default_schema_is_where_names_alone_lead(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        config: Database = opened.config
+        if dialect.default_schema is None or config.schema is not None:
+            return
+        await run(opened, f"SELECT id FROM {sample.TRACK}")
+        schema = (await inspect(opened))[sample.TRACK].relation.schema
+        assert schema == dialect.default_schema, (
+            f"{sample.TRACK} alone is found in {schema!r}, and Dialect.default_schema is {dialect.default_schema!r}."
+        )
+
+    @required
+    async def test_the_only_schema_is_the_only_one(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        schemas = {schema.name for schema in await opened.inspector.schemas()}
+        assert not dialect.only_schema or schemas <= {dialect.default_schema}, (
+            f"Dialect.only_schema says that there is no schema but {dialect.default_schema!r}, and inspector.schemas()"
+            f" tells {sorted(schemas)}: what `schemas` leaves out would be shown."
+        )
+
+    @required
+    async def test_the_sample_s_schema_is_not_the_engine_s_own(self, opened: OpenDatabase) -> None:
+        track = (await inspect(opened))[sample.TRACK]
+        system = {schema.name for schema in await opened.inspector.schemas() if schema.system}
+        assert track.relation.schema not in system, (
+            f"The schema {track.relation.schema!r} is reported as the engine's own: agents see it only when they ask."
+        )
+
+    @recommended
+    async def test_a_second_schema_is_told_with_what_stands_in_it(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if await opened.inspector.fingerprint() is None or dialect.only_schema:
+            return  # no way to change the schema, or no other one
+        integer = {**sample.TYPES, **self.types}["integer"]
+        async with self._aside(opened.config, integer, Capability.COMMENTS in dialect.capabilities) as (where, comment):
+            if where is None:
+                return
+            async with opened_again(opened, where) as changed:
+                schemas = {schema.name: schema for schema in await changed.inspector.schemas()}
+                tables = await inspect(changed, [FAR])
+        assert ASIDE in schemas, f"The schema {ASIDE} was created, and inspector.schemas() tells {sorted(schemas)}."
+        told = tables.get(FAR)
+        assert told, f"{ASIDE}.{FAR} was created, and inspector.tables() tells nothing of it: ask for every schema."
+        assert told.relation.schema == ASIDE, f"{ASIDE}.{FAR} is reported as {told.relation}."
+        assert schemas[ASIDE].comment == comment, (
+            f"The schema {ASIDE} has the comment {comment!r}, and Schema.comment is {schemas[ASIDE].comment!r}."
+        )
+
+    @asynccontextmanager
+    async def _aside(
+        self, where: Database, integer: str, comments: bool
+    ) -> AsyncGenerator[tuple[Database | None, str | None]]:
+        """Where a second schema stands for a while, with its comment; None for an engine that has none."""
+        try:
+            made = await self.alter(where, f"CREATE SCHEMA {ASIDE}")
+        except Exception:
+            yield None, None
+            return
+        try:
+            made = await self.alter(made, f"CREATE TABLE {ASIDE}.{FAR} (id {integer})")
+            comment = None
+            if comments:
+                try:
+                    made = await self.alter(made, f"COMMENT ON SCHEMA {ASIDE} IS '{sample.TRACK_COMMENT}'")
+                    comment = sample.TRACK_COMMENT
+                except Exception:
+                    comment = None  # an engine whose schemas have none
+            yield made, comment
+        finally:
+            made = await self.alter(made, f"DROP TABLE {ASIDE}.{FAR}")
+            await self.alter(made, f"DROP SCHEMA {ASIDE}")
