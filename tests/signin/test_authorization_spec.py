@@ -2,7 +2,7 @@
 
 Each test names the clause it proves; `CLAUSES` is the table, and a test below holds both to each other. "2025": the
 editions of 2025-06-18 and 2025-11-25; "2026": that of 2026-07-28. Clauses about clients and about authorization
-servers alone are theirs to prove.
+servers alone are theirs to prove. `UNPROVED` has the clauses about servers that no test can prove, and why.
 """
 
 import asyncio
@@ -28,17 +28,17 @@ from standin import StandIn
 
 CLAUSES = {
     "metadata": "2025 MUST, 2026 MUST: servers implement OAuth 2.0 Protected Resource Metadata (RFC 9728)",
-    "authorization_servers": "2025 MUST: the metadata names at least one authorization server",
-    "location": "2025-06-18 MUST: a 401 names the metadata's URL; 2025-11-25 MUST: so, or it is at a well-known place",
-    "well-known": "2025-11-25 MUST: the metadata stands at the path of the endpoint, or at the root",
+    "authorization_servers": "2025 MUST, 2026 MUST: the metadata names at least one authorization server",
+    "location": "2025-06-18 MUST: a 401 names the metadata's URL; later MUST: so, or it is at a well-known place",
+    "well-known": "2025-11-25 MUST, 2026 MUST: the metadata stands at the path of the endpoint, or at the root",
     "scope": "2025-11-25 SHOULD, 2026 SHOULD: a 401 names the scopes that are needed",
-    "every request": "2025 MUST: each request carries its authorization, in a session too",
-    "header": "2025 MUST: tokens come in the Authorization header, never in the address",
-    "validate": "2025 MUST: servers validate access tokens as OAuth 2.1 section 5.2 says",
+    "every request": "2025 MUST, 2026 MUST: each request carries its authorization, in a session too",
+    "header": "2025 MUST, 2026 MUST: tokens come in the Authorization header, never in the address",
+    "validate": "2025 MUST, 2026 MUST: servers validate access tokens as OAuth 2.1 section 5.2 says",
     "audience": "2025 MUST, 2026 MUST: a token was issued for this very server",
-    "401": "2025 MUST: invalid or expired tokens get a 401",
+    "401": "2025 MUST, 2026 MUST: invalid or expired tokens get a 401",
     "only access tokens": "2025 MUST, 2026 MUST: no other tokens are accepted: ID tokens, ID-JAGs",
-    "403": "2025 MUST: a token without the rights gets a 403",
+    "403": "2025 MUST, 2026 MUST: a token without the rights gets a 403",
     "insufficient_scope": "2025-11-25 SHOULD, 2026 MUST: the 403 names all scopes of the operation",
     "consistent": "2025-11-25 SHOULD, 2026 SHOULD: the scopes that are asked for are the same each time",
     "hierarchy": "2026 MUST: a broader scope implies narrower ones",
@@ -47,12 +47,19 @@ CLAUSES = {
     "no slash": "2025 SHOULD, 2026 SHOULD: the server's address has no slash at its end",
     "before": "2025 MUST, 2026 MUST: a token is validated before anything of the request is done",
     "storage": "2025 MUST, 2026 MUST: tokens are kept so that nobody who sees what is kept can use one",
-    "400": "2025 MUST: a malformed authorization request gets a 400",
+    "400": "2025 MUST, 2026 MUST: a malformed authorization request gets a 400",
     "no passing on": "2025 MUST NOT, 2026 MUST NOT: the token goes no further than this server",
     "sessions": "2025 MUST NOT: a session is no authentication; SHOULD: it is bound to the user",
-    "https": "2025 MUST: authorization servers are reached by HTTPS",
-    "stdio": "2025 SHOULD NOT: over stdio the environment says who calls, and no token is asked for",
+    "https": "2025 MUST, 2026 MUST: authorization servers are reached by HTTPS",
+    "communication": "2025 MUST, 2026 MUST: tokens come to the server by HTTPS (OAuth 2.1 section 1.5)",
+    "stdio": "2025 SHOULD NOT, 2026 SHOULD NOT: over stdio the environment says who calls, and no token is asked for",
     "unavailable": "RFC 9110: who cannot tell now answers 503 with Retry-After, and sends nobody to sign in again",
+}
+UNPROVED = {
+    "user experience": "2025-11-25 SHOULD, 2026 SHOULD: the scopes asked for suit people: the operator's choice",
+    "best practices": "2025 MUST, 2026 MUST: OAuth 2.1 section 7 is followed: what of it is a server's is in `CLAUSES`",
+    "proxies": "2025 MUST, 2026 MUST: proxies with one client id ask for consent: this server signs in at no other",
+    "transports": "2025 MUST, 2026 MUST: other transports follow their protocols' practices: there are no others",
 }
 PROVED: set[str] = set()
 Test = TypeVar("Test", bound=Callable[..., Any])
@@ -69,6 +76,7 @@ def proves(*clauses: str) -> Callable[[Test], Test]:
 
 def test_every_clause_has_a_test_and_no_other_is_claimed() -> None:
     assert set(CLAUSES) == PROVED
+    assert not PROVED & set(UNPROVED)
 
 
 def settings(issuer: Issuer, **changes: Any) -> Server:
@@ -337,6 +345,20 @@ async def test_an_issuer_without_https_is_warned_about_unless_it_is_this_machine
         (tmp_path / "dragoman.toml").write_text(f'{database}{auth}jwks_url = "{url}"\n')
         warnings = load(folder=tmp_path, environ={}).warnings
         assert ["plain http" in warning for warning in warnings] == [True] * warned
+
+
+@proves("communication")
+@pytest.mark.parametrize(
+    ("audience", "warned"),
+    [("http://gw.example/mcp", 1), ("https://gw.example/mcp", 0), ("http://127.0.0.1:8080/mcp", 0), ("a-name", 0)],
+)
+async def test_an_address_of_ours_without_https_is_warned_about(tmp_path: Any, audience: str, warned: int) -> None:
+    (tmp_path / "dragoman.toml").write_text(
+        '[databases.shop]\nurl = "sqlite:///shop.db"\n[server.auth]\nissuer = "https://idp.example"\n'
+        f'audience = ["dragoman-rs", "{audience}"]\njwks_url = "https://idp.example/jwks"\n'
+    )
+    warnings = load(folder=tmp_path, environ={}).warnings
+    assert ["tokens can be read on their way" in warning for warning in warnings] == [True] * warned
 
 
 @proves("stdio")

@@ -275,6 +275,10 @@ class _Merge:
             for name in ("jwks_url", "introspection_url")
             if name in read and _is_exposed(read[name])
         ]
+        if any(_is_exposed(audience) for audience in read["audience"]):
+            self.warnings.append(
+                f"{'.'.join(path)}.audience: plain http; tokens can be read on their way to this server."
+            )
         return Auth(**read)
 
     def _tokens(self, given: Sequence[Mapping[str, Any]], path: KeyPath) -> tuple[StaticToken, ...]:
