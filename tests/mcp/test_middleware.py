@@ -9,8 +9,11 @@ from typing import Any
 
 import httpx2
 import pytest
+from dragoman.mcp.connections import Limits
+from dragoman.mcp.middleware import AccessMiddleware
 from dragoman.mcp.origins import Origins
-from dragoman.mcp.refusals import Refused
+from dragoman.mcp.refusals import RefusalLog, Refused
+from dragoman.model import Principal
 
 TOKEN = "a-token-nobody-guesses"
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {}}}
@@ -370,6 +373,10 @@ AMBIGUOUS = {
     + b"-1\r\n{\r\n0\r\n\r\n"
     + SMUGGLED,
     "a chunk with more than it says": head(content_length=None, transfer_encoding="chunked") + b"1\r\n{}\r\n0\r\n\r\n",
+    "a coding in HTTP/1.0": head(content_length=None, transfer_encoding="chunked", connection="keep-alive").replace(
+        b"HTTP/1.1", b"HTTP/1.0"
+    )
+    + b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY),
     "two hosts": head(host="localhost\r\nhost: evil.example") + BODY,
     "two tokens": head(authorization=f"Bearer {TOKEN}\r\nauthorization: Bearer wrong") + BODY,
     "two versions": head(mcp_protocol_version="2025-11-25\r\nmcp-protocol-version: 2026-07-28") + BODY,
@@ -387,6 +394,46 @@ async def test_what_can_be_read_in_two_ways_is_refused_and_ends_the_connection(c
     answer = await client.rest()
     assert [line.split()[1] for line in answer.splitlines() if line.startswith(b"HTTP/")] in ([b"400"], [b"501"], [])
     await clients.answers()
+
+
+async def test_a_request_that_was_broken_off_reaches_nothing() -> None:
+    served: list[Any] = []
+
+    async def app(*scope: Any) -> None:
+        served.append(scope)
+
+    async def anybody(_: Any) -> Principal:
+        return Principal()
+
+    messages: list[Any] = [
+        {"type": "http.request", "body": b"{", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    door = AccessMiddleware(
+        app,
+        closed={"/mcp": ("POST",)},
+        open={},
+        origins=Origins("127.0.0.1", (), ()),
+        authenticate=anybody,
+        limits=Limits(),
+        log=RefusalLog(),
+    )
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/mcp",
+        "http_version": "1.1",
+        "headers": [(b"host", b"localhost"), (b"content-length", b"9")],
+    }
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def send(message: Any) -> None:
+        served.append(message)
+
+    await door(scope, receive, send)
+    assert served == messages == []
 
 
 @pytest.mark.parametrize("header", ["x: " + "y" * 2_000_000, "\r\n".join(f"x{n}: y" for n in range(200_000))])

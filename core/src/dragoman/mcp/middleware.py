@@ -120,14 +120,16 @@ class AccessMiddleware:
                 return
             _check_method(scope, methods)
             await self._admit(scope, headers)
-            receive = await self._with_body(scope, receive, headers)
+            whole = await self._with_body(scope, receive, headers)
         except Refused as refused:
             await self._refuse(refused, scope, receive, send, peer)
+            return
+        if whole is None:
             return
         if PRINCIPAL in scope:
             peer.let_in()
         try:
-            await self._app(scope, receive, send)
+            await self._app(scope, whole, send)
         except Refused as refused:
             await self._refuse(refused, scope, receive, send, peer)
 
@@ -158,8 +160,8 @@ class AccessMiddleware:
             if b"authorization" in headers:
                 self._log.note(str((scope.get("client") or ("unknown",))[0]), refused.code, path=scope["path"])
 
-    async def _with_body(self, scope: Scope, receive: Receive, headers: _Once) -> Receive:
-        """Read the body; return the `receive` that gives it whole, then what comes after it."""
+    async def _with_body(self, scope: Scope, receive: Receive, headers: _Once) -> Receive | None:
+        """Read the body; return the `receive` that gives it whole, then what comes after it; None: the client left."""
         if not _announces_body(headers):
             return receive
         if scope["path"] not in self._closed:
@@ -173,7 +175,7 @@ class AccessMiddleware:
         except TimeoutError:
             reason = f"The body did not arrive within {self._limits.body:g} seconds."
             raise Refused(408, "request_timeout", reason, _LAST) from None
-        return _handing(message, receive)
+        return _handing(message, receive) if message["type"] == "http.request" else None
 
     async def _body(self, receive: Receive) -> Message:
         body = bytearray()
@@ -222,7 +224,9 @@ def _check_framing(scope: Scope) -> _Once:
     if b"host" not in headers:
         raise Refused(400, "ambiguous_request", "A request needs a Host header.", _LAST)
     coding = headers.get(b"transfer-encoding")
-    if repeated or (coding is not None and (coding.lower() != b"chunked" or b"content-length" in headers)):
+    # HTTP/1.0 knows no codings: a proxy in front may have read another body.
+    fits = coding is None or (coding.lower() == b"chunked" and b"content-length" not in headers)
+    if repeated or not fits or (coding is not None and scope["http_version"] == "1.0"):
         reason = "A header that may be sent once was sent twice, or two disagree."
         raise Refused(400, "ambiguous_request", reason, _LAST)
     return headers
