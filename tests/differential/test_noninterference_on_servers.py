@@ -106,6 +106,7 @@ TRINO = Flavour(
     ),
     lateral=True,
     row="SELECT {t} FROM {t}",
+    tables=("orders", "orders", "customers", "accounts"),
 )
 
 
