@@ -42,6 +42,28 @@ def test_calls_beyond_the_quota_are_refused_with_the_seconds_to_wait():
     assert allowed(counted)
 
 
+@pytest.mark.parametrize(
+    ("bound", "period"), [("calls_per_minute", 60), ("rows_per_hour", 3600), ("bytes_per_day", 86400)]
+)
+@given(start=st.floats(0, 1e6))
+def test_nobody_waits_longer_than_the_time_that_is_counted(bound, period, start):
+    clock = Clock()
+    clock.now = start
+    counted = quotas(clock, **{bound: 1})
+    counted.charge(ANN)
+    counted.spend(ANN, 1, 1)
+    wait = refused_for(counted)
+    assert 0 < wait <= period
+    clock.now += wait + 0.001
+    assert allowed(counted)
+
+
+def refused_for(counted):
+    with pytest.raises(QuotaExceeded) as refused:
+        counted.charge(ANN)
+    return refused.value.context["retry_after"]
+
+
 def test_each_caller_has_its_own_quota():
     counted = quotas(Clock(), calls_per_minute=1)
     assert [allowed(counted), allowed(counted, BOB)] == [True, True]

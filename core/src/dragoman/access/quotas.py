@@ -33,37 +33,32 @@ _UNBOUNDED = Quota()
 
 
 class Window:
-    """Adds up the amounts of the last `seconds`, in sixty slots; each counts for up to one slot longer."""
+    """Adds up the amounts of the last `seconds`, in sixty slots; all of a slot counts as long as its last amount."""
 
     def __init__(self, seconds: float) -> None:
-        self._width = seconds / _SLOTS
-        self._slots: deque[tuple[int, int]] = deque()
+        self._seconds = seconds
+        self._slots: deque[tuple[int, float, int]] = deque()
+        """The number of each slot, when it was last added to, and its amount."""
         self._total = 0
 
     def add(self, now: float, amount: int) -> None:
         """Count an amount."""
-        slot = int(now // self._width)
-        if self._slots and self._slots[-1][0] >= slot:
-            slot, before = self._slots.pop()
-            self._slots.append((slot, before + amount))
-        else:
-            self._slots.append((slot, amount))
+        slot = int(now * _SLOTS // self._seconds)
+        before = self._slots.pop()[2] if self._slots and self._slots[-1][0] >= slot else 0
+        self._slots.append((slot, now, before + amount))
         self._total += amount
 
     def wait(self, now: float, most: int) -> float:
         """Return the seconds until less than `most` counts; 0 when that is so now."""
-        while self._slots and self._leaves(self._slots[0][0]) <= now:
-            self._total -= self._slots.popleft()[1]
-        left, until = self._total, now
-        for slot, amount in self._slots:
+        while self._slots and now - self._slots[0][1] >= self._seconds:
+            self._total -= self._slots.popleft()[2]
+        left, wait = self._total, 0.0
+        for _, last, amount in self._slots:
             if left < most:
                 break
             left -= amount
-            until = self._leaves(slot)
-        return until - now
-
-    def _leaves(self, slot: int) -> float:
-        return (slot + _SLOTS + 1) * self._width
+            wait = self._seconds - (now - last)
+        return wait
 
 
 class Use:
