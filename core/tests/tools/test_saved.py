@@ -109,6 +109,12 @@ async def test_history_is_the_callers_own(saved, ask):
     assert foreign.structured == {"queries": []}
 
 
+async def test_a_query_whose_answer_is_kept_is_in_the_history_too(saved):
+    await saved.call("execute_query", {"database": "shop", "sql": "SELECT 7", "keep": "seven"})
+    answer = await saved.call("list_queries", {"kind": "history"})
+    assert answer.structured == {"queries": [{"database": "shop", "sql": "SELECT 7", "row_count": 1}]}
+
+
 async def test_without_a_folder_the_toolset_is_not_listed(database, scripts, open_toolbox):
     async with open_toolbox(database("shop", scripts["shop"]), profile="full") as toolbox:
         assert not {"list_queries", "run_query", "save_query"} & {tool.name for tool in toolbox.tools}

@@ -11,7 +11,7 @@ from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Principal
 from dragoman.tools.answer import Body
 from dragoman.tools.budget import ENVELOPE, Budget
-from dragoman.tools.history import History
+from dragoman.tools.history import Entry, History
 
 if TYPE_CHECKING:
     from dragoman.tools.administration import Administration
@@ -55,6 +55,11 @@ class ToolCall:
     def budget(self) -> Budget:
         """Return what the answer may take."""
         return Budget(self.database.config.max_bytes - ENVELOPE)
+
+    def remember(self, rows: int) -> None:
+        """Add the statement, which gave so many rows, to what its caller ran."""
+        if self.history is not None:
+            self.history.add(self.principal, Entry(self.name, self["sql"], rows))
 
     async def report(self, done: int, total: int, message: str) -> None:
         """Report progress to the caller."""

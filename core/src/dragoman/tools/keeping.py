@@ -28,6 +28,7 @@ async def keep_query(call: ToolCall) -> Body:
         timeout=None if call["timeout_ms"] is None else call["timeout_ms"] / 1000,
     )
     body = await page(kept, 0, call["limit"], call.database.config)
+    call.remember(kept.pages.rows)
     body.facts["kept"] = {
         "name": kept.name,
         "rows": kept.pages.rows,

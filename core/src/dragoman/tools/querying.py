@@ -11,7 +11,6 @@ from dragoman.model import ExplainOptions, Plan
 from dragoman.tools.answer import Body, size
 from dragoman.tools.budget import ENVELOPE
 from dragoman.tools.context import ToolCall
-from dragoman.tools.history import Entry
 from dragoman.tools.keeping import keep_query
 from dragoman.tools.rows import rows_body
 
@@ -35,8 +34,7 @@ async def execute_query(call: ToolCall) -> Body:
         from_dialect=given["from_dialect"],
         principal=call.principal,
     )
-    if call.history is not None:
-        call.history.add(call.principal, Entry(call.name, given["sql"], result.row_count))
+    call.remember(result.row_count)
     return rows_body(result)
 
 
