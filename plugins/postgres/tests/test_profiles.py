@@ -117,11 +117,19 @@ async def test_the_configuration_hides_and_shows_values_and_switches_them_off(re
 
 async def test_partitions_stand_under_their_parent(reader):
     async with Gateway.open([reader]) as gateway:
-        toolbox = Toolbox(gateway)
+        toolbox = Toolbox(gateway, profile="full")
         listed = structured(await toolbox.call("list_tables", {}))["tables"]["public"]
         named = structured(await toolbox.call("list_tables", {"name_pattern": "reading%"}))["tables"]["public"]
         found = structured(await toolbox.call("search_catalog", {"query": "reading"}))["results"]
         lines = structured(await toolbox.call("describe_table", {"table_name": "reading"}))["tables"]["reading"]
+        everything = structured(await toolbox.call("search_catalog", {"query": "", "kinds": ["table"]}))["relations"]
+        schemas = structured(await toolbox.call("list_schemas", {}))["schemas"]
+        texts = [
+            structured(await toolbox.call("read_schema", given))["schema"] for given in ({}, {"schema_name": "public"})
+        ]
+    assert [sorted(listed)] == [sorted(named) for named in everything[reader.name].values()]
+    assert {each["name"]: each["table_count"] for each in schemas}["public"] == len(listed)
+    assert all("TABLE reading (" in text and "reading_2024" not in text for text in texts)
     assert "reading" in listed
     assert "reading_2024" not in listed
     assert named == ["reading", "reading_2024"]

@@ -37,6 +37,11 @@ class Entry(NamedTuple):
     written: str
     cost: int
 
+    @property
+    def shown(self) -> bool:
+        """Whether it is listed by itself: not the system's, nor one that stands under another."""
+        return not (self.system or self.part)
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -49,7 +54,7 @@ class Listing:
 
     def list_shown(self) -> Iterator[Entry]:
         """Yield the relations that are not the system's and stand under no other."""
-        return (each for entries in self.schemas.values() for each in entries if not (each.system or each.part))
+        return (each for entries in self.schemas.values() for each in entries if each.shown)
 
     def find_schema(self, written: str) -> SchemaKey:
         """Return the schema that a plain or dotted name names; raises `ParameterError` and `SchemaNotFound`."""

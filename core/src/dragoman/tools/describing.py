@@ -45,7 +45,7 @@ async def list_schemas(call: ToolCall) -> Body:
 
 
 def _count(entries: Sequence[Entry], *, system: bool) -> int:
-    return sum(entry.kind == "table" and entry.system <= system for entry in entries)
+    return sum(entry.kind == "table" and entry.system <= system and not entry.part for entry in entries)
 
 
 async def list_tables(call: ToolCall) -> Body:

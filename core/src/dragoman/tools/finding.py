@@ -175,7 +175,7 @@ def _everything(loaded: Sequence[tuple[str, Listing]], kinds: Sequence[MatchKind
     left_out = 0
     for name, listing in loaded:
         wanted = {
-            key: [entry for entry in entries if not entry.system and _is_wanted(kinds, entry.kind == "view")]
+            key: [each for each in entries if each.shown and _is_wanted(kinds, each.kind == "view")]
             for key, entries in listing.schemas.items()
         }
         shown = 0

@@ -60,8 +60,9 @@ async def _tables(call: ToolCall) -> list[Table]:
         return list({table.relation: table for table in found.values()}.values())
     snapshot = await catalog.snapshot()
     if call["schema_name"] is None:
-        return list(snapshot.visible)
-    return list(snapshot.schemas.get(await catalog.find_schema(call["schema_name"]), ()))
+        return list(snapshot.listed)
+    there = snapshot.schemas.get(await catalog.find_schema(call["schema_name"]), ())
+    return [table for table in there if table.system or snapshot.lists(table)]
 
 
 async def get_row(call: ToolCall) -> Body:
