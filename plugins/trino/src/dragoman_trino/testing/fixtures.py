@@ -24,7 +24,7 @@ def trino_server() -> Iterator[Server]:
 @cache
 def shared_server() -> Server:
     """Start the server of this process, once for every `conftest.py` that imports `trino_server`; both end together."""
-    running = start_server()
+    running = start_server(long="CI" in os.environ)  # where whole lanes share it
     atexit.register(running.stop)
     return running
 
