@@ -176,8 +176,14 @@ class StandIn:
     async def hidden_tools(self, principal: Principal) -> frozenset[str]:
         return frozenset()
 
-    def offers(self, name: str, principal: Principal) -> bool:
+    def is_plain(self, name: str, principal: Principal) -> bool:
         return any(tool.name == name for tool in self.tools)
+
+    async def knows(self, name: str, principal: Principal) -> bool:
+        return self.is_plain(name, principal)
+
+    async def refuse(self, name: str, principal: Principal) -> None:
+        self.note(f"refused {name}")
 
     async def call(self, name: str, arguments: dict, *, progress: Any = None, principal: Principal) -> Answer:
         return await getattr(self, name)(arguments, progress, principal)

@@ -1,6 +1,7 @@
 """What is hidden is not told by what others left: saved queries, lists of tools, keys that point to a table."""
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -86,6 +87,45 @@ async def test_a_saved_query_that_reads_a_hidden_table_or_column_is_told_of_nowh
         assert told == (await _answer(toolbox, "run_query", name="zzz_none")).replace("zzz_none", name)
         assert "zyx" not in (await _answer(toolbox, "read_resource", uri=f"queries://{name}")).replace(name, "")
     assert "zyx" not in await _answer(toolbox, "read_resource")
+
+
+def _ask_over_stdio(folder: Path, configuration: str, requests: list[dict[str, Any]], **environ: str) -> list[Any]:
+    """The answers of a server over stdio, started in a new folder, to requests that it answers one by one."""
+    path = _make(folder, SCRIPT)
+    path.write_text(configuration)
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    requests = [{"method": "initialize", "params": client}, *requests]
+    command = [sys.executable, "-m", "dragoman", "serve", "--config", str(path)]
+    answers: list[Any] = []
+    environment = {**os.environ, **environ}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, env=environment
+    ) as served:
+        assert served.stdin is not None
+        assert served.stdout is not None
+        for number, request in enumerate(requests):
+            served.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, **request}).encode() + b"\n")
+            served.stdin.flush()
+            answers.append(json.loads(served.stdout.readline()))
+        served.stdin.close()
+    return answers[1:]
+
+
+@pytest.mark.parametrize("hot", ["on", "off"])
+def test_a_tool_that_is_hidden_or_not_granted_is_unknown_like_an_invented_one_and_recorded(tmp_path: Path, hot: str):
+    configuration = CONFIGURATION.replace('principals = ["ann", "local"]', 'principals = ["local"]\ntools = ["saved"]')
+    hidden = [name for name in SAVED if name.startswith("zyx")]
+    names = [*hidden, "execute_query", "list_databases", "zzz_none", "zzz\x00none"]
+    calls = [{"method": "tools/call", "params": {"name": name, "arguments": {}}} for name in [*names, "good"]]
+    audited = f'{configuration}[audit]\npath = "audit.jsonl"\n'
+    *unknown, answered = _ask_over_stdio(tmp_path, audited, calls, DRAGOMAN_HOT_PATH=hot)
+    told = [answer["error"] for answer in unknown]
+    assert told == [{"code": -32602, "message": f"Unknown tool: {name}"} for name in names]
+    assert answered["result"]["isError"] is False
+    (file,) = tmp_path.glob("audit-*.jsonl")
+    records = [record for record in map(json.loads, file.read_text().splitlines()) if "tool" in record]
+    assert [record["tool"] for record in records] == [*names[:-2], "unknown", "unknown", "good"]
+    assert {(record["verdict"], record["outcome"]) for record in records[:-1]} == {("refused", "PERMISSION_DENIED")}
 
 
 async def test_the_first_list_of_tools_over_stdio_tells_of_no_hidden_query(tmp_path: Path) -> None:

@@ -34,9 +34,14 @@ class Calls:
         self._stopped = False
         self._streams: list[Callable[[], None]] = []
 
-    def offers(self, name: str, principal: Principal) -> bool:
-        """Whether a principal may use a tool."""
-        return self._toolbox.offers(name, principal)
+    def takes(self, name: str, principal: Principal) -> bool:
+        """Whether `call` answers for a tool, with no more to ask about the principal."""
+        return self._toolbox.is_plain(name, principal)
+
+    async def refuse(self, name: str, principal: Principal, origin: Origin | None = None) -> None:
+        """Record a call of a tool that is not there for a principal."""
+        with coming_from(origin):
+            await self._toolbox.refuse(name, principal)
 
     async def call(
         self,

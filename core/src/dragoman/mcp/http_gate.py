@@ -62,7 +62,7 @@ class HttpGate:
             return
         messages, body = await _body(receive)
         call = None if body is None else self._call(scope, version, body)
-        if call is None or not self._calls.offers(call.name, scope[PRINCIPAL]):
+        if call is None or not self._calls.takes(call.name, scope[PRINCIPAL]):
             await self._app(scope, _replaying(messages, receive), send)
         else:
             linked = next((value for name, value in scope["headers"] if name == b"traceparent"), b"").decode("latin-1")

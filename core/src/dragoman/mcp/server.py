@@ -60,9 +60,10 @@ def build(
         return whole.model_copy(update={"tools": [tool for tool in whole.tools if tool.name not in hidden]})
 
     async def call_tool(context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
-        if not toolbox.offers(call.name, _principal(context, local)):
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {call.name[:100]}")
         progress, principal = context.session.report_progress, _principal(context, local)
+        if not await toolbox.knows(call.name, principal):
+            await running.refuse(call.name, principal, _origin(context))
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {call.name[:100]}")
         return _result(
             await running.call(
                 call.name, call.arguments or {}, progress=progress, principal=principal, origin=_origin(context)

@@ -137,7 +137,7 @@ class _Connection:
                 task.cancel()
             return False
         call = self._gate.call(line, self._version) if self._gate and self._version else None
-        if call is None or self._wire.owes(call.request):
+        if call is None or self._wire.owes(call.request) or not self._calls.takes(call.name, self._principal):
             if line.strip():
                 self._needed.set()
             return False

@@ -49,17 +49,27 @@ async def hidden_tools(gateway: Gateway, names: Collection[str], principal: Prin
     return frozenset(names).difference(await visible(gateway.for_principal(principal), principal))
 
 
+async def is_known(gateway: Gateway, name: str, principal: Principal) -> bool:
+    """Whether a caller may know of a saved query. Raises `ConnectionFailed` where its database cannot tell."""
+    return await _knows(gateway, (await read(gateway)).queries.get(name), principal)
+
+
+async def _knows(gateway: Gateway, query: SavedQuery | None, principal: Principal) -> bool:
+    try:
+        if query is not None:
+            await _judge(gateway, query, principal)
+    except ConnectionFailed:
+        raise
+    except DragomanError:
+        return False
+    return query is not None
+
+
 async def find(gateway: Gateway, name: str, principal: Principal) -> SavedQuery:
     """Return a saved query that a caller may know of. Raises `ParameterError`, alike where there is none at all."""
     saved = await read(gateway)
-    if name in saved.queries:
-        try:
-            await _judge(gateway, saved.queries[name], principal)
-            return saved.queries[name]
-        except ConnectionFailed:
-            raise
-        except DragomanError:
-            pass
+    if await _knows(gateway, saved.queries.get(name), principal):
+        return saved.queries[name]
     return replace(saved, queries=await visible(gateway, principal)).find(name)
 
 

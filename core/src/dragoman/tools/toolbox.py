@@ -6,9 +6,10 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dragoman.errors import DragomanError, InternalError
+from dragoman.errors import DragomanError, InternalError, PermissionDenied
 from dragoman.gateway import Gateway
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.gateway import SETS_OF_ROLES
@@ -37,6 +38,8 @@ from dragoman.tools.surfaces import Change, Surfaces
 if TYPE_CHECKING:
     from dragoman.config import Configuration
 
+UNKNOWN: Final = "unknown"
+"""What records call a tool that nobody has."""
 _log = logging.getLogger(__name__)
 ResultFormat = Literal["both", "structured", "text"]
 
@@ -184,6 +187,27 @@ class Toolbox:
         if not self._gateway.has_roles:
             return name in self._specs
         return any(spec.name == name for spec in self.show_to(principal).specs)
+
+    def is_plain(self, name: str, principal: Principal) -> bool:
+        """Whether a principal may use a tool, and nothing that it must not know of decides whether the tool is there."""
+        return self.offers(name, principal) and not self._may_hide(name, principal)
+
+    async def knows(self, name: str, principal: Principal) -> bool:
+        """Whether a tool is there for a principal. Raises `ConnectionFailed` where its database cannot tell."""
+        if not self._may_hide(name, principal):
+            return self.offers(name, principal)
+        gateway = self._gateway.for_principal(principal)
+        return self.offers(name, principal) and await saved_queries.is_known(gateway, name, principal)
+
+    def _may_hide(self, name: str, principal: Principal) -> bool:
+        spec = self._specs.get(name)
+        return spec is not None and spec.handler == "run_tool" and self._gateway.for_principal(principal).is_restricted
+
+    async def refuse(self, name: str, principal: Principal) -> None:
+        """Record a call of a tool that is not there for a principal; no record shows a name that a caller made up."""
+        with suppress(DragomanError):
+            async with self._gateway.call(name if name in self._specs else UNKNOWN, principal):
+                raise PermissionDenied("There is no such tool.")
 
     async def call(
         self,
