@@ -1,12 +1,16 @@
 """Which tokens of an issuer are accepted, whom they name, and what happens while the issuer is down."""
 
 import asyncio
+import base64
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote_plus
 
 import pytest
+from dragoman import Secret
 from dragoman.auth import InvalidToken, IssuerUnreachable
 from dragoman.auth.http import IssuerClient
 from dragoman.auth.jwks import FRESH, PATIENCE, KeyCache
@@ -340,6 +344,16 @@ async def test_what_an_issuer_calls_an_access_token_is_accepted(issuer: Issuer, 
     issuer.active["opaque"] = {"sub": "u-1", "aud": RESOURCE} | told
     async with verifying(issuer.introspecting()) as verifier:
         assert await verifier.principal("opaque")
+
+
+@pytest.mark.parametrize(("client", "secret"), [("gw", "plain-secret"), ("gw:a", "a:b%&+ é")])
+async def test_an_issuer_reads_the_credentials_as_they_are_configured(issuer: Issuer, client: str, secret: str) -> None:
+    issuer.active["opaque"] = {"sub": "u-1", "aud": RESOURCE}
+    settings = replace(issuer.introspecting(client_secret=Secret(secret)), client_id=client)
+    async with verifying(settings) as verifier:
+        await verifier.principal("opaque")
+    sent = base64.b64decode(issuer.requests[-1][2]["authorization"].removeprefix("Basic ")).decode()
+    assert [unquote_plus(part) for part in sent.split(":")] == [client, secret]
 
 
 async def test_an_issuer_that_answers_a_byte_now_and_then_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote_plus
 
 from dragoman.auth.claims import is_access_token
 from dragoman.auth.http import RETRY_AFTER, IssuerClient
@@ -19,7 +20,8 @@ class IntrospectedTokens:
         self._client = client
         self._url = settings.introspection_url
         secret = settings.client_secret.reveal() if settings.client_secret else ""
-        self._credentials = (settings.client_id, secret) if settings.client_id else None
+        # Encoded as in a form before they are joined: RFC 6749, section 2.3.1.
+        self._credentials = (quote_plus(settings.client_id), quote_plus(secret)) if settings.client_id else None
 
     async def claims(self, token: str) -> dict[str, Any]:
         """Return what the issuer says of a token. Raises `InvalidToken`, `IssuerUnreachable`."""
