@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,6 +29,25 @@ async def without_blocking(items: Iterable[T]) -> AsyncIterator[T]:
         if time.thread_time() - began > SLICE:
             await asyncio.sleep(0)
             began = time.thread_time()
+
+
+async def begin_each(works: Sequence[Coroutine[Any, Any, T]]) -> list[asyncio.Task[T]]:
+    """Begin pieces of work one by one, and return them; the event loop serves others between the beginnings.
+
+    When the caller is cancelled meanwhile, so are they.
+    """
+    begun: list[asyncio.Task[T]] = []
+    try:
+        for work in works:
+            begun.append(asyncio.create_task(work))
+            await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        for task in begun:
+            task.cancel()
+        for work in works[len(begun) :]:
+            work.close()
+        raise
+    return begun
 
 
 async def in_thread_if_many(count: int, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:

@@ -20,6 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.config.urls import bracket_host
+from dragoman.cooperative import begin_each
 from dragoman.errors import ConfigurationError, DragomanError
 from dragoman.gateway.exporting import PATH as EXPORTS
 from dragoman.mcp.calls import Calls
@@ -303,7 +304,7 @@ def _closing(app: ASGIApp, sign_in: SignIn) -> ASGIApp:
 
 
 async def _states(gateway: Gateway) -> dict[str, str]:
-    states = await asyncio.gather(*(_state(gateway, name) for name in gateway.names))
+    states = await asyncio.gather(*await begin_each([_state(gateway, name) for name in gateway.names]))
     return dict(zip(gateway.names, states, strict=True))
 
 

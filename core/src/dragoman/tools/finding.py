@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from dragoman.catalog import Catalog, Listing, Match, MatchKind, Snapshot, drop_empty
 from dragoman.catalog.full import foreign_key, step
+from dragoman.cooperative import begin_each
 from dragoman.errors import DragomanError, PathNotFound
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Database
@@ -27,7 +28,7 @@ KINDS: tuple[MatchKind, ...] = ("table", "view", "column", "value")
 
 async def list_databases(call: ToolCall) -> Body:
     """Answer every configured database and whether it answers; those not known to be ready are asked, all at once."""
-    rows = await asyncio.gather(*(_database(call, name) for name in call.gateway.names))
+    rows = await asyncio.gather(*await begin_each([_database(call, name) for name in call.gateway.names]))
     budget = _common_budget(list(call.gateway.configuration.databases.values()))
     shown = budget.fitting(rows)
     if len(shown) < len(rows):
@@ -110,7 +111,7 @@ async def _load(
         return [(names[0], only)], list(only.notices)
     loaded: list[tuple[str, Known]] = []
     notices: list[str] = []
-    answers = [asyncio.create_task(_attempt(call, name, look)) for name in names]
+    answers = await begin_each([_attempt(call, name, look) for name in names])
     try:
         for number, (name, answer) in enumerate(zip(names, answers, strict=True)):
             known = await answer

@@ -9,6 +9,7 @@ from typing import Any
 from dragoman.catalog import drop_empty, full
 from dragoman.catalog.as_text import as_sql, indexes_sql
 from dragoman.catalog.compact import one_line
+from dragoman.cooperative import begin_each
 from dragoman.dialect import Report
 from dragoman.errors import DragomanError, NotFound, ParameterError, ResultNotFound, ResultTooLarge, UnknownDatabase
 from dragoman.exports import MEDIA_TYPES, TEXTS
@@ -33,7 +34,7 @@ Reader = Callable[[Gateway, Principal, Mapping[str, str]], Awaitable[str | bytes
 
 async def databases(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
     """Every database with the numbers of its tables and views; without them where it does not answer in time."""
-    rows = await asyncio.gather(*(_database(gateway, name) for name in gateway.names))
+    rows = await asyncio.gather(*await begin_each([_database(gateway, name) for name in gateway.names]))
     return _json({"databases": rows})
 
 
