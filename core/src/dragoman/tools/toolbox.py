@@ -189,7 +189,7 @@ class Toolbox:
         return any(spec.name == name for spec in self.show_to(principal).specs)
 
     def is_plain(self, name: str, principal: Principal) -> bool:
-        """Whether a principal may use a tool, and nothing that it must not know of decides whether the tool is there."""
+        """Whether a principal may use a tool that is there whatever else the principal must not know of."""
         return self.offers(name, principal) and not self._may_hide(name, principal)
 
     async def knows(self, name: str, principal: Principal) -> bool:
