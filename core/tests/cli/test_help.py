@@ -1,6 +1,7 @@
 """Help, near names and tab completion: what somebody meets who does not know the words yet."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,18 @@ def test_the_program_alone_shows_its_help(dragoman: Dragoman, words: tuple[str, 
 
 def test_help_of_a_command_is_its_own(dragoman: Dragoman) -> None:
     assert dragoman("help", "query").out == dragoman("query", "-h").out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_shows_examples_of_itself(dragoman: Dragoman, command: str) -> None:
+    group = dragoman(command, "-h").out
+    assert f"dragoman {command}" in _examples(group)
+    for action in re.findall(r"^    ([a-z]+)  ", group, re.MULTILINE):
+        assert f"dragoman {command} {action}" in _examples(dragoman(command, action, "-h").out)
+
+
+def _examples(text: str) -> str:
+    return text.partition("examples:\n")[2]
 
 
 def test_the_version_has_a_short_option(dragoman: Dragoman) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, NoReturn, cast
 
 from dragoman.words import nearest
 
@@ -18,16 +19,18 @@ _OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 class Parser(argparse.ArgumentParser):
     """An `ArgumentParser` with examples left as they are written and suggestions in its errors."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, above: Parser | None = None, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(**options)
+        self._above = above
         self._commands: Mapping[str, Parser] = {}
         self._given: Sequence[str] = ()
 
     def add_subparsers(self, **options: Any) -> Any:
         """As argparse's; the commands are kept, since their options may be what was meant."""
         # argparse would format its usage for `prog`, and import what that needs.
-        action = super().add_subparsers(parser_class=Parser, prog=self.prog, **options)
+        below = cast("type[Parser]", partial(Parser, above=self))
+        action = super().add_subparsers(parser_class=below, prog=self.prog, **options)
         self._commands = action.choices
         return action
 
@@ -40,6 +43,13 @@ class Parser(argparse.ArgumentParser):
         if unknown and not self._commands and args is not None:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return known, unknown
+
+    def format_help(self) -> str:
+        """As argparse's; a command without examples of its own has those above it that call it."""
+        if self.epilog is None and self._above is not None:
+            told = [line for line in (self._above.epilog or "").splitlines() if f"{self.prog} " in f"{line} "]
+            self.epilog = "\n".join(["examples:", *told]) if told else None
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """Print the usage, the error and the nearest known words to stderr; end with 2."""
