@@ -84,6 +84,7 @@ def _home(name: str, value: Any) -> str:
         "CallKind": "dragoman.parsed",
         "Form": "dragoman.dialect",
         "NamedPart": "dragoman.dialect",
+        "STANDARD_FUNCTIONS": "dragoman.dialect",
         "Sealing": "dragoman.dialect",
         "hookimpl": "dragoman.hookspecs",
     }
@@ -120,6 +121,8 @@ def _declare(name: str, kind: type) -> str:
     bases = [base.__name__ for base in kind.__bases__ if base.__module__.startswith("dragoman")]
     lines = [f"class {name}({', '.join(bases)})" if bases else f"class {name}"]
     if dataclasses.is_dataclass(kind):
+        by_keyword = all(field.kw_only for field in dataclasses.fields(kind) if field.init)
+        lines[0] += "  # built by keyword" if by_keyword else ""
         lines += [f"    {_field(each)}" for each in dataclasses.fields(kind)]
     elif "code" in vars(kind):
         lines.append(f"    code = {kind.code!r}")

@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     from dragoman.results import encode
     from dragoman.sql import Statement
     from dragoman.sql.lexicon import Lexicon
+    from dragoman.sql.standard import STANDARD_FUNCTIONS
 
 _HOMES = {
     "dragoman.cleanup": "finish",
@@ -138,6 +139,7 @@ _HOMES = {
     "dragoman.results": "encode",
     "dragoman.sql": "Statement",
     "dragoman.sql.lexicon": "Lexicon",
+    "dragoman.sql.standard": "STANDARD_FUNCTIONS",
 }
 # Former names and what they are called now. They work, with a warning, until the next contract.
 _FORMER: dict[str, str] = {}
@@ -146,6 +148,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 __all__ = [
     "AUDIT_COLUMNS",
     "CONTRACT",
+    "STANDARD_FUNCTIONS",
     "Acting",
     "AmbiguousQuery",
     "AuditStore",

@@ -9,6 +9,7 @@ from dragoman import testing
 from dragoman.testing import tiers
 from dragoman.testing.base import Suite
 from dragoman.testing.gaps import case_names
+from dragoman.testing.values import ARRAYS, NESTED, VALUES
 
 DOCS = Path(__file__).parents[3] / "docs"
 KIT = (DOCS / "conformance-kit.md").read_text(encoding="utf-8")
@@ -45,3 +46,8 @@ def test_the_numbers_of_the_versioning_page_are_where_it_says():
 def test_the_public_names_are_sorted_and_there():
     assert testing.__all__ == sorted(testing.__all__, key=lambda name: (not name.isupper(), name[0].islower(), name))
     assert all(hasattr(testing, name) for name in testing.__all__)
+
+
+def test_every_value_is_on_the_page():
+    section = KIT.partition("## The values")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` ", section, re.M) == [*VALUES, *ARRAYS, *NESTED]

@@ -58,6 +58,10 @@ class Kind:
     text. native: Python values of any type (Decimal, datetime, UUID, dict, ...), encoded cell by cell. any: int, float,
     str, bytes or None, mixed, as SQLite has them. array: a sequence of `of[0]`. map: a mapping, or pairs, of `of[0]` to
     `of[1]`. row: a sequence of `of`, with `fields` when they have names.
+
+    As text a date is `2024-02-29`, a time `13:14:15.123456`, a timestamp `2024-02-29 13:14:15.123456`, with a blank and
+    as many digits as it has; one with a time zone ends with its offset, `Z` or the zone. An interval keeps months apart
+    from days, in the server's own words. What numbers lose as binary floats is text, too.
     """
 
     name: KindName

@@ -128,7 +128,11 @@ class RowCases(Suite):
     @recommended
     async def test_a_deadline_keeps_the_rows_that_came(self, toolbox: Toolbox) -> None:
         milliseconds = int(MOMENT * 1000)
-        await answer(toolbox, "execute_query", sql=ENDLESS, keep=KEPT, limit=1, timeout_ms=milliseconds)
+        first = await call(toolbox, "execute_query", sql=ENDLESS, keep=KEPT, limit=1, timeout_ms=milliseconds)
+        assert "error" not in first, (
+            f"Of an endless answer no row had come within {MOMENT} seconds: {first['error']}. Hand on batches as they"
+            " come, the first of them small."
+        )
         with anyio.fail_after(PATIENCE):
             while (page := await answer(toolbox, "get_result", result=KEPT, limit=1))["status"] == "running":
                 await anyio.sleep(0.05)

@@ -225,6 +225,10 @@ class SafetyCases(Suite):
             wanted = await run(opened, f"SELECT {written} AS v")
             text = await run(opened, f"SELECT {ALONE['text'][1]} AS v")
             told = await run(opened, f"SELECT {placeholder(dialect)} AS v", value)
+            (as_text,), (told_as_text,) = [
+                (await run(opened, f"SELECT CAST({each} AS VARCHAR(20)) AS v", *given))[1]
+                for each, given in ((written, ()), (placeholder(dialect), (value,)))
+            ]
         except DragomanError:
             return  # an engine that wants to be told of what type a parameter is
         (wanted_type, wanted_value), (type_, came) = (
@@ -232,9 +236,10 @@ class SafetyCases(Suite):
         )
         if not isinstance(value, str) and type_ == _word(text[0][0].type):
             return  # an engine that takes what has no type for a text
-        assert repr(came) == repr(wanted_value), (
-            f"The parameter {value!r} came back as {came!r}, and {written} as {wanted_value!r}: bind a {kind} as what"
-            " it is."
+        pair, wanted_pair = (came, *told_as_text), (wanted_value, *as_text)
+        assert repr(pair) == repr(wanted_pair), (
+            f"The parameter {value!r}, alone and cast to text, came back as {pair}, and {written} as {wanted_pair}:"
+            f" bind a {kind} as what it is."
         )
         assert type_ == wanted_type or not isinstance(value, str), (
             f"The parameter {value!r} came back as {type_ or 'nothing'}, and {written} as {wanted_type}: bind texts as"

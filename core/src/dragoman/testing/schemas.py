@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from dragoman.dialect import Capability, Dialect
+from dragoman.errors import DragomanError
 from dragoman.model import Database, Scope
 from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite, run
@@ -60,6 +61,20 @@ class SchemaCases(Suite):
             f"{sample.TRACK} alone is found in {schema!r}, and Dialect.default_schema is {dialect.default_schema!r}."
         )
 
+    @recommended
+    async def test_a_function_may_be_written_with_the_schema_that_names_alone_mean(
+        self, opened: OpenDatabase, dialect: Dialect
+    ) -> None:
+        homes = [each.name for each in await opened.inspector.schemas() if each.search_order is not None]
+        if dialect.default_schema is not None or len(homes) != 1:
+            return
+        sql = f"SELECT {dialect.quote(homes[0])}.abs(id) AS v FROM {sample.TRACK} WHERE id = 1"
+        try:
+            await run(opened, sql)
+        except DragomanError:
+            return  # functions lie elsewhere
+        raise AssertionError(f"The engine answers {sql}: say Dialect.default_schema, or that function is refused.")
+
     @required
     async def test_the_only_schema_is_the_only_one(self, opened: OpenDatabase, dialect: Dialect) -> None:
         schemas = {schema.name for schema in await opened.inspector.schemas()}
@@ -78,8 +93,8 @@ class SchemaCases(Suite):
 
     @recommended
     async def test_a_second_schema_is_told_with_what_stands_in_it(self, opened: OpenDatabase, dialect: Dialect) -> None:
-        if await opened.inspector.fingerprint() is None or dialect.only_schema:
-            return  # no way to change the schema, or no other one
+        if await opened.inspector.fingerprint() is None:
+            return  # no way to change the schema
         integer = {**sample.TYPES, **self.types}["integer"]
         async with self._aside(opened.config, integer, Capability.COMMENTS in dialect.capabilities) as (where, comment):
             if where is None:
@@ -87,6 +102,10 @@ class SchemaCases(Suite):
             async with opened_again(opened, where) as changed:
                 schemas = {schema.name: schema for schema in await changed.inspector.schemas()}
                 tables = await inspect(changed, [FAR])
+        assert not dialect.only_schema, (
+            f"Dialect.only_schema says that there is no schema but {dialect.default_schema!r}, and {ASIDE} was created:"
+            " what `schemas` leaves out would be shown."
+        )
         assert ASIDE in schemas, f"The schema {ASIDE} was created, and inspector.schemas() tells {sorted(schemas)}."
         told = tables.get(FAR)
         assert told, f"{ASIDE}.{FAR} was created, and inspector.tables() tells nothing of it: ask for every schema."

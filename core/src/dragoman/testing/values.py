@@ -110,6 +110,20 @@ def _short(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text)} characters)"
 
 
+def _shorten_pair(value: str, wanted: str) -> tuple[str, str]:
+    """Two texts as a message shows them: long ones from where they differ, or nearly."""
+    pairs = enumerate(zip(value, wanted, strict=False))
+    alike = next((place for place, (one, other) in pairs if one != other), min(len(value), len(wanted)))
+    if alike < SHOWN:
+        return _short(value), _short(wanted)
+    start = alike - SHOWN // 2
+
+    def show(text: str) -> str:
+        return f"{len(text)} characters, from {start} on {_short(text[start:])},"
+
+    return show(value), show(wanted)
+
+
 class ValueCases(Suite):
     """Each value by itself, then together."""
 
@@ -286,9 +300,10 @@ class ValueCases(Suite):
         except DragomanError as error:
             raise AssertionError(f"{_short(written)} gave {error.code} ({error.message}). {remedy}") from error
         value = result.rows[0][0]
+        came, must = _shorten_pair(repr(value), repr(wanted))
         # 0.0 == -0.0, and 1 == True
         assert (value, repr(value)) == (wanted, repr(wanted)), (
-            f"{_short(written)} came as {_short(repr(value))} and must come as {_short(repr(wanted))}. Have the driver"
+            f"{_short(written)} came as {came} and must come as {must}. Have the driver"
             f" hand out exact values (as text where it rounds), and set Column.kind to what it hands out. {remedy}"
         )
 

@@ -1,0 +1,29 @@
+"""What nearly every engine has: functions that do nothing but compute."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_OF_VALUES = """
+    abs acos asin atan atan2 cast ceil ceiling coalesce cos cot degrees exp extract floor greatest if ifnull iif least
+    ln log log10 log2 mod nullif pi power pow radians round sign sin sqrt tan trunc truncate try_cast
+"""
+_OF_TEXTS = """
+    ascii bit_length char_length character_length chr concat concat_ws left length lower ltrim octet_length overlay
+    position replace reverse right rtrim split_part starts_with strpos substr substring translate trim upper
+"""
+_OF_TIMES = """
+    current_date current_time current_timestamp date date_part date_trunc day hour localtime localtimestamp minute month
+    now quarter second week year
+"""
+_OF_GROUPS = """
+    any_value array_agg avg bool_and bool_or corr count covar_pop covar_samp every grouping listagg max median min
+    percentile_cont percentile_disc stddev stddev_pop stddev_samp string_agg sum var_pop var_samp variance
+"""
+_OF_WINDOWS = """
+    cume_dist dense_rank first_value lag last_value lead nth_value ntile percent_rank rank row_number
+"""
+
+STANDARD_FUNCTIONS: Final = frozenset(f"{_OF_VALUES} {_OF_TEXTS} {_OF_TIMES} {_OF_GROUPS} {_OF_WINDOWS}".split())
+"""For `Rules.functions` of a dialect, in lower case. Add the engine's own, each known to touch no file, no network, no
+setting and no other session; those that make long texts of short ones (`lpad`) only where memory is bounded."""
