@@ -1,6 +1,7 @@
 """What dbt's artifacts and Ossie's models tell, and what is wrong with those that cannot be read."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,9 @@ def test_every_wrong_file_is_told_and_no_folder(tmp_path):
     assert "a.md:1: " in caught.value.message
     assert "gone.md:1: the file cannot be read" in caught.value.message
     assert str(tmp_path) not in caught.value.message
+
+
+def test_a_pipe_is_no_file_and_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.md")
+    with pytest.raises(ConfigurationError, match="no file"):
+        read(tmp_path, "a.md")

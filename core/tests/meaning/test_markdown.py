@@ -72,6 +72,11 @@ def test_the_text_before_the_parts_says_what_the_database_is():
     assert read(SHOP, "shop.md").about == "Orders, customers and payments since 2019."
 
 
+def test_a_comment_without_an_end_hides_the_rest_and_many_of_them_take_no_time():
+    assert read("Orders.\n<!-- secret", "x.md").about == "Orders."
+    assert read("Orders.\n" + "<!--" * 200_000, "x.md").about == "Orders."
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words", "remedy"),
     [

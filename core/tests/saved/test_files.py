@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,9 @@ def test_nothing_is_left_of_a_query_that_cannot_be_written(tmp_path: Path):
     with pytest.raises(ConfigurationError, match="cannot be written"):
         write(tmp_path, SavedQuery(name="q" * 250, sql="SELECT 1"), {}.__contains__)  # no file has so long a name
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_is_no_file_and_is_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "a.sql")
+    (problem,) = SavedQueries.read(tmp_path).problems
+    assert "no file" in str(problem)

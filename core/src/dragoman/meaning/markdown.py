@@ -23,7 +23,8 @@ _ENTRY = re.compile(
     r"[ \t]*(?::|--|\u2013|\u2014)[ \t]+(?P<text>.+)"
 )
 _VALUES = re.compile(r"(?P<text>.*?)[ \t]*\{(?P<values>[^{}]+)\}")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+"""One without an end goes on to the end of the file, as in HTML; to look for an end from each would take for ever."""
 _FENCE = re.compile(r"(```+|~~~+)[ \t]*(\w*)")
 
 

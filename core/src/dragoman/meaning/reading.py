@@ -55,6 +55,8 @@ def read_file(path: Path) -> Meaning:
 
 def _text(path: Path) -> str:
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise WrongFile(1, "this is no file", "Correct knowledge.files.")
         if path.stat().st_size > MAX_BYTES:
             raise WrongFile(1, f"the file is larger than {MAX_BYTES} bytes")
         return path.read_text("utf-8-sig")

@@ -79,6 +79,8 @@ class SavedQueries:
 def parse(path: Path) -> SavedQuery:
     """Return the query of a file. Raises `ValueError` with the line and what is wrong there."""
     try:
+        if not path.is_file():  # a pipe would be waited for
+            raise _Wrong(1, "this is no file")
         if path.stat().st_size > MAX_BYTES:
             raise _Wrong(1, f"the file is larger than {MAX_BYTES} bytes")
         text = path.read_text("utf-8")

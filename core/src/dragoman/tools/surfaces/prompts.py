@@ -46,6 +46,8 @@ class Prompts:
 
 def _text(path: Path) -> str:
     try:
+        if not path.is_file():  # a pipe would be waited for
+            raise ValueError("it is no file")
         if path.stat().st_size > MAX_BYTES:
             raise ValueError(f"it is larger than {MAX_BYTES} bytes")
         return path.read_text("utf-8")
