@@ -377,6 +377,9 @@ AMBIGUOUS = {
         b"HTTP/1.1", b"HTTP/1.0"
     )
     + b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY),
+    "a target on another host": GOOD.replace(b" /mcp ", b" http://evil.example/mcp "),
+    "a target on this host": GOOD.replace(b" /mcp ", b" http://localhost/mcp "),
+    "a target without a path": GOOD.replace(b" /mcp ", b" localhost/mcp "),
     "two hosts": head(host="localhost\r\nhost: evil.example") + BODY,
     "two tokens": head(authorization=f"Bearer {TOKEN}\r\nauthorization: Bearer wrong") + BODY,
     "two versions": head(mcp_protocol_version="2025-11-25\r\nmcp-protocol-version: 2026-07-28") + BODY,

@@ -263,9 +263,10 @@ class Connections:
 
     def protocol(self, base: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
         """Return uvicorn's protocol class `base` with every connection guarded, as uvicorn calls it."""
+        own = _for_origins(base)
 
         def create(*, app_state: dict[str, Any], **options: Any) -> asyncio.Protocol:
-            return Connection(lambda guard: base(app_state=app_state | {STATE: guard}, **options), self)
+            return Connection(lambda guard: own(app_state=app_state | {STATE: guard}, **options), self)
 
         return create
 
@@ -320,3 +321,21 @@ class Connections:
                 connection.drop(reason)
         self._timer = None
         self._sweep_later()
+
+
+def _for_origins(base: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
+    """Return uvicorn's protocol class `base`, except that it refuses requests to a proxy.
+
+    A target such as `http://host/mcp` names a host of its own, which the checks of `Host` would not see. httptools
+    leaves it out of the path; of h11 it is the path, which is not there.
+    """
+    read_target: Any = getattr(base, "on_url", None)
+    if read_target is None:
+        return base
+
+    def on_url(self: Any, url: bytes) -> None:
+        if not self.url and url[:1] not in (b"/", b"*"):
+            raise ValueError("a target that names a host")
+        read_target(self, url)
+
+    return type("OriginProtocol", (cast("type[asyncio.Protocol]", base),), {"on_url": on_url})
