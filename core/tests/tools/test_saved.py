@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from dragoman import Gateway, Principal
-from dragoman.config import Configuration, Server
+from dragoman.config import Audit, Configuration, Server
 from dragoman.tools import Toolbox
 
 SPENT = """\
@@ -107,6 +108,19 @@ async def test_history_is_the_callers_own(saved, ask):
     foreign = await saved.call("list_queries", {"kind": "history"}, principal=eve)
     assert own.structured == {"queries": [{"database": "shop", "sql": "SELECT 1", "row_count": 1}]}
     assert foreign.structured == {"queries": []}
+
+
+async def test_the_record_of_a_saved_query_names_the_database_it_ran_on(database, scripts, folder, tmp_path):
+    databases = {name: database(name, script) for name, script in scripts.items()}
+    server, audit = Server(queries_dir=folder), Audit(path=tmp_path / "calls.jsonl")
+    async with Gateway.open(Configuration(databases=databases, server=server, audit=audit)) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        for name, arguments in (("run_query", {"name": "leads"}), ("spent", {}), ("list_queries", {})):
+            await toolbox.call(name, arguments)
+    (written,) = tmp_path.glob("calls-*.jsonl")
+    records = [json.loads(line) for line in written.read_text().splitlines()]
+    named = {each.get("tool"): each.get("database") for each in records}
+    assert (named["run_query"], named["spent"], named["list_queries"]) == ("crm", "shop", None)
 
 
 async def test_a_query_whose_answer_is_kept_is_in_the_history_too(saved):

@@ -181,6 +181,7 @@ class CallRecord:
     def note_query(self, query: Query) -> None:
         """Note a statement that may run, what of its relations it reads, and as whom the database runs it."""
         statement, confined, self.acting = query.statement, query.confined, query.request.acting
+        self.database = self.database or query.opened.config.name
         self.hash = statement.hash
         self.relations += statement.judged_relations
         self.columns += statement.judged_columns
