@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Form,
         Inspector,
         NamedPart,
+        Output,
         Report,
         Resolution,
         Restriction,
@@ -122,7 +123,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "dragoman.cleanup": "finish",
     "dragoman.dialect": "AUDIT_COLUMNS AuditStore CONTRACT Call Capability Confined Dialect Executor Form Inspector"
-    " NamedPart Report Resolution Restriction Restrictor Rules Sealing Validator WrappedExecutor WrappedInspector",
+    " NamedPart Output Report Resolution Restriction Restrictor Rules Sealing Validator WrappedExecutor"
+    " WrappedInspector",
     "dragoman.errors": "AmbiguousQuery Busy ColumnNotFound ConfigurationError ConnectionFailed CostExceeded"
     " DialectError DragomanError InternalError InvalidSql ModelError NotFound ParameterError"
     " PathNotFound PermissionDenied QueryCancelled QueryError QueryTimeout QuotaExceeded Refused"
@@ -201,6 +203,7 @@ __all__ = [
     "NamedSchema",
     "Names",
     "NotFound",
+    "Output",
     "ParameterError",
     "ParsedStatement",
     "PathNotFound",

@@ -554,19 +554,35 @@ def _no_views() -> Mapping[Relation, tuple[tuple[Relation, str], ...] | None]:
 
 
 @dataclass(frozen=True, slots=True)
+class Output:
+    """One column of a statement's answer.
+
+    `name`: the one that the statement writes for it, or None. `columns`: what its values are made of, as (relation,
+    column name): what is followed through WITH, inner queries and set operations, not what only decides which rows
+    there are. A view is a relation with columns of its own.
+    """
+
+    name: str | None
+    columns: tuple[tuple[Relation, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Resolution:
     """What a statement touches, resolved against the catalog: relations, and columns as (relation, column name).
 
     Where that is not certain there are too many columns, never too few; `*` is every column of a relation the catalog
     does not know. A view is a relation with columns of its own; `views` tells for each the columns that its definition
     touches, those below further views included, or None where that is unknown. `unlisted`: the relations of which
-    the catalog has no columns, because they are the engine's own or not there.
+    the catalog has no columns, because they are the engine's own or not there. `outputs`: the columns of the answer in
+    order, each with what it is made of; None where the statement does not tell which there are. Of an EXPLAIN they are
+    those of the query.
     """
 
     relations: tuple[Relation, ...]
     columns: tuple[tuple[Relation, str], ...] = ()
     views: Mapping[Relation, tuple[tuple[Relation, str], ...] | None] = field(default_factory=_no_views, hash=False)
     unlisted: tuple[Relation, ...] = ()
+    outputs: tuple[Output, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from dragoman import Call, Database, Gateway, InvalidSql, Principal, Relation, Resolution, Statement, Validator
+from dragoman import Call, Database, Gateway, InvalidSql, Output, Principal, Relation, Resolution, Statement, Validator
 from dragoman.gateway.judge import Judge
 from dragoman.gateway.offload import SHORT, Offload
 from dragoman.gateway.resolving import MOST_COLUMNS
@@ -75,6 +75,18 @@ async def test_a_long_statement_touches_what_a_short_one_does(view: str, resolve
     short = await resolve(f"SELECT email FROM customer, {view} AS v")
     assert await resolve(f"SELECT email{' ' * SHORT}FROM customer, {view} AS v") == short
     assert Relation("customer", "main") in short.relations
+
+
+async def test_each_output_tells_what_it_is_made_of(resolve: Resolve):
+    found = await resolve(
+        "EXPLAIN QUERY PLAN SELECT c.host AS h, p.id FROM customer AS c, plain AS p WHERE c.id = p.id"
+    )
+    customer, plain = Relation("customer", "main"), Relation("plain", "main")
+    assert found.outputs == (
+        Output("h", ((customer, "host"), (customer, "email"))),
+        Output("id", ((plain, "id"),)),
+    )
+    assert (await resolve("SELECT * FROM customer NATURAL JOIN plain")).outputs is None
 
 
 async def test_a_statement_that_touches_too_many_columns_is_refused(resolve: Resolve):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import ParamSpec, TypeVar
 
 from dragoman.catalog import Catalog
-from dragoman.dialect import Dialect, Resolution
+from dragoman.dialect import Dialect, Output, Resolution
 from dragoman.errors import DragomanError, InvalidSql, NotFound, UnsafeSql
 from dragoman.gateway.offload import SHORT, Offload
 from dragoman.model import Database, Relation, RelationType, Table, TableColumn
@@ -20,6 +20,7 @@ from dragoman.validators import inner_query, read
 VIEWS = frozenset({"view", "materialized view"})
 FOREIGN = "foreign table"
 Columns = tuple[tuple[Relation, str], ...]
+_Outputs = tuple[tuple[str | None, Columns], ...]
 MOST_COLUMNS = 10_000
 """Columns that a statement may touch: a policy looks at them on the event loop."""
 _Tables = dict[Relation, Table | None]
@@ -44,11 +45,13 @@ class Resolver:
     async def resolution(self, statement: Statement, parsed: ParsedStatement) -> Resolution:
         """Relations and columns; what the catalog does not know stays as written."""
         tables = await self._tables(parsed.names)
+        columns, outputs = await self._collect_columns(statement, tables)
         return Resolution(
             relations=_resolve_names(tables),
-            columns=await self._collect_columns(statement, tables),
+            columns=columns,
             views=await self._views(tables),
             unlisted=_find_unlisted(tables),
+            outputs=None if outputs is None else tuple(Output(name, made_of) for name, made_of in outputs),
         )
 
     async def relations(self, parsed: ParsedStatement) -> tuple[Relation, ...]:
@@ -59,7 +62,7 @@ class Resolver:
         """What the catalog knows under names that a statement reads."""
         return await self._tables(written)
 
-    async def _collect_columns(self, statement: Statement, tables: _Tables) -> Columns:
+    async def _collect_columns(self, statement: Statement, tables: _Tables) -> tuple[Columns, _Outputs | None]:
         outlines = {written: _outline(table) if table else None for written, table in tables.items()}
         return await self._apart(len(statement.text), _collect_columns, self._dialect, statement, outlines)
 
@@ -159,7 +162,7 @@ class Resolver:
         try:
             query, parsed = await self._read_view(view)
             tables = {each: await self._look_up_from(view.relation, each) for each in parsed.names}
-            touched = dict.fromkeys(await self._collect_columns(query, tables))
+            touched = dict.fromkeys((await self._collect_columns(query, tables))[0])
         except DragomanError:
             return None
         if parsed.refusal or _find_unlisted(tables):
@@ -189,17 +192,18 @@ def _restore(outline: _Outline) -> Table:
 
 def _collect_columns(
     dialect: Dialect, statement: Statement, outlines: Mapping[Relation, _Outline | None]
-) -> tuple[tuple[Relation, str], ...]:
-    from dragoman.sql.columns import Names, find_touched_columns  # sqlglot is slow to import
+) -> tuple[Columns, _Outputs | None]:
+    from dragoman.sql.columns import Names  # sqlglot is slow to import
+    from dragoman.sql.lineage import trace_columns
 
     names = Names(same=dialect.same, implicit=dialect.implicit_columns, reserved=dialect.reserved)
     tables = {written: _restore(outline) if outline else None for written, outline in outlines.items()}
-    columns = find_touched_columns(inner_query(statement, dialect.loaded_rules), tables, names)
+    columns, outputs = trace_columns(inner_query(statement, dialect.loaded_rules), tables, names)
     if len(columns) > MOST_COLUMNS:
         raise InvalidSql(
             f"The statement touches more than {MOST_COLUMNS} columns.", suggestion="Name the columns you need."
         )
-    return columns
+    return columns, outputs
 
 
 def _read_view(dialect: Dialect, definition: str) -> tuple[Statement, ParsedStatement]:

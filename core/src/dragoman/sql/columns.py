@@ -8,6 +8,7 @@ find it there. What the tree does not hold, but the text does, counts for all re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 
@@ -50,15 +51,23 @@ def find_touched_columns(
     its relation's besides; a generated column counts as those it is made of besides. A view is one relation. Columns
     that derived tables and WITH pass on are those they read. Raises `InvalidSql` for what cannot be followed.
     """
-    found = _Found(tables)
+    return tuple(read_columns(statement, tables, names).found.touched)
+
+
+def read_columns(statement: Statement, tables: Mapping[Relation, Table | None], names: Names = _STANDARD) -> Reader:
+    """Return the reader of a whole statement, which has found the columns it touches; see `find_touched_columns`."""
+    found = Found(tables)
     try:
-        reader = _Reader(found, names)
+        reader = Reader(found, names)
         reader.read(statement.tree)
-        reader.read_text(statement.tokens)
+        with found.apart() as loose:
+            reader.read_text(statement.tokens)
+        reader.loose = tuple(loose)
+        found.touched |= loose
         found.read_generated(statement.lexicon)
     except RecursionError:
         raise unclear() from None
-    return tuple(found.touched)
+    return reader
 
 
 def unclear() -> InvalidSql:
@@ -69,7 +78,7 @@ def unclear() -> InvalidSql:
 
 
 @dataclass(slots=True)
-class _Found:
+class Found:
     """What was found so far."""
 
     tables: Mapping[Relation, Table | None]
@@ -86,6 +95,15 @@ class _Found:
                 columns = self._columns[written] = {}
                 for column in table.columns:
                     columns.setdefault(key(column.name), []).append(column.name)
+
+    @contextmanager
+    def apart(self) -> Iterator[dict[Touched, None]]:
+        """Collect what is touched meanwhile by itself."""
+        before, self.touched = self.touched, {}
+        try:
+            yield self.touched
+        finally:
+            self.touched = before
 
     def find_relations(self, name: str) -> Sequence[Relation]:
         """The relations of that key."""
@@ -144,7 +162,7 @@ def _names_in(expression: str, lexicon: Lexicon) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """Where a node stands: in which SELECT, whether names there see all of its FROM clause, and which WITH."""
 
     scope: Scope | None
@@ -159,11 +177,16 @@ class _Place:
             whole, scope = scope.whole, scope.outer
 
 
-class _Reader:
-    """Goes through a tree once, and touches what its names may mean."""
+class Reader:
+    """Goes through a tree once, and touches what its names may mean.
 
-    def __init__(self, found: _Found, names: Names) -> None:
-        self._found = found
+    `places`: where each query in it stands, by its id. `loose`: what the text may touch that the tree does not hold.
+    """
+
+    def __init__(self, found: Found, names: Names) -> None:
+        self.found = found
+        self.places: dict[int, Place] = {}
+        self.loose: tuple[Touched, ...] = ()
         self._names = names
         self._relations: dict[int, tuple[Relation, ...]] = {}
         self._in_scope: dict[Scope, tuple[Relation, ...]] = {}
@@ -176,18 +199,24 @@ class _Reader:
 
     def read(self, tree: exp.Expr) -> None:
         """Read everything, then what relations no FROM clause brings."""
-        waiting = [(tree, _Place(None, True, {}))]
-        while waiting:
-            node, place = waiting.pop()
-            waiting += self._read(node, place)
-        for written in self._found.tables.keys() - self._found.sources:
-            self._found.touch_all(written)
+        self.walk(tree, Place(None, True, {}))
+        for written in self.found.tables.keys() - self.found.sources:
+            self.found.touch_all(written)
 
-    def _read(self, node: exp.Expr, place: _Place) -> Iterable[tuple[exp.Expr, _Place]]:
+    def walk(self, tree: exp.Expr, place: Place) -> None:
+        """Read what stands at a place, with all that is below it."""
+        waiting = [(tree, place)]
+        while waiting:
+            node, around = waiting.pop()
+            waiting += self._read(node, around)
+
+    def _read(self, node: exp.Expr, place: Place) -> Iterable[tuple[exp.Expr, Place]]:
         """Read one node; return those below it that are still to be read, and where they stand."""
         clause = node.args.get("with_")
         if isinstance(clause, exp.With):
             place = replace(place, members=members_of(clause, place.members))
+        if isinstance(node, exp.Query):
+            self.places[id(node)] = place
         match node:
             case exp.Select():
                 return self._select(node, place)
@@ -207,21 +236,26 @@ class _Reader:
                 pass
         return [(child, place) for child in node.iter_expressions()]
 
-    def _select(self, select: exp.Select, place: _Place) -> Iterator[tuple[exp.Expr, _Place]]:
-        scope = select_scope(select, place.scope, place.whole, place.members)
-        for source in scope.sources:
-            self._source(source)
-        self._in_scope[scope] = tuple(dict.fromkeys(chain.from_iterable(map(self._behind, scope.sources))))
-        beside, within = (_Place(scope, whole, place.members) for whole in (False, True))
+    def _select(self, select: exp.Select, place: Place) -> Iterator[tuple[exp.Expr, Place]]:
+        scope = self.enter(select, place)
+        beside, within = (Place(scope, whole, place.members) for whole in (False, True))
         for child in select.iter_expressions():
             yield child, place if child.arg_key == "with_" else beside if child.arg_key in _FROM else within
 
-    def _operation(self, node: exp.SetOperation, place: _Place) -> list[tuple[exp.Expr, _Place]]:
+    def enter(self, select: exp.Select, place: Place) -> Scope:
+        """Return the scope of a SELECT that stands at a place, its sources read."""
+        scope = select_scope(select, place.scope, place.whole, place.members)
+        for source in scope.sources:
+            self._source(source)
+        self._in_scope[scope] = tuple(dict.fromkeys(chain.from_iterable(map(self.behind, scope.sources))))
+        return scope
+
+    def _operation(self, node: exp.SetOperation, place: Place) -> list[tuple[exp.Expr, Place]]:
         sides = [child for child in node.iter_expressions() if child.arg_key in _SIDES]
         clauses = [child for child in node.iter_expressions() if child.arg_key not in _SIDES]
-        found: list[tuple[exp.Expr, _Place]] = [(side, place) for side in sides]
+        found: list[tuple[exp.Expr, Place]] = [(side, place) for side in sides]
         if clauses:
-            outputs = _Place(outputs_scope(node, place.scope, place.whole), True, place.members)
+            outputs = Place(outputs_scope(node, place.scope, place.whole), True, place.members)
             found += [(clause, outputs) for clause in clauses]
         return found
 
@@ -229,13 +263,13 @@ class _Reader:
         for table in source.tables:
             if id(table) not in self._relations:
                 self._relations[id(table)] = self._relations_of(table, inner=source.inner)
-        relations = set(self._behind(source))
-        self._found.sources |= relations
+        relations = set(self.behind(source))
+        self.found.sources |= relations
         if source.alias:
             self._aliases.setdefault(source.alias.key, set()).update(relations)
         if source.renamed or source.open:
             for written in relations:
-                self._found.touch_all(written)
+                self.found.touch_all(written)
 
     def _relations_of(self, table: exp.Table, *, inner: bool) -> tuple[Relation, ...]:
         """The relations that a table in FROM may be. Raises `InvalidSql` when nobody listed any."""
@@ -244,17 +278,18 @@ class _Reader:
             return ()
         if isinstance(table.this, exp.Dot):
             written = replace(written, name=".".join(part.name for part in table.this.flatten()))
-        fitting = tuple(each for each in self._found.find_relations(key(written.name)) if _fits(each, written))
+        fitting = tuple(each for each in self.found.find_relations(key(written.name)) if _fits(each, written))
         if not fitting and not inner:
             raise unclear()
         return fitting
 
-    def _behind(self, source: Source) -> Iterator[Relation]:
+    def behind(self, source: Source) -> Iterator[Relation]:
+        """The relations read through a source."""
         return chain.from_iterable(self._relations[id(table)] for table in source.tables)
 
     # Names
 
-    def _column(self, column: exp.Column, place: _Place) -> Iterable[tuple[exp.Expr, _Place]]:
+    def _column(self, column: exp.Column, place: Place) -> Iterable[tuple[exp.Expr, Place]]:
         parts = column.parts
         if not all(isinstance(part, (exp.Identifier, exp.Literal, exp.Star)) for part in parts):
             return [(child, place) for child in column.iter_expressions()]
@@ -280,7 +315,7 @@ class _Reader:
     def _note(self, nodes: Iterable[exp.Expr]) -> None:
         self._seen.update(_starts(nodes))
 
-    def _read_qualified(self, names: Sequence[Name], place: _Place) -> None:
+    def _read_qualified(self, names: Sequence[Name], place: Place) -> None:
         """Read `a.b` or `a.b.c`: a column of what goes by the name before it, or a part of a column's value."""
         matched = False
         for scope, whole in place.scopes():
@@ -288,12 +323,18 @@ class _Reader:
                 for source in scope.find(alias):
                     matched = True
                     self._touch(source, name)
-            if len(names) == 2 and whole and self._is_visible(scope, names[0]) and self._is_brought(scope, *names):
+            if len(names) == 2 and whole and self.is_sure(scope, names):
                 return
             for name in names[:-1]:
                 matched = self._touch_listed(scope, name) or matched
         if not matched:
             self._loose(names)
+
+    def is_sure(self, scope: Scope, names: Sequence[Name]) -> bool:
+        """Whether every database would find `a` or `a.b` in this scope, and look no further."""
+        if len(names) == 1:
+            return scope.settled and self._is_brought(scope, names[0])
+        return len(names) == 2 and self._is_visible(scope, names[0]) and self._is_brought(scope, *names)
 
     def _is_visible(self, scope: Scope, alias: Name) -> bool:
         """Whether every database would find the alias here."""
@@ -302,13 +343,13 @@ class _Reader:
 
     def _touch(self, source: Source, name: Name) -> None:
         """Touch a column of one source; one that the catalog does not list is all of them."""
-        relations = list(self._behind(source))
-        listed = [written for written in relations if self._found.touch(written, name.text)]
+        relations = list(self.behind(source))
+        listed = [written for written in relations if self.found.touch(written, name.text)]
         if not listed and name.key not in source.others:
             for written in relations:
-                self._found.touch_odd(written, name.text)
+                self.found.touch_odd(written, name.text)
 
-    def _all_of(self, names: Sequence[Name], place: _Place) -> None:
+    def _all_of(self, names: Sequence[Name], place: Place) -> None:
         """Read `a.*`."""
         for scope, whole in place.scopes():
             self._touch_rows(scope.find(names[-1]))
@@ -316,18 +357,18 @@ class _Reader:
                 return
         self._loose(names)
 
-    def _read_unqualified(self, name: Name, place: _Place) -> None:
+    def _read_unqualified(self, name: Name, place: Place) -> None:
         """Read a name that stands alone: a column of the nearest SELECT that brings it, or a whole row."""
         found = explained = False
         rows: list[Source] = []
         for scope, whole in place.scopes():
             found = self._touch_listed(scope, name, unknown=True) or found
             explained = explained or scope.open or name.key in scope.others
-            if whole and scope.settled and self._is_brought(scope, name):
+            if whole and self.is_sure(scope, [name]):
                 break
             rows += scope.find(name)
         else:
-            self._touch_rows_of(self._found.find_relations(name.key))
+            self._touch_rows_of(self.found.find_relations(name.key))
             if not (found or explained or rows) or name.key in self._names.implicit:
                 self._odd(name, place)
         self._touch_rows(rows)
@@ -338,7 +379,7 @@ class _Reader:
         if not name.certain:
             return False
         for source in scope.find(alias[0]) if alias else scope.sources:
-            relations = tuple(self._behind(source))
+            relations = tuple(self.behind(source))
             if name in source.outputs and not relations:
                 return True
             if source.plain and any(self._has(written, name) for written in relations):
@@ -346,45 +387,45 @@ class _Reader:
         return False
 
     def _has(self, written: Relation, name: Name) -> bool:
-        columns = self._found.list_columns(written, name.key)
+        columns = self.found.list_columns(written, name.key)
         return any(column == name.text if name.quoted else self._names.same(name.text, column) for column in columns)
 
     def _touch_listed(self, scope: Scope, name: Name, *, unknown: bool = False) -> bool:
         """Touch the columns of that name in a scope; `unknown`: those of relations the catalog does not know too."""
         found = False
         for written in self._in_scope.get(scope, ()):
-            if unknown or self._found.tables.get(written) is not None:
-                found = self._found.touch(written, name.text) or found
+            if unknown or self.found.tables.get(written) is not None:
+                found = self.found.touch(written, name.text) or found
         return found
 
     def _touch_rows(self, sources: Iterable[Source]) -> None:
-        self._touch_rows_of(chain.from_iterable(map(self._behind, sources)))
+        self._touch_rows_of(chain.from_iterable(map(self.behind, sources)))
 
     def _touch_rows_of(self, relations: Iterable[Relation]) -> None:
         for written in relations:
-            self._found.touch_all(written)
+            self.found.touch_all(written)
 
-    def _odd(self, name: Name, place: _Place) -> None:
+    def _odd(self, name: Name, place: Place) -> None:
         """Touch what nothing is known to bring: a column of any relation around, or of any at all."""
         around = [written for scope, _ in place.scopes() for written in self._in_scope.get(scope, ())]
-        for written in around or self._found.tables:
-            self._found.touch_odd(written, name.text)
+        for written in around or self.found.tables:
+            self.found.touch_odd(written, name.text)
 
     def _loose(self, names: Iterable[Name]) -> None:
         """Touch whatever goes by one of these names, wherever it stands."""
         for name in names:
-            self._touch_rows_of(self._found.find_relations(name.key))
+            self._touch_rows_of(self.found.find_relations(name.key))
             self._touch_rows_of(self._aliases.get(name.key, ()))
-            for written, table in self._found.tables.items():
+            for written, table in self.found.tables.items():
                 if table is not None:
-                    self._found.touch(written, name.text)
+                    self.found.touch(written, name.text)
 
     # Clauses
 
-    def _star(self, place: _Place) -> None:
-        self._touch_rows_of(self._in_scope.get(place.scope, ()) if place.scope else self._found.tables)
+    def _star(self, place: Place) -> None:
+        self._touch_rows_of(self._in_scope.get(place.scope, ()) if place.scope else self.found.tables)
 
-    def _join(self, join: exp.Join, place: _Place) -> None:
+    def _join(self, join: exp.Join, place: Place) -> None:
         using = join.args.get("using") or ()
         self._note(using)
         for name in map(Name.of, using):
@@ -393,10 +434,10 @@ class _Reader:
         if str(join.args.get("method") or "").upper() == "NATURAL":
             self._star(place)
 
-    def _membership(self, node: exp.In, place: _Place) -> Iterator[tuple[exp.Expr, _Place]]:
+    def _membership(self, node: exp.In, place: Place) -> Iterator[tuple[exp.Expr, Place]]:
         """Read SQLite's `a IN t`, where t is a table."""
         named = node.args["field"]
-        relations = self._found.find_relations(key(named.name))
+        relations = self.found.find_relations(key(named.name))
         self._touch_rows_of(relations)
         for child in node.iter_expressions():
             if child is not named or not (relations or key(named.name) in place.members):
@@ -429,9 +470,9 @@ class _Reader:
 
     def _search(self) -> None:
         """A search reads what it likes of a virtual table: `MATCH 'email:x'`."""
-        for written, table in self._found.tables.items():
+        for written, table in self.found.tables.items():
             if table and table.type == "virtual table":
-                self._found.touch_all(written)
+                self.found.touch_all(written)
 
 
 def _starts(nodes: Iterable[exp.Expr]) -> Iterator[int]:

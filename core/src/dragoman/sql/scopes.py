@@ -54,7 +54,7 @@ class Source:
     `tables`: read through it; several for a join. `plain`: it is one table under its own column names. `inner`: it is,
     or may be, an inner query. `hidden`: its alias may be invisible. `renamed`: its columns go by other names.
     `outputs`: the columns an inner query surely brings; `others`: the keys of those it may bring; `open`: it may bring
-    any.
+    any. `query`: the inner query, where it is one; `columns`: the names that its first columns get here.
     """
 
     alias: Name | None = None
@@ -66,6 +66,8 @@ class Source:
     outputs: frozenset[Name] = frozenset()
     others: frozenset[str] = frozenset()
     open: bool = False
+    query: exp.Expr | None = None
+    columns: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,6 +177,8 @@ def _table(table: exp.Table, alias: Name | None, columns: tuple[Name, ...], memb
         outputs=frozenset(columns) or member.outputs,
         others=member.others.union(column.key for column in columns),
         open=member.open,
+        query=member.query,
+        columns=columns or member.columns,
     )
 
 
@@ -203,7 +207,9 @@ def _derive(query: exp.Expr, alias: Name | None, columns: tuple[Name, ...]) -> S
     sure = columns or named[0][0]
     others = frozenset(name.key for names, _ in named for name in (*names, *columns))
     unknown = any(more for _, more in named)
-    return Source(alias=alias, inner=True, outputs=frozenset(sure), others=others, open=unknown)
+    return Source(
+        alias=alias, inner=True, outputs=frozenset(sure), others=others, open=unknown, query=query, columns=columns
+    )
 
 
 def _selects(query: exp.Expr) -> Iterator[exp.Expr]:
