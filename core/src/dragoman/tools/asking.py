@@ -9,7 +9,7 @@ from dragoman.gateway.asking import AskAnswer, Question
 from dragoman.telemetry import ModelUse
 from dragoman.tools.answer import Body
 from dragoman.tools.context import ToolCall
-from dragoman.tools.rows import rows_body
+from dragoman.tools.querying import rows_body
 
 
 async def ask(call: ToolCall) -> Body:

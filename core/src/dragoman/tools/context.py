@@ -11,11 +11,10 @@ from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Principal
 from dragoman.tools.answer import Body
 from dragoman.tools.budget import ENVELOPE, Budget
-from dragoman.tools.history import Entry, History
+from dragoman.tools.history import History
 
 if TYPE_CHECKING:
     from dragoman.tools.administration import Administration
-    from dragoman.tools.surfaces import Surfaces
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
@@ -24,8 +23,7 @@ Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 class ToolCall:
     """One call of a tool: its checked arguments, who calls, and the database where the tool asks just one.
 
-    `history`: what callers ran, where a tool lists it. `surfaces`: what there is beside tools. `administration`: what
-    changes databases, where something can.
+    `history`: what callers ran, where a tool lists it. `administration`: what changes databases, where something can.
     """
 
     gateway: Gateway
@@ -35,7 +33,6 @@ class ToolCall:
     progress: Progress | None = None
     opened: OpenDatabase | None = None
     history: History | None = None
-    surfaces: Surfaces | None = None
     administration: Administration | None = None
 
     def __getitem__(self, name: str) -> Any:
@@ -55,11 +52,6 @@ class ToolCall:
     def budget(self) -> Budget:
         """Return what the answer may take."""
         return Budget(self.database.config.max_bytes - ENVELOPE)
-
-    def remember(self, rows: int) -> None:
-        """Add the statement, which gave so many rows, to what its caller ran."""
-        if self.history is not None:
-            self.history.add(self.principal, Entry(self.name, self["sql"], rows))
 
     async def report(self, done: int, total: int, message: str) -> None:
         """Report progress to the caller."""

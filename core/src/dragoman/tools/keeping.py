@@ -11,31 +11,8 @@ from dragoman.gateway.exporting import MOST_READ, SECONDS
 from dragoman.kept import Kept
 from dragoman.tools.answer import Body, Link
 from dragoman.tools.context import ToolCall
-from dragoman.tools.rows import page, truncation_facts
+from dragoman.tools.querying import page, truncation_facts
 from dragoman.tools.surfaces import uris
-
-
-async def keep_query(call: ToolCall) -> Body:
-    """Keep the whole answer of a query; answer its first rows and what is kept."""
-    kept = await call.gateway.kept.keep(
-        call["keep"],
-        call.name,
-        call["sql"],
-        call["params"],
-        from_dialect=call["from_dialect"],
-        principal=call.principal,
-        tool=call.tool,
-        timeout=None if call["timeout_ms"] is None else call["timeout_ms"] / 1000,
-    )
-    body = await page(kept, 0, call["limit"], call.database.config)
-    call.remember(kept.pages.rows)
-    body.facts["kept"] = {
-        "name": kept.name,
-        "rows": kept.pages.rows,
-        "bytes": kept.pages.size,
-        "expires": round(call.gateway.kept.expires_in(kept)),
-    }
-    return body
 
 
 async def get_result(call: ToolCall) -> Body:

@@ -7,16 +7,14 @@ from dragoman.exports import MEDIA_TYPES
 from dragoman.tools.answer import Body
 from dragoman.tools.budget import Budget
 from dragoman.tools.context import ToolCall
-from dragoman.tools.surfaces import UnknownResource
+from dragoman.tools.surfaces import Surfaces, UnknownResource
 
 MAX_BYTES = 100_000
 """Of a list of resources, and characters of a file."""
 
 
-async def read_resource(call: ToolCall) -> Body:
+async def read_resource(surfaces: Surfaces, call: ToolCall) -> Body:
     """Answer what a resource holds; without an address, which there are."""
-    surfaces = call.surfaces
-    assert surfaces is not None  # the toolbox gives it to every call
     uri: str | None = call["uri"]
     if uri is not None:
         try:

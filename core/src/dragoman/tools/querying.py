@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from dragoman.errors import ResultTooLarge
-from dragoman.model import ExplainOptions, Plan
+from dragoman.kept import Kept
+from dragoman.model import Database, ExplainOptions, Plan, Result, Truncation
 from dragoman.tools.answer import Body, size
 from dragoman.tools.budget import ENVELOPE
 from dragoman.tools.context import ToolCall
-from dragoman.tools.keeping import keep_query
-from dragoman.tools.rows import rows_body
+from dragoman.tools.history import Entry
 
 ONE_DAY = 86_400_000
 """Milliseconds. No database allows as much; what is beyond may not even be a float."""
@@ -34,8 +36,33 @@ async def execute_query(call: ToolCall) -> Body:
         from_dialect=given["from_dialect"],
         principal=call.principal,
     )
-    call.remember(result.row_count)
+    if call.history is not None:
+        call.history.add(call.principal, Entry(call.name, given["sql"], result.row_count))
     return rows_body(result)
+
+
+async def keep_query(call: ToolCall) -> Body:
+    """Keep the whole answer of a query; answer its first rows and what is kept."""
+    kept = await call.gateway.kept.keep(
+        call["keep"],
+        call.name,
+        call["sql"],
+        call["params"],
+        from_dialect=call["from_dialect"],
+        principal=call.principal,
+        tool=call.tool,
+        timeout=None if call["timeout_ms"] is None else call["timeout_ms"] / 1000,
+    )
+    body = await page(kept, 0, call["limit"], call.database.config)
+    if call.history is not None:
+        call.history.add(call.principal, Entry(call.name, call["sql"], kept.pages.rows))
+    body.facts["kept"] = {
+        "name": kept.name,
+        "rows": kept.pages.rows,
+        "bytes": kept.pages.size,
+        "expires": round(call.gateway.kept.expires_in(kept)),
+    }
+    return body
 
 
 async def get_sample_rows(call: ToolCall) -> Body:
@@ -68,6 +95,50 @@ async def explain_query(call: ToolCall) -> Body:
     )
     # In a thread: before it is cut, the plan of a long statement has millions of characters.
     return Body(await asyncio.to_thread(_plan_facts, plan, call.database.config.max_bytes))
+
+
+def rows_body(result: Result) -> Body:
+    """Return a result as agents get it; rows are passed on as they were encoded, never decoded here."""
+    facts: dict[str, Any] = {
+        "columns": [column.name for column in result.columns],
+        "types": [column.type for column in result.columns],
+        "rows": msgspec.Raw(result.rows_json),
+        "row_count": result.row_count,
+    }
+    if result.truncated is not None:
+        facts["truncated"] = truncation_facts(result.truncated)
+    if result.notices:
+        facts["notices"] = list(result.notices)
+    if result.sql is not None:
+        facts["sql"] = result.sql
+    return Body(facts, {"dragoman/elapsed_ms": round(result.elapsed_ms, 2), "dragoman/query_hash": result.query_hash})
+
+
+def truncation_facts(cut: Truncation) -> dict[str, Any]:
+    """Return what cut a result, as agents get it."""
+    return {"reason": cut.reason, "limit": cut.limit, "hint": cut.hint}
+
+
+async def page(kept: Kept, offset: int, asked: int | None, database: Database) -> Body:
+    """Return rows of a kept result, with its state and how many there are."""
+    limit = min(asked or database.default_rows, database.max_rows)
+    # Read before the rows: the next page has the rows that come meanwhile.
+    status, total = kept.status, kept.pages.rows
+    rows = await asyncio.to_thread(kept.pages.read, offset, limit, database.max_bytes)
+    result = Result(
+        columns=kept.columns,
+        rows_json=b"[%b]" % rows.json,
+        row_count=rows.count,
+        truncated=kept.truncated if status != "running" else None,
+        notices=kept.notices,
+    )
+    body = rows_body(result)
+    body.facts.update(status=status, total_rows=total)
+    if offset + rows.count < total or status == "running":
+        body.facts["next_offset"] = offset + rows.count
+    if kept.error is not None:
+        body.facts["error"] = kept.error.as_dict()
+    return body
 
 
 def _plan_facts(plan: Plan, max_bytes: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dragoman.tools import saved_queries
 from dragoman.tools.answer import Body
 from dragoman.tools.budget import Budget
 from dragoman.tools.context import ToolCall
-from dragoman.tools.rows import rows_body
+from dragoman.tools.querying import rows_body
 
 MAX_BYTES = 100_000
 """Of a list of queries."""

@@ -7,6 +7,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dragoman.errors import DragomanError, InternalError, PermissionDenied
@@ -60,7 +61,6 @@ HANDLERS: dict[str, Handler] = {
     "read_schema": knowing.read_schema,
     "get_row": knowing.get_row,
     "server_info": knowing.server_info,
-    "read_resource": offering.read_resource,
     "list_queries": saving.list_queries,
     "run_query": saving.run_query,
     "save_query": saving.save_query,
@@ -108,6 +108,7 @@ class Toolbox:
         self._reloads = asyncio.Lock()
         self._administration = Administration(gateway, reread, self.reload) if reread else None
         self.surfaces = Surfaces(gateway)  # which notes what files there are, before they are read
+        self._handlers: dict[str, Handler] = {"read_resource": partial(offering.read_resource, self.surfaces)}
         self.refresh()
         self.surfaces.changes.take_queries = self._take_queries
         self._history = History() if "list_queries" in self._specs else None
@@ -267,9 +268,9 @@ class Toolbox:
             opened=opened,
             history=self._history,
             administration=self._administration,
-            surfaces=self.surfaces,
         )
-        body = await HANDLERS[spec.handler or spec.name](call)
+        name = spec.handler or spec.name
+        body = await (self._handlers.get(name) or HANDLERS[name])(call)
         if opened is not None and named is None and len(gateway.names) > 1:
             body.facts["database"] = opened.config.name
         return body

@@ -21,7 +21,7 @@ from dragoman.tools import saved_queries
 from dragoman.tools.answer import encode, size
 from dragoman.tools.budget import ENVELOPE, Budget
 from dragoman.tools.overview import find_notes
-from dragoman.tools.rows import page
+from dragoman.tools.querying import page
 from dragoman.tools.surfaces import uris
 from dragoman.tools.surfaces.items import Resource, Template, UnknownResource
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import itertools
 import os
@@ -49,6 +50,7 @@ _SETTINGS: Mapping[str, str] = {
     "autovacuum": "off",
 }
 _numbers = itertools.count(1)
+_TRIES = 6
 
 
 @cache
@@ -198,6 +200,13 @@ class Server:
 
     async def drop(self, name: str) -> None:
         """Drop a database, whoever is connected."""
+        # The server waits 5 seconds for the others to end, which on a busy machine may be too short.
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(asyncpg.ObjectInUseError):
+                return await self._drop(name)
+        return await self._drop(name)
+
+    async def _drop(self, name: str) -> None:
         await self.run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
