@@ -37,10 +37,10 @@ def number(pattern: str, text: str) -> int:
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_the_kit_leaves_nothing_out(followed):
-    """The required tier holds without a gap; everything, with the gap that the page declares."""
+    """The required tier holds without a gap; everything, with the gaps that the page declares."""
     required, everything = (output for output in followed if " passed" in output)
     assert "xfailed" not in required
-    assert re.search(r" [1-3] xfailed", everything)
+    assert re.search(r" [1-8] xfailed", everything)
     assert re.findall(r"\d+ (?:failed|error|skipped)", required + everything) == []
     assert number(r"(\d+) passed", everything) > number(r"(\d+) passed", required) > 60
 
@@ -58,9 +58,8 @@ def test_the_author_s_own_lines_are_as_many_as_the_page_says(followed, clean):
         before = generated.replace("duckdb2", "duckdb").replace("Duckdb2", "Duckdb").splitlines()
         added = [line[2:] for line in difflib.ndiff(before, body.splitlines()) if line.startswith("+ ")]
         own += sum(1 for line in added if line.strip())
-    claimed = number(r"by (\d+) lines of your own", PAGE.text)
-    assert own == claimed
-    assert claimed < 60
+    assert own == number(r"by changing (\d+) lines", PAGE.text)
+    assert own < 80
 
 
 @pytest.mark.full

@@ -17,6 +17,7 @@ from dragoman.sqlalchemy.failures import Patterns, translate_errors, unreachable
 from dragoman.sqlalchemy.lanes import LaneMaker, lanes_for
 from dragoman.sqlalchemy.parameters import Bound, bind
 from dragoman.sqlalchemy.session import GRACE, Session, Sessions
+from dragoman.sqlalchemy.standard import spell_type
 
 T = TypeVar("T")
 BATCH_ROWS: Final = 500
@@ -57,7 +58,7 @@ class SQLAlchemyExecutor(Executor):
 
     def column(self, name: str, code: Any) -> Column:
         """Return a column from its name and the driver's type code (PEP 249). Values are Python's, of any type."""
-        return Column(name, code.lower() if isinstance(code, str) else "any", Kind("native"))
+        return Column(name, spell_type(code) if isinstance(code, str) else "any", Kind("native"))
 
     def bind(self, request: Request, paramstyle: str) -> Bound:
         """Return the text to send and its parameters in the driver's paramstyle (PEP 249); None for no parameters.

@@ -26,6 +26,7 @@ from dragoman.model import (
     Table,
     TableColumn,
 )
+from dragoman.sqlalchemy.standard import spell_type
 
 Row = Sequence[Any]
 Keys = dict[Relation, tuple[list[Constraint], list[ForeignKey]]]
@@ -169,7 +170,7 @@ def _table(relation: Relation, rows: Sequence[Row], keys: Keys, definition: str 
 def _column(
     name: str, type_: str, precision: int | None, scale: int | None, nullable: str, default: Any, comment: str | None
 ) -> TableColumn:
-    spelled = type_ if "'" in type_ else type_.lower()  # an enum's values keep their case
+    spelled = spell_type(type_)
     if spelled in {"numeric", "decimal"} and precision is not None:
         spelled += f"({precision},{scale or 0})"
     default = None if default is None else str(default)

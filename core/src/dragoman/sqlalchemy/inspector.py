@@ -25,6 +25,7 @@ from dragoman.model import (
 )
 from dragoman.sqlalchemy.executor import SQLAlchemyExecutor
 from dragoman.sqlalchemy.information_schema import SYSTEM_SCHEMAS
+from dragoman.sqlalchemy.standard import spell_type
 
 Facts = Mapping[tuple[str | None, str], Any]
 _KINDS: Final[tuple[tuple[ObjectKind, RelationType], ...]] = (
@@ -182,7 +183,7 @@ def _name_of(fact: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> str | None
 
 def _type(type_: sqlalchemy.types.TypeEngine[Any], dialect: sqlalchemy.Dialect) -> str:
     try:
-        return type_.compile(dialect=dialect).lower()
+        return spell_type(type_.compile(dialect=dialect))
     except CompileError:
         return "any"
 
