@@ -7,7 +7,7 @@ find it there. What the tree does not hold, but the text does, counts for all re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
@@ -97,7 +97,7 @@ class Found:
                     columns.setdefault(key(column.name), []).append(column.name)
 
     @contextmanager
-    def apart(self) -> Iterator[dict[Touched, None]]:
+    def apart(self) -> Generator[dict[Touched, None]]:
         """Collect what is touched meanwhile by itself."""
         before, self.touched = self.touched, {}
         try:
