@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from dragoman.catalog import Catalog
 from dragoman.dialect import Dialect, Output, Resolution
@@ -17,6 +17,9 @@ from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
 from dragoman.validators import inner_query, read
 
+if TYPE_CHECKING:
+    from dragoman.sql.columns import Names
+
 VIEWS = frozenset({"view", "materialized view"})
 FOREIGN = "foreign table"
 Columns = tuple[tuple[Relation, str], ...]
@@ -25,6 +28,7 @@ MOST_COLUMNS = 10_000
 """Columns that a statement may touch: a policy looks at them on the event loop."""
 _Tables = dict[Relation, Table | None]
 _Outline = tuple[Relation, RelationType, tuple[tuple[str, str | None], ...]]
+_Outlines = Mapping[Relation, _Outline | None]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -45,7 +49,7 @@ class Resolver:
     async def resolution(self, statement: Statement, parsed: ParsedStatement) -> Resolution:
         """Relations and columns; what the catalog does not know stays as written."""
         tables = await self._tables(parsed.names)
-        columns, outputs = await self._collect_columns(statement, tables)
+        columns, outputs = await self._call_with_tables(tables, _trace_columns, statement)
         return Resolution(
             relations=_resolve_names(tables),
             columns=columns,
@@ -62,9 +66,12 @@ class Resolver:
         """What the catalog knows under names that a statement reads."""
         return await self._tables(written)
 
-    async def _collect_columns(self, statement: Statement, tables: _Tables) -> tuple[Columns, _Outputs | None]:
+    async def _call_with_tables(
+        self, tables: _Tables, function: Callable[[Dialect, Statement, _Outlines], T], statement: Statement
+    ) -> T:
+        """Call a function of the columns of a statement, with what the catalog knows of its tables."""
         outlines = {written: _outline(table) if table else None for written, table in tables.items()}
-        return await self._apart(len(statement.text), _collect_columns, self._dialect, statement, outlines)
+        return await self._apart(len(statement.text), function, self._dialect, statement, outlines)
 
     async def _read_view(self, view: Table) -> tuple[Statement, ParsedStatement]:
         """Return the query behind a view, and what it names. Raises what is wrong with its definition."""
@@ -162,7 +169,7 @@ class Resolver:
         try:
             query, parsed = await self._read_view(view)
             tables = {each: await self._look_up_from(view.relation, each) for each in parsed.names}
-            touched = dict.fromkeys((await self._collect_columns(query, tables))[0])
+            touched = dict.fromkeys(await self._call_with_tables(tables, _find_columns, query))
         except DragomanError:
             return None
         if parsed.refusal or _find_unlisted(tables):
@@ -190,20 +197,38 @@ def _restore(outline: _Outline) -> Table:
     return Table(relation=relation, type=kind, columns=restored)
 
 
-def _collect_columns(
-    dialect: Dialect, statement: Statement, outlines: Mapping[Relation, _Outline | None]
-) -> tuple[Columns, _Outputs | None]:
-    from dragoman.sql.columns import Names  # sqlglot is slow to import
-    from dragoman.sql.lineage import trace_columns
+def _trace_columns(dialect: Dialect, statement: Statement, outlines: _Outlines) -> tuple[Columns, _Outputs | None]:
+    """Return the columns a statement touches, and those that each column of its answer is made of."""
+    from dragoman.sql.lineage import trace_columns  # sqlglot is slow to import
+
+    columns, outputs = trace_columns(*_prepare(dialect, statement, outlines))
+    return _check_number(columns), outputs
+
+
+def _find_columns(dialect: Dialect, statement: Statement, outlines: _Outlines) -> Columns:
+    """Return the columns a statement touches."""
+    from dragoman.sql.columns import find_touched_columns
+
+    return _check_number(find_touched_columns(*_prepare(dialect, statement, outlines)))
+
+
+def _prepare(
+    dialect: Dialect, statement: Statement, outlines: _Outlines
+) -> tuple[Statement, Mapping[Relation, Table | None], Names]:
+    """Return what both functions need: the query itself, its tables, and what the dialect makes of names."""
+    from dragoman.sql.columns import Names
 
     names = Names(same=dialect.same, implicit=dialect.implicit_columns, reserved=dialect.reserved)
     tables = {written: _restore(outline) if outline else None for written, outline in outlines.items()}
-    columns, outputs = trace_columns(inner_query(statement, dialect.loaded_rules), tables, names)
+    return inner_query(statement, dialect.loaded_rules), tables, names
+
+
+def _check_number(columns: Columns) -> Columns:
     if len(columns) > MOST_COLUMNS:
         raise InvalidSql(
             f"The statement touches more than {MOST_COLUMNS} columns.", suggestion="Name the columns you need."
         )
-    return columns, outputs
+    return columns
 
 
 def _read_view(dialect: Dialect, definition: str) -> tuple[Statement, ParsedStatement]:

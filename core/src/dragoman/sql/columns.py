@@ -180,12 +180,12 @@ class Place:
 class Reader:
     """Goes through a tree once, and touches what its names may mean.
 
-    `places`: where each query in it stands, by its id. `loose`: what the text may touch that the tree does not hold.
+    `within`: where the items of each SELECT stand, by its id. `loose`: what only the text may touch, not the tree.
     """
 
     def __init__(self, found: Found, names: Names) -> None:
         self.found = found
-        self.places: dict[int, Place] = {}
+        self.within: dict[int, Place] = {}
         self.loose: tuple[Touched, ...] = ()
         self._names = names
         self._relations: dict[int, tuple[Relation, ...]] = {}
@@ -215,8 +215,6 @@ class Reader:
         clause = node.args.get("with_")
         if isinstance(clause, exp.With):
             place = replace(place, members=members_of(clause, place.members))
-        if isinstance(node, exp.Query):
-            self.places[id(node)] = place
         match node:
             case exp.Select():
                 return self._select(node, place)
@@ -237,13 +235,13 @@ class Reader:
         return [(child, place) for child in node.iter_expressions()]
 
     def _select(self, select: exp.Select, place: Place) -> Iterator[tuple[exp.Expr, Place]]:
-        scope = self.enter(select, place)
+        scope = self._enter(select, place)
         beside, within = (Place(scope, whole, place.members) for whole in (False, True))
+        self.within[id(select)] = within
         for child in select.iter_expressions():
             yield child, place if child.arg_key == "with_" else beside if child.arg_key in _FROM else within
 
-    def enter(self, select: exp.Select, place: Place) -> Scope:
-        """Return the scope of a SELECT that stands at a place, its sources read."""
+    def _enter(self, select: exp.Select, place: Place) -> Scope:
         scope = select_scope(select, place.scope, place.whole, place.members)
         for source in scope.sources:
             self._source(source)

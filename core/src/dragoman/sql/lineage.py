@@ -95,11 +95,10 @@ class _Tracer:
         return [Output(one.name, one.columns | other.columns) for one, other in zip(left, right, strict=True)]
 
     def _select(self, select: exp.Select) -> list[Output] | None:
-        place = self._reader.places[id(select)]
-        scope = self._reader.enter(select, place)
-        if not scope.settled or select.args.get("kind"):
+        within = self._reader.within[id(select)]
+        scope = within.scope
+        if scope is None or not scope.settled or select.args.get("kind"):
             return None
-        within = Place(scope, True, place.members)
         found: list[Output] = []
         for item in select.expressions:
             brought = self._expand(item, scope, select) if _is_star(item) else [self._item(item, select, within)]
