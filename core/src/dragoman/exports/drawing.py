@@ -7,7 +7,7 @@ memory it ends its process. In one of its own, others go on meanwhile, and it ca
 from __future__ import annotations
 
 import contextlib
-import os
+import resource
 import signal
 import subprocess
 import sys
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from dragoman.children import environment, limit_resource, serving_command
 from dragoman.errors import ParameterError
 
 SECONDS: Final = 30.0
@@ -61,12 +62,11 @@ def _place(check: Callable[[], None]) -> Generator[None]:
 def _process(form: str, seconds: float) -> Generator[subprocess.Popen[bytes]]:
     """A process that draws what comes on its stdin; none is left, however this ends."""
     process = subprocess.Popen(
-        # -P keeps the current folder off its path; what is on ours it gets from us.
-        [sys.executable, "-P", "-c", "from dragoman.exports.drawing import serve; serve()", form, str(seconds)],
+        serving_command(__name__, form, str(seconds)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=environment(),
         start_new_session=True,  # what a terminal interrupts is our business to end
     )
     try:
@@ -102,19 +102,10 @@ def serve() -> None:
     """Draw one picture of what stands on stdin. One that takes too long ends the process, even without a parent."""
     form, seconds = sys.argv[1:]
     signal.setitimer(signal.ITIMER_REAL, float(seconds))  # whose signal kills
-    _limit_memory()
+    # Of data, not of addresses: the library reserves far more of those than it ever fills.
+    limit_resource(resource.RLIMIT_DATA, MEMORY)
     spec = msgspec.json.decode(sys.stdin.buffer.read())
     sys.stdout.buffer.write(_DRAW[form](spec))
-
-
-def _limit_memory() -> None:
-    if sys.platform == "darwin":  # which has no such bound
-        return
-    import resource
-
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    # Of data, not of addresses: the library reserves far more of those than it ever fills.
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY if most == resource.RLIM_INFINITY else min(MEMORY, most), most))
 
 
 def _svg(spec: dict[str, Any]) -> bytes:

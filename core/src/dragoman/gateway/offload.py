@@ -17,6 +17,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, TypeVar
 
+from dragoman.children import environment, limit_resource, serving_command
 from dragoman.errors import Busy, InvalidSql
 from dragoman.pool import Pool
 from dragoman.processes import Process, Processes
@@ -59,12 +60,10 @@ class _Workers(Processes[_Worker]):
 
     async def open(self, seconds: float) -> _Worker:
         """Start a process. Raises `Busy` when the system starts none."""
-        # -P keeps the current folder off its path; what is on ours it gets from us.
-        command = (sys.executable, "-P", "-c", f"from {__name__} import serve; serve()", str(self._seconds))
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        command = serving_command(__name__, str(self._seconds))
         try:
             # In a session of its own: what a terminal interrupts is our business to end.
-            return await _Worker.spawn(*command, env=env, start_new_session=True)
+            return await _Worker.spawn(*command, env=environment(), start_new_session=True)
         except OSError as error:
             raise Busy(
                 "No process that reads long statements can be started.",
@@ -143,7 +142,7 @@ def _pickle(work: Any) -> bytes | None:
 
 def serve() -> None:
     """Answer calls on stdin until it ends. Work that takes too long ends the process, even without a parent."""
-    _limit_memory()
+    limit_resource(resource.RLIMIT_AS, MEMORY)
     seconds, calls, answers = float(sys.argv[1]), sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what code of others prints is no answer
     while (work := _read(calls)) is not None:
@@ -153,13 +152,6 @@ def serve() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         answers.write(_HEAD.pack(len(answer)) + answer)
         answers.flush()
-
-
-def _limit_memory() -> None:
-    if sys.platform == "darwin":  # which has no such bound
-        return
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY if most == resource.RLIM_INFINITY else min(MEMORY, most), most))
 
 
 def _read(calls: BinaryIO) -> bytes | None:

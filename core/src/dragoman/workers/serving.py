@@ -17,6 +17,7 @@ from typing import BinaryIO, Protocol, TypeVar
 
 import msgspec
 
+from dragoman.children import limit_resource
 from dragoman.workers.frames import HEADER, Done, Failed, Order, Report, Run, most_bytes, pack
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -99,15 +100,9 @@ def _read(stream: BinaryIO) -> bytes | None:
 
 def limit_resources(address_space: int, spilled: int) -> None:
     """Limits that hold where an engine's own do not, in bytes: address space beside what is mapped, files, no core."""
-    base = _address_space()
-    for kind, limit in (
-        (resource.RLIMIT_AS, base + HEADROOM + address_space),
-        (resource.RLIMIT_FSIZE, spilled),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        hard = resource.getrlimit(kind)[1]
-        allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(kind, (allowed, hard))
+    limit_resource(resource.RLIMIT_AS, _address_space() + HEADROOM + address_space)
+    limit_resource(resource.RLIMIT_FSIZE, spilled)
+    limit_resource(resource.RLIMIT_CORE, 0)
 
 
 def _address_space() -> int:
