@@ -11,23 +11,19 @@ import asyncio
 import json
 import sqlite3
 import urllib.request
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 import asyncpg
 import pytest
-from dragoman import Dialect, DragomanError, Relation, Statement, Table, TableColumn
+from dragoman import Dialect, DragomanError
 from dragoman.plugins import Plugins
-from dragoman.sql.columns import Names, find_touched_columns
-from dragoman.validators import read
-from naming import SPARE, Engine, Schema, query, schema
+from dragoman.sql.columns import find_touched_columns
+from naming import SPARE, Schema, query
+from seeded import prepare, runs, schemas
 
 Columns = set[tuple[str, str]]
-PER_SCHEMA = 100
-"""Queries over one random schema."""
-RUNS = {"sqlite": (1_600, 40_000), "postgres": (1_600, 40_000), "trino": (300, 8_000)}
 
 
 @dataclass
@@ -52,44 +48,13 @@ class Account:
         assert self.refused < self.valid / 20
 
 
-def runs(engine: Engine) -> pytest.MarkDecorator:
-    """A short run over the same queries every time, and a long one over others."""
-    short, long = RUNS[engine]
-    marks = (pytest.mark.nightly, pytest.mark.timeout(3_000))
-    return pytest.mark.parametrize(
-        "seeds",
-        [
-            pytest.param(range(short), id="short", marks=pytest.mark.timeout(400)),
-            pytest.param(range(10**6, 10**6 + long), id="long", marks=marks),
-        ],
-    )
-
-
-def schemas(seeds: Iterable[int]) -> Iterable[tuple[Schema, list[int]]]:
-    """Yield random schemas, and the seeds of the queries over each."""
-    by_schema: dict[int, list[int]] = {}
-    for seed in seeds:
-        by_schema.setdefault(seed // PER_SCHEMA, []).append(seed)
-    for number, found in by_schema.items():
-        yield schema(Random(number)), found
-
-
 def told(dialect: Dialect, text: str, tables: Schema) -> Columns | None:
     """The columns we say a query touches; None: it is refused."""
-    known = {
-        name: Table(relation=Relation(name), columns=tuple(TableColumn(name=column, type="") for column in columns))
-        for name, columns in tables.items()
-    }
-    names = Names(same=dialect.same, implicit=dialect.implicit_columns, reserved=dialect.reserved)
+    prepared = prepare(dialect, text, tables)
     try:
-        statement = Statement.parse(text, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
-        parsed = read(dialect, statement)
-        found = find_touched_columns(statement, {each: known.get(each.name.lower()) for each in parsed.names}, names)
+        return prepared and {(relation.name, column) for relation, column in find_touched_columns(*prepared)}
     except DragomanError:
         return None
-    if parsed.refusal:
-        return None
-    return {(relation.name, column) for relation, column in found}
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +105,7 @@ def test_odd_shapes_touch_what_is_known_of_them(engine: str, text: str, columns:
     assert told(dialects[engine], text, SHOP) == columns
 
 
-@runs("sqlite")
+@runs(1_600, 40_000)
 def test_sqlite_reads_no_column_that_is_not_told(seeds: range, dialects: dict[str, Dialect]):
     account = Account()
     for tables, numbers in schemas(seeds):
@@ -189,7 +154,7 @@ async def connection(server, anyio_backend):
     await server.run(f"DROP ROLE {ROLE}")
 
 
-@runs("postgres")
+@runs(1_600, 40_000)
 async def test_postgres_needs_no_privilege_on_a_column_that_is_not_told(
     seeds: range, dialects: dict[str, Dialect], connection: asyncpg.Connection
 ):
@@ -232,7 +197,7 @@ async def explains(connection: asyncpg.Connection, text: str, before: str = "") 
     return True
 
 
-@runs("trino")
+@runs(300, 8_000)
 async def test_trino_refers_to_no_column_that_is_not_told(seeds: range, dialects: dict[str, Dialect], trino_server):
     account = Account()
     for tables, numbers in schemas(seeds):

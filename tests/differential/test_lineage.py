@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 import asyncpg
 import pytest
-from dragoman import Dialect, DragomanError, Relation, Statement, Table, TableColumn
+from dragoman import Dialect, DragomanError, Relation
 from dragoman.plugins import Plugins
-from dragoman.sql.columns import Names
 from dragoman.sql.lineage import trace_columns
-from dragoman.validators import read
 from dragoman_postgres.testing import Server
-from naming import SPARE, Engine, Schema, query, schema
+from naming import SPARE, Schema, query
+from seeded import prepare, runs, schemas
 
 Column = tuple[str, str]
 Outputs = Sequence[tuple[str | None, frozenset[Column]]]
 FIRST = 11
 """The first power that is a column's: counts, small numbers and those of tables are below."""
-PER_SCHEMA = 100
 ROWS = 5
-RUNS = {"sqlite": (3_000, 100_000), "postgres": (1_000, 30_000)}
 
 
 @dataclass
@@ -94,19 +91,12 @@ def script(tables: Schema, numbers: Mapping[int, Column], kind: str) -> list[str
 
 def tell(dialect: Dialect, text: str, tables: Schema) -> tuple[frozenset[Column], Outputs | None] | None:
     """The columns we say a query touches, and those of each output; None: it is refused."""
-    known = {
-        name: Table(relation=Relation(name), columns=tuple(TableColumn(name=column, type="") for column in columns))
-        for name, columns in tables.items()
-    }
-    names = Names(same=dialect.same, implicit=dialect.implicit_columns, reserved=dialect.reserved)
-    try:
-        statement = Statement.parse(text, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
-        parsed = read(dialect, statement)
-        found = {each: known.get(each.name.lower()) for each in parsed.names}
-        touched, outputs = trace_columns(statement, found, names)
-    except DragomanError:
+    prepared = prepare(dialect, text, tables)
+    if prepared is None:
         return None
-    if parsed.refusal:
+    try:
+        touched, outputs = trace_columns(*prepared)
+    except DragomanError:
         return None
     plain = None if outputs is None else [(name, frozenset(map(_short, columns))) for name, columns in outputs]
     return frozenset(map(_short, touched)), plain
@@ -116,23 +106,7 @@ def _short(column: tuple[Relation, str]) -> Column:
     return column[0].name, column[1]
 
 
-def runs(engine: Engine) -> pytest.MarkDecorator:
-    """A short run over the same queries every time, and a long one over others."""
-    short, long = RUNS[engine]
-    marks = (pytest.mark.nightly, pytest.mark.timeout(3_000))
-    return pytest.mark.parametrize(
-        "seeds",
-        [pytest.param(range(short), id="short"), pytest.param(range(10**6, 10**6 + long), id="long", marks=marks)],
-    )
-
-
-def schemas(seeds: range) -> Iterator[tuple[Schema, range]]:
-    """Yield random schemas, and the seeds of the queries over each."""
-    for first in range(seeds.start, seeds.stop, PER_SCHEMA):
-        yield schema(Random(first // PER_SCHEMA)), range(first, first + PER_SCHEMA)
-
-
-@runs("sqlite")
+@runs(3_000, 100_000)
 def test_sqlite_shows_no_column_that_is_not_told(seeds: range):
     dialect, account = Plugins.discover().load("sqlite").dialect, Account()
     for tables, numbers in schemas(seeds):
@@ -160,7 +134,7 @@ async def connection(server: Server, anyio_backend: str) -> AsyncIterator[asyncp
     await server.drop(name)
 
 
-@runs("postgres")
+@runs(1_000, 30_000)
 async def test_postgres_shows_no_column_that_is_not_told(seeds: range, connection: asyncpg.Connection[asyncpg.Record]):
     dialect, account = Plugins.discover().load("postgres").dialect, Account()
     for tables, numbers in schemas(seeds):
