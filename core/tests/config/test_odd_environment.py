@@ -10,7 +10,7 @@ from dragoman.config import load, parse_url, show
 from dragoman.config.showing import mask_url
 from dragoman.errors import ConfigurationError
 from dragoman.model import Secret
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 MARK = "hunter2zq"
@@ -57,6 +57,7 @@ def environments(draw: st.DrawFn) -> dict[str, str]:
     return found
 
 
+@example(environ={}, dotenv={"DRAGOMAN_policies__databases": "[" * 5_000})
 @given(environ=environments(), dotenv=environments())
 def test_whatever_variables_hold_a_command_ends_in_words_and_tells_no_secret(
     environ: dict[str, str], dotenv: dict[str, str]

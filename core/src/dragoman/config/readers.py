@@ -264,7 +264,7 @@ def is_collection(value: Any) -> TypeGuard[Collection[Any]]:
 def _json(value: str) -> Any:
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Wrong("expected JSON") from None
 
 
