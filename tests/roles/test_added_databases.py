@@ -240,7 +240,7 @@ def test_no_default_of_a_connection_holds_for_it(shop: Path):
     assert far.timeout == 7
     given = {name: getattr(far, name) for name in CONNECTION}
     secret = given.pop("url").reveal()
-    assert (secret, given.pop("dialect"), given.pop("host")) == ("postgresql://there", "postgresql", "there")
+    assert (secret, given.pop("dialect"), given.pop("host")) == ("postgresql://there", "postgres", "there")
     assert not any(given.values())
 
 

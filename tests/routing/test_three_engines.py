@@ -112,7 +112,7 @@ async def test_three_engines_are_listed_as_ready(opened):
         told = {one["name"]: one for one in (await ask(toolbox, "list_databases"))["databases"]}
     assert {name: (one["dialect"], one["status"], one["schemas"]) for name, one in told.items()} == {
         "shop": ("sqlite", "ready", ["main"]),
-        "desk": ("postgresql", "ready", ["public"]),
+        "desk": ("postgres", "ready", ["public"]),
         "lake": ("trino", "ready", ["lake.web"]),
     }
     assert all(one["version"][0].isdigit() for one in told.values())

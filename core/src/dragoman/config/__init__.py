@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.config.loading import load
 from dragoman.config.settings import Audit, Auth, Configuration, ModelSettings, Results, Server, StaticToken
-from dragoman.config.urls import is_path, parse_named, parse_url, split_name
+from dragoman.config.urls import ALIASES, is_path, parse_named, parse_url, split_name
 from dragoman.config.variables import wants_hot_path, wants_telemetry
 from dragoman.lazy import load_names
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dragoman.config.state import State, read_state, write_state
 
 __all__ = [
+    "ALIASES",
     "STARTER",
     "Audit",
     "Auth",

@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman.config import readers
 from dragoman.config.readers import Reader, Wrong
+from dragoman.config.urls import name_dialect
 
 SERVER: dict[str, Reader] = {
     "transport": readers.choice("stdio", "http"),
@@ -72,10 +73,15 @@ def _named_texts(value: Any) -> Mapping[str, str]:
     return MappingProxyType({name: readers.text(each) for name, each in readers.table(value).items()})
 
 
+def _dialect(value: Any) -> str:
+    """Any text."""
+    return name_dialect(readers.text(value))
+
+
 # Where a database is. A URL from a stronger source replaces them all.
 CONNECTION: dict[str, Reader] = {
     "url": readers.secret,
-    "dialect": readers.text,
+    "dialect": _dialect,
     "host": readers.text,
     "port": readers.whole(1, 65535),
     "database": readers.text,

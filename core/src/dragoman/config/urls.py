@@ -12,6 +12,8 @@ from dragoman.errors import ConfigurationError
 from dragoman.model import Database, Secret
 
 NAME = re.compile(r"[a-z0-9_][a-z0-9_-]*")
+ALIASES = {"postgresql": "postgres"}
+"""Further names that official distributions register, and the dialect each is of."""
 NAME_RULE = "lower-case letters, digits, _ and - (not first)"
 # An option of one of these names in a URL is that part, as libpq has it: it reaches every driver the same way.
 PARTS = ("host", "port", "schema", "user", "password")
@@ -31,6 +33,7 @@ _ENCODE = "Percent-encode special characters in the user and the password (@ is 
 class Url:
     """A URL taken apart. `parts` are fields of `Database`; `options` are the plugin's, still text."""
 
+    scheme: str
     parts: dict[str, Any]
     options: dict[str, str]
 
@@ -40,7 +43,7 @@ class Url:
         path = self.parts.get("database") or ""
         # Behind a host stands a database, perhaps with a schema after it; without one it is the path of a file.
         own = path.split("/")[0] if self.parts.get("host") else PurePosixPath(path).stem
-        return re.sub(r"[^a-z0-9_]", "_", own.lower()) or self.parts["dialect"]
+        return re.sub(r"[^a-z0-9_]", "_", own.lower()) or self.scheme
 
 
 def bracket_host(host: str) -> str:
@@ -54,16 +57,16 @@ def split_url(text: str) -> Url:
     scheme = _SCHEME.match(text)
     if scheme is None:
         raise ConfigurationError("This is not a database URL.", suggestion=_FORM)
-    dialect = scheme[1].lower()
+    written = scheme[1].lower()
     if scheme[2]:
         raise ConfigurationError(
             f"A URL names a dialect, not a driver: {scheme[1]}{scheme[2]}.",
-            suggestion=f"Write {dialect}://...; the dialect's plugin brings its driver.",
+            suggestion=f"Write {written}://...; the dialect's plugin brings its driver.",
         )
     body, _, query = text[scheme.end() :].partition("?")
     authority, slash, path = body.partition("/")
     _check_encoded(authority, path, query)
-    parts: dict[str, Any] = {"dialect": dialect, **_authority(authority)}
+    parts: dict[str, Any] = {"dialect": name_dialect(written), **_authority(authority)}
     if slash and path:
         parts["database"] = _in_home(unquote(path)) if not authority else unquote(path)
     options = _options(query)
@@ -74,7 +77,12 @@ def split_url(text: str) -> Url:
         parts["port"] = _port(parts["port"])
     if "password" in parts:
         parts["password"] = Secret(parts["password"])
-    return Url(parts, options)
+    return Url(written, parts, options)
+
+
+def name_dialect(written: str) -> str:
+    """Return the name that a dialect has everywhere, of any name that it may be configured by."""
+    return ALIASES.get(written, written)
 
 
 def is_path(text: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 import pluggy
 
+from dragoman.config import ALIASES
 from dragoman.dialect import AuditStore, Capability, Dialect, Executor, Inspector, Validator
 from dragoman.errors import ConfigurationError, DialectError
 from dragoman.hookspecs import PROJECT, DialectPlugin
@@ -41,8 +42,6 @@ from dragoman.words import display, nearest
 
 DIALECTS: Final = "dragoman.dialects"
 POLICIES: Final = "dragoman.policies"
-_ALIASES: Final = {"postgresql": "postgres"}
-"""Further names that official distributions register."""
 _log = logging.getLogger(__name__)
 _OURS: Final = re.compile(r"""dragoman-([a-z]+)\W.*extra == ['"]all['"]""")
 _NONE: Final[Mapping[str, Sequence[EntryPoint]]] = MappingProxyType({})
@@ -298,7 +297,7 @@ def _load_plugin(entry_point: EntryPoint) -> DialectPlugin:
 
 def _refuse_rivals(name: str, claims: Sequence[EntryPoint]) -> None:
     """Raise `DialectError` where only strangers claim an official name: a user of that name expects our plugin."""
-    ours = _distributions_of_ours().get(_ALIASES.get(name, name))
+    ours = _distributions_of_ours().get(ALIASES.get(name, name))
     rivals = [entry_point for entry_point in claims if _normal(distribution_of(entry_point)) != ours]
     if ours is None or len(rivals) < len(claims):
         return
