@@ -15,6 +15,7 @@ from dragoman import (
     QueryError,
     QueryTimeout,
     ResultTooLarge,
+    SchemaNotFound,
     TableNotFound,
     UnknownDatabase,
     UnsafeSql,
@@ -138,6 +139,8 @@ ERRORS: list[tuple[str, type[DragomanError], str]] = [
     ("SELECT o.totl FROM customers c JOIN orders o ON o.customer_id = c.id", ColumnNotFound, 'Did you mean "total"?'),
     ("SELECT c.id FROM customers AS c WHERE c.emial = 1", ColumnNotFound, 'Did you mean "email"?'),
     ("WITH x AS (SELECT * FROM orders) SELECT statuss FROM x", ColumnNotFound, 'Did you mean "status"?'),
+    ("SELECT * FROM mian.customers", SchemaNotFound, 'Did you mean "main"?'),
+    ("SELECT * FROM orders JOIN nowhere.customers USING (id)", SchemaNotFound, "main"),
 ]
 
 

@@ -20,6 +20,7 @@ from dragoman import (
     PermissionDenied,
     QueryError,
     Request,
+    SchemaNotFound,
     TableNotFound,
     UnsafeSql,
     WriteDenied,
@@ -184,7 +185,7 @@ async def test_what_schemas_leave_out_is_in_none_of_duckdbs_own_lists(shop):
             "pg_tables",
             "information_schema.tables",
         ):
-            with pytest.raises((UnsafeSql, TableNotFound)):
+            with pytest.raises((UnsafeSql, SchemaNotFound, TableNotFound)):
                 await gateway.query(None, f"SELECT * FROM {listed}")
 
 

@@ -135,6 +135,13 @@ async def test_what_is_granted_is_read(toolbox, sql, rows):
     assert (await ask(toolbox, "execute_query", sql=sql))["rows"] == rows
 
 
+async def test_a_schema_of_which_nothing_is_granted_is_told_as_one_that_is_not_there(toolbox):
+    for table in ("salaries", "nothing"):
+        told = [await ask(toolbox, "execute_query", sql=f"SELECT * FROM {name}.{table}") for name in ("hr", "xx")]
+        assert told[0]["error"]["code"] == "SCHEMA_NOT_FOUND"
+        assert str(told[0]).replace("hr", "xx") == str(told[1])
+
+
 async def test_a_type_is_refused_alike_whether_a_hidden_relation_has_it_or_nothing(toolbox):
     errors = [
         str(await ask(toolbox, "execute_query", sql=f"SELECT NULL::{name}")).replace(name, "x")

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from dragoman.catalog import Catalog, did_you_mean
-from dragoman.errors import ColumnNotFound, DialectError, DragomanError, NotFound, TableNotFound
+from dragoman.errors import ColumnNotFound, DialectError, DragomanError, NotFound, SchemaNotFound, TableNotFound
 from dragoman.gateway.tasks import Fatal
 from dragoman.model import Database, Relation
 from dragoman.plugins import Plugins
@@ -81,6 +81,8 @@ def _frames(error: BaseException) -> list[FrameType]:
 
 async def explain(error: DragomanError, statement: Statement, catalog: Catalog, named: Named) -> DragomanError:
     """Return `error` with what helps to fix the statement. `named`: the relations it names."""
+    if isinstance(error, TableNotFound) and (missing := await _missing_schema(error, catalog, named)):
+        return missing
     near = await _near(error, catalog, named) if isinstance(error, NotFound) and error.identifier else []
     if not near:
         return locate(error, statement.text)
@@ -88,11 +90,42 @@ async def explain(error: DragomanError, statement: Statement, catalog: Catalog, 
     return error.replace(suggestion=f"{did_you_mean(near[:SHOWN])} {own}".strip())
 
 
+async def not_there(written: Relation, statement: Statement, catalog: Catalog) -> DragomanError:
+    """Return the error of a relation of a statement that does not exist for its caller."""
+
+    async def only_it() -> tuple[Relation, ...]:
+        return (written,)
+
+    error = TableNotFound(f"There is no relation {written}.", identifier=written.name)
+    return await explain(error, statement, catalog, only_it)
+
+
 def locate(error: DragomanError, text: str) -> DragomanError:
     """Return `error` with the line of `text` it is about and a caret below, when it says where."""
     if error.offset is None:
         return error
     return error.replace(context={**error.context, "position": caret(text, error.offset)})
+
+
+async def _missing_schema(error: TableNotFound, catalog: Catalog, named: Named) -> SchemaNotFound | None:
+    """Return the error of a missing relation as that of its schema, where that is missing: few databases say which."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            for relation in await named():
+                if error.identifier in (relation.name, str(relation)):
+                    await _check_schema(relation, catalog)
+    except SchemaNotFound as missing:
+        return missing.replace(message=error.message, context=error.context)
+    except (DragomanError, TimeoutError):
+        pass
+    return None
+
+
+async def _check_schema(relation: Relation, catalog: Catalog) -> None:
+    """Raise `SchemaNotFound`, with near names, for the schema that a relation is written with."""
+    if relation.schema is not None and not catalog.places.is_engine(relation.schema):
+        namespace = (await catalog.snapshot()).namespace
+        await catalog.find_schema(namespace.schema_name(relation))
 
 
 async def _near(error: NotFound, catalog: Catalog, named: Named) -> list[str]:

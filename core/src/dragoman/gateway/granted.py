@@ -11,8 +11,8 @@ from dragoman.access import DatabaseAccess, Misfit, Permission, ReadGrant, misfi
 from dragoman.catalog import GrantedCatalog, Snapshot
 from dragoman.config import Configuration
 from dragoman.dialect import Dialect
-from dragoman.errors import ColumnNotFound, ConfigurationError, PermissionDenied, TableNotFound
-from dragoman.gateway.failures import explain
+from dragoman.errors import ColumnNotFound, ConfigurationError, PermissionDenied
+from dragoman.gateway.failures import not_there
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.visible import unknown_type
 from dragoman.model import Database, Relation, Table
@@ -104,15 +104,14 @@ class Granting:
         self._whole = whole
 
     async def check(self, statement: Statement, parsed: ParsedStatement) -> None:
-        """Raise `TableNotFound` for a relation that is not granted, `ColumnNotFound` for columns that are not."""
+        """Raise `NotFound` for a relation that is not granted, `ColumnNotFound` for columns that are not."""
         permissions = await self._catalog.permissions()
         partly = False
         await self._check_types(parsed)
         for written, table in (await self._whole.find_tables(parsed.names)).items():
             permission = permissions.get(await self._resolve(written, table))
             if permission is None:
-                error = TableNotFound(f"There is no relation {written}.", identifier=written.name)
-                raise await explain(error, statement, self._catalog, _nothing)
+                raise await not_there(written, statement, self._catalog)
             partly = partly or not permission.whole
         if partly and self._dialect.confine is None:
             await self._check_columns(statement, parsed)
@@ -154,7 +153,3 @@ def _not_all(relation: Relation, permission: Permission) -> ColumnNotFound:
         f"The statement reads columns that {quote_foreign(relation.name)} does not have, or all of them.",
         suggestion=f"Name them one by one; its columns are: {named}.",
     )
-
-
-async def _nothing() -> tuple[Relation, ...]:
-    return ()

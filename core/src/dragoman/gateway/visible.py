@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dragoman.catalog import Catalog, Snapshot
 from dragoman.catalog.names import parse_name
 from dragoman.dialect import Dialect
-from dragoman.errors import TableNotFound, UnsafeSql
-from dragoman.gateway.failures import explain
+from dragoman.errors import UnsafeSql
+from dragoman.gateway.failures import not_there
 from dragoman.gateway.resolving import Resolver
 from dragoman.model import Database, Relation, Table
 from dragoman.parsed import FunctionCall, Named, ParsedStatement
@@ -34,7 +34,7 @@ class Visible:
         self._told: tuple[Snapshot | None, frozenset[str]] = (None, frozenset())
 
     async def check(self, statement: Statement, parsed: ParsedStatement) -> None:
-        """Raise `TableNotFound` for a relation that is not visible, `UnsafeSql` for what would tell of one."""
+        """Raise `NotFound` for a relation that is not visible, `UnsafeSql` for what would tell of one."""
         self._check_kind(statement)
         self._check_calls(parsed.calls)
         snapshot = await self._catalog.snapshot()  # also tells which schemas are the engine's own
@@ -42,11 +42,7 @@ class Visible:
         self._check_types(parsed.types, snapshot)
         for written, table in (await self._resolver.find_tables(parsed.names)).items():
             if not self._is_open(written, table) and not await self._is_aspect(written):
-                error = TableNotFound(f"There is no relation {written}.", identifier=written.name)
-                raise await explain(error, statement, self._catalog, self._nothing)
-
-    async def _nothing(self) -> tuple[Relation, ...]:
-        return ()
+                raise await not_there(written, statement, self._catalog)
 
     def _check_kind(self, statement: Statement) -> None:
         word = statement.first_word

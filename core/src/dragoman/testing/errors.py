@@ -55,7 +55,7 @@ class ErrorCases(Suite):
 
     @required
     async def test_an_unknown_schema_is_not_found(self, gateway: Gateway) -> None:
-        assert_kind(await failure(gateway, UNKNOWN_SCHEMA), SchemaNotFound, TableNotFound)
+        assert_kind(await failure(gateway, UNKNOWN_SCHEMA), SchemaNotFound)
 
     @required
     async def test_a_statement_that_does_not_parse_is_invalid(self, gateway: Gateway) -> None:
