@@ -89,6 +89,51 @@ async def test_what_the_batch_answers_can_be_cut_anywhere(connection):
         assert aside.left == 0
 
 
+class Writes:
+    """Passes on what goes to the socket, and keeps each piece."""
+
+    def __init__(self, transport):
+        self._transport = transport
+        self.pieces = []
+
+    def write(self, data):
+        self.pieces.append(bytes(data))
+        self._transport.write(data)
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+
+async def test_a_transaction_goes_in_one_piece_with_the_statement_after_it(connection):
+    statement, _ = await connection.compile("SELECT 1", "one")
+    connection._own_transport.transport = writes = Writes(connection._own_transport.transport)
+    for _ in range(3):
+        connection.send_aside(BEGIN)
+        assert await statement.fetchval() == 1
+        connection.send_aside(ROLLBACK)
+    assert [piece.startswith(ROLLBACK.messages) for piece in writes.pieces] == [False, True, True]
+    assert all(BEGIN.messages in piece for piece in writes.pieces)
+
+
+async def test_a_rollback_that_nothing_follows_goes_by_itself(connection, admin):
+    statement, _ = await connection.compile("SELECT 1", "one")
+    connection.send_aside(BEGIN)
+    await statement.fetchval()
+    connection.send_aside(ROLLBACK)
+    await until_idle(admin, connection.get_server_pid())
+
+
+async def test_what_is_held_goes_before_the_end_of_the_connection(server, database_name, admin):
+    connection = await Connections(server.configure(database_name)).connector.connect(20)
+    statement, _ = await connection.compile("SELECT 1", "one")
+    connection._own_transport.transport = writes = Writes(connection._own_transport.transport)
+    connection.send_aside(BEGIN)
+    await statement.fetchval()
+    connection.send_aside(ROLLBACK)
+    await connection.leave()
+    assert b"".join(writes.pieces).endswith(ROLLBACK.messages + b"X\0\0\0\4")
+
+
 class Recorder:
     """Passes on what the driver is told, and keeps it."""
 
@@ -140,6 +185,27 @@ async def test_a_repeated_statement_has_its_own_deadline(server, database_name, 
     assert isinstance(await failure_of(executor, slow, 10**7, timeout=0.5), QueryTimeout)
     await until_idle(admin, pid)
     await executor.aclose()
+
+
+TIMES = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+
+
+@pytest.mark.parametrize("seconds", [30, 7], ids=["the database's", "its own"])
+async def test_the_times_of_a_statement_are_set_whether_or_not_they_are_the_session_s(server, database_name, seconds):
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1, timeout=30.0))
+    for name, expected in zip(TIMES, (1000 * seconds, 900 * seconds, 1000 * seconds + 10_000), strict=True):
+        sql = f"SELECT setting::int FROM pg_settings WHERE name = '{name}'"
+        assert await value_of(executor, sql, timeout=seconds) == expected
+        assert await value_of(executor, sql, timeout=seconds) == expected
+    await executor.aclose()
+
+
+async def test_a_role_s_own_times_do_not_take_the_place_of_the_database_s(server, database_name, admin):
+    await admin.execute("CREATE ROLE patient LOGIN; ALTER ROLE patient SET statement_timeout = 0")
+    executor = PostgresExecutor(server.configure(database_name, user="patient", timeout=30.0))
+    assert await value_of(executor, "SELECT current_setting('statement_timeout')", timeout=30) == "30s"
+    await executor.aclose()
+    await admin.execute("DROP ROLE patient")
 
 
 async def test_a_repeated_statement_that_ends_its_connection_is_a_clear_error(server, database_name):

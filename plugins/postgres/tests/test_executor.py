@@ -43,12 +43,6 @@ async def assert_ended(admin, name):
             await admin.execute("SELECT pg_sleep(0.02)")
 
 
-async def until_running(admin, name):
-    with anyio.fail_after(30):
-        while not await admin.fetchval(BUSY, name):
-            await admin.execute("SELECT pg_sleep(0.02)")
-
-
 async def until_asleep(admin, name):
     """A backend of the database runs pg_sleep, not what comes before it."""
     with anyio.fail_after(20):
@@ -307,7 +301,7 @@ async def test_a_cancelled_statement_ends_in_the_server_and_its_connection_is_us
     pid = await value_of(executor, "SELECT pg_backend_pid()")
     for _ in range(3):
         task = asyncio.ensure_future(ask(executor, SLEEP))
-        await until_running(admin, database_name)
+        await until_asleep(admin, database_name)
         task.cancel()
         await asyncio.wait({task})
         assert task.cancelled()
@@ -410,7 +404,7 @@ async def test_a_connection_killed_in_the_middle_is_a_clear_error(server, databa
     executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     pid = await value_of(executor, "SELECT pg_backend_pid()")
     task = asyncio.ensure_future(failure_of(executor, SLEEP))
-    await until_running(admin, database_name)
+    await until_asleep(admin, database_name)
     await admin.fetchval("SELECT pg_terminate_backend($1)", pid)
     error = await task
     assert isinstance(error, ConnectionFailed)

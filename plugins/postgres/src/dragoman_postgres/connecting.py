@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import configparser
 import re
 import ssl
@@ -14,7 +15,7 @@ import asyncpg
 from dragoman import ConnectionFailed, Database
 
 from dragoman_postgres import administered
-from dragoman_postgres.driver import Connection
+from dragoman_postgres.driver import Connection, Loop
 from dragoman_postgres.embedded import ABSENT, awake
 from dragoman_postgres.failures import unreachable
 from dragoman_postgres.options import Options
@@ -39,6 +40,16 @@ _ROLE_S_PATH = "SELECT reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR
 READ_ONLY = {"default_transaction_read_only": "on"}
 CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
 """A backend notices within this time that nobody waits for it any more; PostgreSQL 14 and later have it."""
+
+
+def bound_times(seconds: float) -> dict[str, str]:
+    """Return the settings that end what takes longer than a statement's `seconds`."""
+    milliseconds = max(1, round(seconds * 1000))
+    return {
+        "statement_timeout": str(milliseconds),
+        "lock_timeout": str(milliseconds * 9 // 10 or 1),
+        "idle_in_transaction_session_timeout": str(milliseconds + 10_000),
+    }
 
 
 class Connector:
@@ -175,7 +186,7 @@ class Connector:
     def _startup_settings(self) -> dict[str, str]:
         if self.pooled:
             return {}
-        settings = {**self.settings, **(CHECK_INTERVAL if self._checks else {})}
+        settings = {**self.settings, **bound_times(self._database.timeout), **(CHECK_INTERVAL if self._checks else {})}
         if self._follows_role:
             settings.pop("search_path", None)
         return {name: value for name, value in settings.items() if not (self._told_later and name in READ_ONLY)}
@@ -208,6 +219,7 @@ class Connector:
         options = self.options
         self._check_files()
         files = {name: path for name, path in self._files.items() if path}
+        loop: Any = Loop(asyncio.get_running_loop())
         return await asyncpg.connect(
             f"postgresql://?{urlencode(options.libpq() | files)}",
             **{**self._address(), **own},
@@ -217,6 +229,7 @@ class Connector:
             timeout=timeout,
             statement_cache_size=0,
             connection_class=Connection,
+            loop=loop,
             server_settings={"application_name": options.application_name, **startup},
         )
 

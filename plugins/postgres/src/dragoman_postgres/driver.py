@@ -11,7 +11,7 @@ import contextlib
 import socket
 import struct
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -36,6 +36,8 @@ CATALOG = 512 * 1024 * 1024
 """Bytes it may send for a read of the catalog."""
 MOST_TOLD = 1024 * 1024
 """Bytes of one error or notice; the driver takes a time for them that grows with their square."""
+SOON = 0.001
+"""Seconds after which messages that go with the next ones go alone."""
 
 _APART = "SAVEPOINT apart; SET LOCAL search_path = pg_catalog, pg_temp"
 _BACK = "ROLLBACK TO SAVEPOINT apart; RELEASE SAVEPOINT apart"
@@ -189,11 +191,97 @@ class Aside:
         return seen if self.left else seen + data[place:]
 
 
-class Connection(_Connection):
-    """A connection of the driver; made by it, as its `connection_class`."""
+class Transport:
+    """The driver's way to the socket, which keeps messages back that can go with its next one.
 
-    def __init__(self, protocol: Any, transport: Any, *rest: Any) -> None:
-        super().__init__(protocol, transport, *rest)
+    Each write wakes the server, and costs both sides more than the commands of a transaction do. What nobody writes
+    after follows within `SOON` seconds.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
+        self._held = b""
+        self._flushing = False
+        self._later = asyncio.get_running_loop().call_later
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.transport, name)
+
+    def hold(self, messages: bytes) -> None:
+        """Send messages with what is written next, or soon."""
+        self._held += messages
+        if not self._flushing:
+            self._flushing = True
+            self._later(SOON, self._flush)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send what was held and this, at once."""
+        if self._held:
+            data, self._held = b"".join((self._held, data)), b""
+        self.transport.write(data)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        if self._held:
+            self.write(b"")
+
+
+class Opening(asyncio.Protocol):
+    """Stands before a protocol of the driver while a connection is opened, and gives it a `Transport`."""
+
+    def __init__(self, driver: Any) -> None:
+        self.driver = driver
+        self.transport: Transport | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Tell the driver."""
+        self.transport = Transport(transport)
+        self.driver.connection_made(self.transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Tell the driver."""
+        self.driver.data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the driver."""
+        self.driver.connection_lost(exc)
+
+
+class Loop:
+    """The event loop as the driver sees it: what connects gives a `Transport`. The driver has no other way for that."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        # What it calls for each statement, without a detour.
+        self.create_future = loop.create_future
+        self.call_later = loop.call_later
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loop, name)
+
+    async def create_connection(self, factory: Callable[[], Any], *address: Any, **how: Any) -> tuple[Any, Any]:
+        """Connect over TCP."""
+        return _split(await self.loop.create_connection(lambda: Opening(factory()), *address, **how))
+
+    async def create_unix_connection(self, factory: Callable[[], Any], *address: Any, **how: Any) -> tuple[Any, Any]:
+        """Connect to a socket of this machine."""
+        return _split(await self.loop.create_unix_connection(lambda: Opening(factory()), *address, **how))
+
+    async def start_tls(self, transport: Transport, *context: Any, **how: Any) -> Transport | None:
+        """Go on encrypted."""
+        encrypted = await self.loop.start_tls(transport.transport, *context, **how)
+        return None if encrypted is None else Transport(encrypted)
+
+
+def _split(opened: tuple[Any, Opening]) -> tuple[Any, Any]:
+    return opened[1].transport, opened[1].driver
+
+
+class Connection(_Connection):
+    """A connection of the driver; made by it, as its `connection_class`, with a `Loop`."""
+
+    def __init__(self, protocol: Any, transport: Any, loop: Loop, *rest: Any) -> None:
+        super().__init__(protocol, transport, loop.loop, *rest)
         self._own_transport = transport
         self._counting = CountingProtocol(transport, protocol)
         self.allow = self._counting.allow
@@ -205,10 +293,12 @@ class Connection(_Connection):
     def send_aside(self, batch: Batch) -> None:
         """Send commands whose answers the driver does not see; it has its answers, and no cancellation is on its way.
 
+        They go with what the driver sends next, or soon.
+
         Without an end of their own they are one batch with the prepared statement that the driver runs next. When one
         of them fails, its error is the statement's, and the statement does not run.
         """
-        self._own_transport.write(batch.messages)
+        self._own_transport.hold(batch.messages)
         self._counting.aside.append(Aside(batch.answers, batch.last))
 
     async def leave(self) -> None:

@@ -18,7 +18,7 @@ from dragoman import Acting, Database
 from dragoman.pool import Lost, Manager, Pool
 
 from dragoman_postgres.batches import ROLLBACK, Batch
-from dragoman_postgres.connecting import Connector
+from dragoman_postgres.connecting import Connector, bound_times
 from dragoman_postgres.driver import CATALOG, OURS, Connection
 from dragoman_postgres.failures import LOST, is_lost, raise_translated, translate, translate_errors, unreachable
 from dragoman_postgres.spelling import quote, quote_text
@@ -31,6 +31,7 @@ MOST_IDLE: Final = 300.0
 CANCELLING: Final = 0.5
 """Seconds in which a statement that was cancelled ends, if the server had begun it."""
 CATALOG_TIMEOUT = 30.0
+_BEGIN: Final = "BEGIN READ ONLY"
 _NOT_FOR_CALLER = "it does not let the gateway act for this caller"
 _REFUSALS = (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError)
 _GRANT = "The administrator can grant the roles of database_roles to the one that signs in; see `dragoman doctor`."
@@ -68,6 +69,7 @@ class Connections(Manager[Session]):
     def __init__(self, database: Database, size: int | None = None) -> None:
         self._name = database.name
         self._acting = database.acting
+        self._seconds = database.timeout
         self.connector = Connector(database)
         what = f"connections to the database {self._name!r}"
         self._pool = Pool(self, size or database.pool_size, what, grace=GRACE, most_idle=MOST_IDLE)
@@ -181,10 +183,12 @@ class Connections(Manager[Session]):
             session.begun = True
             session.connection.allow(OURS)
             tagged = _tag(session.tags) if session.tags else ()
-            session.connection.send_aside(_batch(session.seconds, *tagged))
+            # Times of its own only for a statement whose times are not those of the session.
+            times = () if session.seconds == self._seconds else _set_times(session.seconds)
+            session.connection.send_aside(_batch(*times, *tagged))
 
     def _prelude(self, session: Session) -> tuple[str, ...]:
-        commands = (*_begin(session.seconds), *self.connector.prelude, *_tag(session.tags))
+        commands = (_BEGIN, *_set_times(session.seconds), *self.connector.prelude, *_tag(session.tags))
         # Last: nothing of the above depends on the caller.
         return commands if session.acting is None else (*commands, *_become(session.acting))
 
@@ -224,19 +228,14 @@ async def _roll_back(connection: Connection) -> bool:
     return True
 
 
-def _begin(seconds: float) -> tuple[str, ...]:
-    timeout = max(1, round(seconds * 1000))
-    return (
-        "BEGIN READ ONLY",
-        f"SET LOCAL statement_timeout = {timeout}",
-        f"SET LOCAL lock_timeout = {timeout * 9 // 10 or 1}",
-        f"SET LOCAL idle_in_transaction_session_timeout = {timeout + 10_000}",
-    )
+@lru_cache(64)
+def _set_times(seconds: float) -> tuple[str, ...]:
+    return tuple(f"SET LOCAL {name} = {value}" for name, value in bound_times(seconds).items())
 
 
 @lru_cache(64)
-def _batch(seconds: float, *more: str) -> Batch:
-    return Batch.of(*_begin(seconds), *more)
+def _batch(*commands: str) -> Batch:
+    return Batch.of(_BEGIN, *commands)
 
 
 def _tag(tags: Mapping[str, str]) -> tuple[str, ...]:
