@@ -53,6 +53,11 @@ def test_somebody_without_a_role_may_nothing(may):
     code, told = may("eve", "--json")
     assert code == 1
     assert json.loads(told) == {"roles": [], "tools": [], "databases": {}}
+    assert may("eve", "shop") == (1, "roles: none\ntools: none\ndatabases: none\n")
+    code, told = may("eve", "shop", "select id from orders")
+    assert code == 1
+    assert "refused: UNKNOWN_DATABASE" in told
+    assert may("eve", "shoop")[0] == 2
 
 
 def test_it_tells_filters_and_masks(shop, capsys):

@@ -98,15 +98,16 @@ async def _ask(
         else:
             tools = seen.access.tools
             told = {"roles": list(seen.access.names), "tools": "all" if tools is None else list(tools)}
+        names = seen.names if database is None else (gateway.resolve_name(database),)
         if sql is not None and database is not None:
-            return {**told, **await _judge(seen, caller, database, sql)}
-        names = seen.names if database is None else (seen.resolve_name(database),)
+            return {**told, **await _judge(seen, caller, names[0], sql)}
+        names = tuple(name for name in names if name in seen.names or name not in gateway.names)
         return {**told, "databases": {name: await _describe_grants(seen, name, caller) for name in names}}
 
 
 async def _judge(seen: Gateway, caller: Principal, database: str, sql: str) -> dict[str, Any]:
-    opened = seen.database(database)
     try:
+        opened = seen.database(database)
         opened.acting(caller)
         statement = await opened.judge.judge(sql, "execute_query", caller)
         if opened.confiner is not None:
@@ -170,11 +171,15 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
         yield f"tools: {tools if isinstance(tools, str) else ', '.join(tools) or 'none'}"
     if "allowed" in told:
         yield "allowed" if told["allowed"] else f"refused: {told['code']}: {told['reason']}"
+    if told.get("databases") == {}:
+        yield "databases: none"
     for name, granted in told.get("databases", {}).items():
         yield f"{name}: at most {granted['max_rows']} rows and {granted['timeout']:g} seconds"
         if "acts_as" in granted:
-            as_whom = ", ".join(f"{name} {value}" for name, value in granted["acts_as"].items())
-            yield f"  acts as {as_whom or 'who signs in'}"
+            as_whom = [f"{name} {value}" for name, value in granted["acts_as"].items() if name != "lacks"]
+            yield f"  acts as {', '.join(as_whom) or 'who signs in'}"
+            if "lacks" in granted["acts_as"]:
+                yield f"  reads nothing: {granted['acts_as']['lacks']}"
         if granted["tables"] == "all":
             yield "  every table"
             continue
