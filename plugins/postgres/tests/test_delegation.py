@@ -271,6 +271,22 @@ async def test_the_doctor_tells_what_does_not_hold(place):
     assert "delegation_login" not in found
 
 
+async def test_what_the_doctor_tells_of_roles_that_callers_act_as_is_closed_in_those_roles(place, server):
+    made = "CREATE MATERIALIZED VIEW sales.frozen AS SELECT * FROM sales.orders; ALTER ROLE seller BYPASSRLS;"
+    await server.run(f"{made} GRANT SELECT ON sales.frozen TO seller", place.database)
+    try:
+        async with opened(place) as gateway:
+            for subject in ("row_security_materialized", "bypassrls"):
+                found = {each.subject: each for each in await gateway.database().doctor()}
+                assert "seller" in found[subject].remedy
+                assert 'REVOKE "seller"' not in found[subject].remedy
+                await server.run(found[subject].remedy, place.database)
+                left = {each.subject for each in await gateway.database().doctor()}
+                assert subject not in left
+    finally:
+        await server.run("ALTER ROLE seller NOBYPASSRLS; DROP MATERIALIZED VIEW sales.frozen", place.database)
+
+
 async def test_may_tells_as_whom_the_server_acts(place):
     from dragoman.cli.may import _ask, _lines
 
@@ -281,6 +297,7 @@ async def test_may_tells_as_whom_the_server_acts(place):
     assert (nobody["allowed"], nobody["code"]) == (False, "PERMISSION_DENIED")
     lacking = await _ask(configuration, caller(None), place.name, None)
     assert "'tenant'" in lacking["databases"][place.name]["acts_as"]["lacks"]
+    assert "  acts as role seller" in [*_lines(lacking)]
 
 
 async def test_settings_alone_tell_who_asks(place, server, database_name):

@@ -55,11 +55,13 @@ def bound_times(seconds: float) -> dict[str, str]:
 class Connector:
     """Opens connections to one database, and remembers what its server does not take.
 
-    Raises `ConfigurationError` for a host that administrators may not give.
+    `bounded`: sessions have times of ours, which hide those that the server sets. Raises `ConfigurationError` for a
+    host that administrators may not give.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, bounded: bool = True) -> None:
         self._database = database
+        self._times = bound_times(database.timeout) if bounded else {}
         if database.administered:
             administered.check_host(database)
         self.options = Options(**database.options)
@@ -186,7 +188,7 @@ class Connector:
     def _startup_settings(self) -> dict[str, str]:
         if self.pooled:
             return {}
-        settings = {**self.settings, **bound_times(self._database.timeout), **(CHECK_INTERVAL if self._checks else {})}
+        settings = {**self.settings, **self._times, **(CHECK_INTERVAL if self._checks else {})}
         if self._follows_role:
             settings.pop("search_path", None)
         return {name: value for name, value in settings.items() if not (self._told_later and name in READ_ONLY)}

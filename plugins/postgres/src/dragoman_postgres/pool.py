@@ -66,11 +66,11 @@ class Session:
 class Connections(Manager[Session]):
     """At most `size` connections to one database; the one used last is used first."""
 
-    def __init__(self, database: Database, size: int | None = None) -> None:
+    def __init__(self, database: Database, size: int | None = None, *, bounded: bool = True) -> None:
         self._name = database.name
         self._acting = database.acting
         self._seconds = database.timeout
-        self.connector = Connector(database)
+        self.connector = Connector(database, bounded=bounded)
         what = f"connections to the database {self._name!r}"
         self._pool = Pool(self, size or database.pool_size, what, grace=GRACE, most_idle=MOST_IDLE)
 

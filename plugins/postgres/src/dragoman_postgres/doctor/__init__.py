@@ -43,11 +43,11 @@ OF_LESSER_ROLES: tuple[Check, ...] = (
 
 async def examine(database: Database) -> list[Finding]:
     """Return what was found, over a connection of its own. Raises `ConnectionFailed`."""
-    connections = Connections(database, 1)
+    connections = Connections(database, 1, bounded=False)
     try:
         async with connections.borrow() as connection:
             await connection.execute(_PATH)
-            roles = await read_roles(connection)
+            roles = await read_roles(connection, database)
             examined = Examined(connection, database, roles, pooled=bool(connections.connector.pooled))
             checks = OF_ANY_ROLE if roles.me.superuser else (*OF_ANY_ROLE, *OF_LESSER_ROLES)
             return [finding for check in checks for finding in await _run_check(check, examined)]

@@ -74,7 +74,8 @@ async def ownership(examined: Examined) -> list[Finding]:
     for role in roles.all:
         if role.oid not in owned:
             continue
-        remedy = f"REASSIGN OWNED BY {quote(role.name)} TO CURRENT_USER;" if role.own else lines(roles.leave(role))
+        given = [f"REASSIGN OWNED BY {quote(role.name)} TO CURRENT_USER;"]
+        remedy = lines(given if roles.keeps(role) else roles.leave(role))
         words = "owns" if role.own else f"is a member of {role.name}, which owns"
         message = f"The role {roles.me.name} {words} what it may alter and drop: {some(owned[role.oid])}."
         findings.append(Finding(severity="danger", subject="ownership", message=message, remedy=remedy))

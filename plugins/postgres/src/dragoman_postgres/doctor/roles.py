@@ -81,15 +81,20 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The role that logged in, and all that it may become, itself among them."""
+    """The role that logged in, and all that it may become, itself among them; `acting`: those that callers act as."""
 
     me: Role
     all: tuple[Role, ...]
+    acting: frozenset[str] = frozenset()
 
     @property
     def grantees(self) -> list[int]:
         """Whose rights the session has, everybody's among them."""
         return [PUBLIC, *(role.oid for role in self.all)]
+
+    def keeps(self, role: Role) -> bool:
+        """Whether it must stay one of them, so that what it may do too much is taken from the role itself."""
+        return role.own or role.name in self.acting
 
     def leave(self, role: Role) -> list[str]:
         """The SQL that ends the memberships which lead to another role."""
@@ -109,7 +114,7 @@ class Roles:
         if grantee == PUBLIC:
             return [f"REVOKE {right} FROM PUBLIC;"]
         role = next(role for role in self.all if role.oid == grantee)
-        return [f"REVOKE {right} FROM {quote(role.name)};"] if role.own else self.leave(role)
+        return [f"REVOKE {right} FROM {quote(role.name)};"] if self.keeps(role) else self.leave(role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ class Examined:
     pooled: bool
 
 
-async def read_roles(connection: Connection) -> Roles:
+async def read_roles(connection: Connection, database: Database) -> Roles:
     """Return the session's roles."""
     roles = [
         Role(
@@ -135,7 +140,7 @@ async def read_roles(connection: Connection) -> Roles:
         )
         for row in await connection.fetch(_ROLES)
     ]
-    return Roles(next(role for role in roles if role.own), tuple(roles))
+    return Roles(next(role for role in roles if role.own), tuple(roles), frozenset(database.database_roles.values()))
 
 
 def lines(remedies: Iterable[str]) -> str:
@@ -156,10 +161,9 @@ async def attributes(examined: Examined) -> list[Finding]:
 
 def _attributes_of(role: Role, roles: Roles) -> Iterator[Finding]:
     for name in sorted(role.has):
-        if role.own:
-            words, remedy = "", f"ALTER ROLE {quote(role.name)} NO{name.upper()};"
-        else:
-            words, remedy = f"is a member of {role.name}, which ", lines(roles.leave(role))
+        words = "" if role.own else f"is a member of {role.name}, which "
+        taken = [f"ALTER ROLE {quote(role.name)} NO{name.upper()};"]
+        remedy = lines(taken if roles.keeps(role) else roles.leave(role))
         message = f"The role {roles.me.name} {words}{_ATTRIBUTES[name]}."
         yield Finding(severity="danger", subject=name, message=message, remedy=remedy)
 
