@@ -68,10 +68,11 @@ class Closing(Protocol):
 class OpenDatabase:
     """A database, its dialect, executor, catalog and judge. Raises `DialectError` or `ConfigurationError` when made.
 
-    `written`: what files tell of it. `running`: statements, now. `whole`: the database itself, where this is what some
-    roles see of it. `role_rows`: the most rows of one answer that those roles have, and `max_cost` the most that the
-    database may expect a query to cost, if they set a limit. `confiner`: what holds their statements to parts of
-    relations, if there is any and the dialect can.
+    `written`: what files tell of it. `limits`: those of a call that asks for none of its own. `running`:
+    statements, now. `whole`: the database itself, where this is what some roles see of it. `role_rows`: the most
+    rows of one answer that those roles have, and `max_cost` the most that the database may expect a query to cost,
+    if they set a limit. `confiner`: what holds their statements to parts of relations, if there is any and the
+    dialect can.
     """
 
     config: Database
@@ -87,6 +88,7 @@ class OpenDatabase:
     health: Health
     watch: Watch
     source: Source
+    limits: Limits
     limiter: Limiter
     running: int
     whole: OpenDatabase
@@ -123,6 +125,8 @@ class OpenDatabase:
         meaning = read_meaning(self.config)
         examples = () if self.delegation else meaning.examples  # no one run of them holds for everybody
         self.written = Written(replace(meaning, examples=examples), self._run_example)
+        own = self.config
+        self.limits = Limits(min(own.default_rows, own.max_rows), own.max_bytes, own.timeout)
         self.limiter = Limiter(f"{database.name} runs statements", self.config.pool_size, waiting)
         self.work = Work()
         parts = plugins.open(self.config)

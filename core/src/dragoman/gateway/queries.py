@@ -56,7 +56,10 @@ class Query:
         tool: str = TOOL,
     ) -> Query:
         """Return the query behind `sql`. Raises what refuses it."""
-        limits, notices = (ceiling, ()) if ceiling else _limits(opened.config, limit, timeout, max_bytes)
+        limits: Limits = ceiling or opened.limits
+        notices: tuple[str, ...] = ()
+        if ceiling is None and not (limit is timeout is max_bytes is None):
+            limits, notices = _lower(limits, opened.config, limit, timeout, max_bytes)
         if not opened.health.ready:
             opened.health.breaker.check()
         translated: str | None = None
@@ -229,10 +232,10 @@ class Query:
         return _about(await explain(told, self.statement, opened.catalog, relations), self.sql)
 
 
-def _limits(
-    database: Database, rows: int | None, timeout: float | None, max_bytes: int | None
+def _lower(
+    limits: Limits, database: Database, rows: int | None, timeout: float | None, max_bytes: int | None
 ) -> tuple[Limits, tuple[str, ...]]:
-    """Return the limits of one call within the configured ones, and notices of what was lowered.
+    """Return the limits of a call that asks for its own, within the configured ones, and notices of what was lowered.
 
     `max_bytes` has no ceiling: only those who run the gateway set it. Raises `ParameterError` for what is not positive.
     """
@@ -242,16 +245,16 @@ def _limits(
     notices: list[str] = []
     if rows is not None and rows > database.max_rows:
         notices.append(f"limit was lowered to {database.max_rows}. The server's administrator can raise `max_rows`.")
-    if timeout is not None and timeout > database.timeout:
+    if timeout is not None and timeout > limits.timeout:
         notices.append(
-            f"The timeout was lowered to {database.timeout:g} seconds. The server's administrator can raise `timeout`."
+            f"The timeout was lowered to {limits.timeout:g} seconds. The server's administrator can raise `timeout`."
         )
-    limits = Limits(
-        max_rows=min(rows or database.default_rows, database.max_rows),
-        max_bytes=max_bytes or database.max_bytes,
-        timeout=min(timeout or database.timeout, database.timeout),
+    lowered = Limits(
+        max_rows=min(rows or limits.max_rows, database.max_rows),
+        max_bytes=max_bytes or limits.max_bytes,
+        timeout=min(timeout or limits.timeout, limits.timeout),
     )
-    return limits, tuple(notices)
+    return lowered, tuple(notices)
 
 
 def _about(error: DragomanError, sql: str | None) -> DragomanError:

@@ -68,14 +68,13 @@ class CountingProtocol(asyncio.Protocol):
     cancellation. `gone` is done once the server has closed the connection, which it does as the last thing of all.
     """
 
-    def __init__(self, transport: asyncio.Transport, driver: asyncio.Protocol) -> None:
-        self._transport = transport
+    def __init__(self, aside: list[Aside], driver: asyncio.Protocol) -> None:
         self._driver = driver
         self._frames: Frames | None = None
         self._most = self._left = CATALOG
         self._deadline: Deadline | None = None
         self.kept: bytearray | None = None
-        self.aside: list[Aside] = []
+        self.aside = aside
         self.deaf = False
         self.gone = asyncio.get_running_loop().create_future()
 
@@ -194,36 +193,37 @@ class Aside:
 class Transport:
     """The driver's way to the socket, which keeps messages back that can go with its next one.
 
-    Each write wakes the server, and costs both sides more than the commands of a transaction do. What nobody writes
-    after follows within `SOON` seconds.
+    Each write wakes the server, and costs both sides more than the commands of a transaction do. `aside`: what their
+    answers are, in order.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self.transport = transport
+        self.aside: list[Aside] = []
         self._held = b""
-        self._flushing = False
         self._later = asyncio.get_running_loop().call_later
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.transport, name)
 
-    def hold(self, messages: bytes) -> None:
-        """Send messages with what is written next, or soon."""
-        self._held += messages
-        if not self._flushing:
-            self._flushing = True
-            self._later(SOON, self._flush)
+    def send_aside(self, batch: Batch) -> None:
+        """Send commands whose answers the driver does not see; it has its answers, and no cancellation is on its way.
+
+        They go with what the driver sends next, or after `SOON` seconds. Without an end of their own they are one batch
+        with the prepared statement that the driver runs next. When one of them fails, its error is the statement's, and
+        the statement does not run.
+        """
+        if not self._held:
+            self._later(SOON, self.write, b"")
+        self._held += batch.messages
+        self.aside.append(Aside(batch.answers, batch.last))
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send what was held and this, at once."""
         if self._held:
             data, self._held = b"".join((self._held, data)), b""
-        self.transport.write(data)
-
-    def _flush(self) -> None:
-        self._flushing = False
-        if self._held:
-            self.write(b"")
+        if data:
+            self.transport.write(data)
 
 
 class Opening(asyncio.Protocol):
@@ -283,23 +283,13 @@ class Connection(_Connection):
     def __init__(self, protocol: Any, transport: Any, loop: Loop, *rest: Any) -> None:
         super().__init__(protocol, transport, loop.loop, *rest)
         self._own_transport = transport
-        self._counting = CountingProtocol(transport, protocol)
+        self._counting = CountingProtocol(transport.aside, protocol)
         self.allow = self._counting.allow
+        self.send_aside = transport.send_aside
         self._leaving = False
         self._key = protocol.backend_pid, protocol.backend_secret
         transport.set_protocol(self._counting)
         _keep_alive(transport.get_extra_info("socket"))
-
-    def send_aside(self, batch: Batch) -> None:
-        """Send commands whose answers the driver does not see; it has its answers, and no cancellation is on its way.
-
-        They go with what the driver sends next, or soon.
-
-        Without an end of their own they are one batch with the prepared statement that the driver runs next. When one
-        of them fails, its error is the statement's, and the statement does not run.
-        """
-        self._own_transport.hold(batch.messages)
-        self._counting.aside.append(Aside(batch.answers, batch.last))
 
     async def leave(self) -> None:
         """End whatever the server does for us, and return once it has closed the connection: nothing of it is left.
