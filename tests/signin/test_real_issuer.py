@@ -1,5 +1,6 @@
-"""A real client signs in at a real OAuth server and calls a tool of a real gateway."""
+"""docs/sign-in.md, followed: a real client signs in at a real OAuth server and calls a tool of a real gateway."""
 
+import re
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,6 +16,8 @@ from people import Person
 from processes import gateway_in
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
+PAGE = (Path(__file__).parents[2] / "docs" / "sign-in.md").read_text(encoding="utf-8")
+SHOWN = re.findall(r"```toml\n(.*?)```", PAGE.split("### Any other issuer")[1], re.DOTALL)[0]
 AUDIENCE = "dragoman-rs"
 SCOPES = ("openid", "dragoman.query")
 CALLBACK = "http://127.0.0.1:33418/callback"
@@ -41,11 +44,7 @@ async def gateway(issuer: str, tmp_path: Path) -> AsyncIterator[str]:
 [server]
 transport = "http"
 port = 0
-[server.auth]
-issuer = "{issuer}"
-audience = "{AUDIENCE}"
-jwks_url = "{issuer}/jwks"
-scopes = ["openid", "dragoman.query"]
+{SHOWN.replace("http://127.0.0.1:8099/team", issuer)}
 user_claim = "preferred_username"
 [databases.shop]
 url = "sqlite:///shop.db"
