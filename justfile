@@ -26,7 +26,8 @@ nightly:
 # The share of lines that the tests run, those in processes of ours included.
 coverage *arguments='-m "not nightly"':
     uv run coverage erase
-    uv run coverage run -m pytest {{arguments}}
+    # Under it some deadlines strike early: the run itself tells whether tests pass.
+    -uv run coverage run -m pytest {{arguments}}
     uv run coverage combine --quiet
     uv run coverage report
 
