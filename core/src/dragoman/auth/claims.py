@@ -30,6 +30,9 @@ def principal_of(claims: Mapping[str, Any], settings: Auth) -> tuple[Principal, 
     Raises `InvalidToken`. The issuer's own answer about a token may leave out `iss` and `exp`.
     """
     required = not settings.introspection_url
+    if claims.get("cnf") is not None:
+        # RFC 9449 (DPoP) and RFC 8705 (mTLS): whoever cannot tell that the caller has the key does not take the token.
+        raise InvalidToken("This token is bound to a key (cnf), which this server does not check.")
     _check_issuer(claims, settings, required=required)
     _check_audience(claims.get("aud"), settings.audience)
     expires = _check_time(claims, required=required)
