@@ -82,6 +82,17 @@ async def test_values_of_a_caller_are_bound(opened):
             assert (await ask(toolbox, "execute_query", who, sql="SELECT id FROM orders"))["rows"] == ids
 
 
+@pytest.mark.parametrize(
+    "tenant", ["\ud800", "a\0b", 2**63, -(10**400), float("inf"), float("nan"), ["a", "\udfff"], {"a": 2**64}]
+)
+async def test_a_value_that_no_database_takes_opens_nothing(opened, tenant):
+    async with opened(ROLES) as toolbox:
+        who = Principal("eve", groups=frozenset({"analysts"}), claims=Claims({"tenant": tenant}))
+        error = (await ask(toolbox, "execute_query", who, sql="SELECT id FROM orders"))["error"]
+        assert error["code"] == "PERMISSION_DENIED"
+        assert "claim.tenant" in error["message"]
+
+
 async def test_a_view_that_sqlite_merges_into_a_query_is_still_read(opened):
     async with opened(ROLES.replace("tenant = $claim.tenant", "id IN (SELECT 1)")) as toolbox:
         for sql in ("SELECT count(*) FROM orders", "SELECT 1 WHERE 1 IN (SELECT id FROM orders)"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from dragoman.access.checking import Misfit
 from dragoman.access.grants import ReadGrant
@@ -26,7 +27,38 @@ _PLACES = "{user}, {groups} and {claims.NAME} stand for values of the caller."
 
 
 def value_of(name: str, principal: Principal) -> Any:
-    """Return a value of a caller's: `user`, `groups` or `claim.NAME`. Raises `PermissionDenied` without that claim."""
+    """Return a value of a caller's: `user`, `groups` or `claim.NAME`.
+
+    Raises `PermissionDenied` without that claim, and for a value that no database takes.
+    """
+    value = _find_value(name, principal)
+    if not _is_bindable(value):
+        raise PermissionDenied(
+            f"Your sign-in carries a value that no database takes, and what you may read here depends on it: {name}.",
+            suggestion="Ask the server's administrator.",
+        )
+    return value
+
+
+def _is_bindable(value: Any) -> bool:
+    """Whether every database takes a value: text of whole characters without NUL, numbers of 64 bits, and lists of them."""
+    match value:
+        case str():
+            return not _UNSENDABLE.search(value)
+        case int():
+            return -(2**63) <= value < 2**63
+        case float():
+            return math.isfinite(value)
+        case list() | tuple():
+            return all(map(_is_bindable, cast("Iterable[Any]", value)))
+        case dict():
+            items = cast("dict[str, Any]", value).items()
+            return all(_is_bindable(key) and _is_bindable(item) for key, item in items)
+        case _:
+            return True
+
+
+def _find_value(name: str, principal: Principal) -> Any:
     match name:
         case "user":
             return principal.subject or principal.name
