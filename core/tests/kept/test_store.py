@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from dragoman import Busy, Column, Encoded, Principal, ResultNotFound, RowStream
+from dragoman import Busy, Column, Encoded, ParameterError, Principal, ResultNotFound, RowStream
 from dragoman.kept import Bounds, Store
 from dragoman.kept.store import RESULTS_PER_CALLER, RUNNING_PER_CALLER
 
@@ -230,3 +230,21 @@ async def test_two_results_of_one_name_at_once_leave_one(tmp_path: Path):
     await asyncio.gather(*(store.keep(ADA, "x", "shop", OF, _stream) for _ in range(3)))
     assert len(store.of(ADA)) == len(list(tmp_path.rglob("*.rows"))) == 1
     await store.aclose()
+
+
+async def test_names_that_are_one_table_in_sql_are_one_result(tmp_path: Path):
+    store = Store(tmp_path, BOUNDS)
+    first = await store.keep(ADA, "orders", "shop", OF, _stream)
+    second = await store.keep(ADA, "ORDERS", "shop", OF, _stream)
+    assert first.is_dropped
+    assert store.find(ADA, "Orders") is second
+    assert [kept.name for kept in store.of(ADA)] == ["ORDERS"]
+    await store.aclose()
+
+
+@pytest.mark.parametrize("name", ["sqlite_master", "pg_class", "DuckDB_Tables", "pragma_table_info"])
+async def test_a_name_of_an_engine_is_refused_while_nothing_is_kept_yet(tmp_path: Path, name: str):
+    store = Store(tmp_path, BOUNDS)
+    with pytest.raises(ParameterError, match="cannot be named"):
+        await store.keep(ADA, name, "shop", OF, _stream)
+    assert store.of(ADA) == ()

@@ -37,6 +37,7 @@ from dragoman.kept.pages import PAGE_BYTES, Pages
 from dragoman.model import Column, Encoded, Principal, RowStream, Truncation
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+_ENGINES: Final = re.compile("(pg|sqlite|duckdb|pragma)_", re.IGNORECASE)
 LEAST_FREE: Final = 256 * 1024 * 1024
 """Bytes of the disk that stay free."""
 SOON: Final = 2.0
@@ -136,7 +137,7 @@ class Store:
         """
         self._lasts = True
         for kept in await asyncio.to_thread(self._adopt, is_own):
-            self._kept.setdefault((kept.owner, kept.name), kept)
+            self._kept.setdefault(_key(kept.owner, kept.name), kept)
 
     def _adopt(self, is_own: Callable[[Owner], bool]) -> list[Kept]:
         folder, oldest, found = self._ready_folder(), self._oldest(), list[Kept]()
@@ -195,10 +196,11 @@ class Store:
         wait, `running`. Returns when all rows have come, or soon with those that have. Raises `ParameterError` for a
         name that SQL would have to quote, `Busy` for too many at once, and what the stream raises meanwhile.
         """
-        if not NAME.fullmatch(name):
+        if not NAME.fullmatch(name) or _ENGINES.match(name):
             raise ParameterError(
                 f"A result cannot be named {name[:100]!r}.",
-                suggestion="Begin with a letter; then letters, digits and _, 63 characters at most.",
+                suggestion="Begin with a letter; then letters, digits and _, 63 characters at most. Names of an engine's "
+                "own relations (pg_, sqlite_, duckdb_, pragma_) are taken.",
             )
         owner = principal.identity
         self._check_room(owner, name)
@@ -230,7 +232,7 @@ class Store:
         own = [kept for kept in self._kept.values() if kept.owner == owner]
         if sum(kept.running for kept in own) + entering >= RUNNING_PER_CALLER:
             raise Busy(f"{RUNNING_PER_CALLER} results are still being kept.", suggestion="Wait for one, or drop it.")
-        if (owner, name) in self._kept:
+        if _key(owner, name) in self._kept:
             return
         if len(own) + entering >= RESULTS_PER_CALLER or len(self._kept) + self._entering.total() >= MOST_RESULTS:
             raise Busy(f"{len(own)} results are kept already.", suggestion="Drop one that is no longer needed.")
@@ -240,12 +242,12 @@ class Store:
         now = self._clock()
         kept = Kept(name=name, owner=owner, database=database, sources=sources, pages=pages, made_at=now, read_at=now)
         try:
-            while (older := self._kept.get((owner, name))) is not None:
+            while (older := self._kept.get(_key(owner, name))) is not None:
                 await self._drop(older)
         except asyncio.CancelledError:
             pages.close()
             raise
-        self._kept[owner, name] = kept
+        self._kept[_key(owner, name)] = kept
         self.changed(owner)
         return kept
 
@@ -333,7 +335,7 @@ class Store:
     def find(self, principal: Principal, name: str) -> Kept:
         """Return a caller's result and note that it was read. Raises `ResultNotFound`, whyever it is not there."""
         self.expire()
-        kept = self._kept.get((principal.identity, name))
+        kept = self._kept.get(_key(principal.identity, name))
         if kept is None:
             raise ResultNotFound(f"There is no kept result {name[:100]!r}.")
         kept.read_at = self._clock()
@@ -400,8 +402,8 @@ class Store:
         self._forget(kept)
 
     def _forget(self, kept: Kept) -> None:
-        if self._kept.get((kept.owner, kept.name)) is kept:
-            del self._kept[kept.owner, kept.name]
+        if self._kept.get(_key(kept.owner, kept.name)) is kept:
+            del self._kept[_key(kept.owner, kept.name)]
             self.changed(kept.owner)
         kept.is_dropped = True
         _remove(kept)
@@ -458,6 +460,11 @@ def size_of(path: Path) -> int:
         return sum(map(size_of, path.iterdir())) if path.is_dir() else path.stat().st_size
     except OSError:
         return 0
+
+
+def _key(owner: Owner, name: str) -> tuple[Owner, str]:
+    """What a result is found by: names that differ in case are one table to SQL."""
+    return owner, name.lower()
 
 
 def _temporary_folder() -> Path:
