@@ -1,15 +1,19 @@
 """Catalogs of thousands of relations: whatever reads, lists and searches them, the event loop goes on meanwhile."""
 
 import itertools
+import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dragoman import Database, Gateway
+from dragoman import Database, Gateway, Relation, Table, TableColumn
+from dragoman.access import Permission
+from dragoman.catalog.mentions import Comments
 from dragoman.tools import Toolbox
-from pauses import failures, sqlite_file
+from pauses import MOST, failures, paused, sqlite_file, unit
 
 
 def describing(count: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -54,6 +58,70 @@ async def test_catalogs_of_thousands_of_relations_hold_nobody_up(
         toolbox = Toolbox(gateway, profile="full")
         await toolbox.call("execute_query", {"sql": "SELECT 1"})
         assert not await failures(toolbox, describing(count))
+
+
+ROLES = """
+[databases.large]
+url = "sqlite:///large.db"
+
+[roles.reader]
+principals = ["*"]
+[[roles.reader.grants]]
+database = "large"
+tables = ["main.table_0", "main.table_1*", "main.t*_2*", "main.*_3*"]
+deny = ["main.*_13*"]
+deny_columns = ["main.table_2.fact_1", "main.table_3.*_2"]
+masks = { "main.table_1.fact_3" = "null" }
+"""
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.nightly)])
+async def test_callers_with_a_part_of_thousands_of_relations_hold_nobody_up(count: int, tmp_path: Path):
+    sqlite_file(tmp_path, "large", ";".join(tables(count)) + ";")
+    configuration = tmp_path / "dragoman.toml"
+    configuration.write_text(ROLES)
+
+    async def first_pause() -> float:
+        """How long the first call of a server keeps the loop: it decides about every relation."""
+        async with Gateway.open(configuration) as gateway:
+            toolbox = Toolbox(gateway, profile="full")
+            answer, longest = await paused(toolbox.call("describe_table", {"table_name": ["table_1", "table_2"]}))
+            assert json.loads(answer.text)["tables"]["table_1"]
+            assert "fact_1 " not in str(json.loads(answer.text)["tables"]["table_2"])
+            assert not await failures(toolbox, describing(count))
+            return longest
+
+    assert min([await first_pause() for _ in range(3)]) < MOST * unit()
+
+
+def described(number: int) -> Table:
+    """A table with a comment that has the first word of thousands of names, and names none of them."""
+    return Table(
+        relation=Relation(f"order_{number}", "main"),
+        type="table",
+        comment=f"An order of a customer, an order again, {number}" * 20,
+        columns=(TableColumn(name="id", type="int", nullable=False),),
+    )
+
+
+def seconds_to_prune(hidden: int) -> float:
+    """How long it takes to look for the names of many hidden relations in the comments of a few others."""
+    shown = [described(number) for number in range(20)]
+    others = [described(number) for number in range(100_000, 100_000 + hidden)]
+    permission = Permission(columns=("id",), whole=True, named=False)
+    comments = Comments([*shown, *others], {table.relation: permission for table in shown})
+
+    def once() -> float:
+        began = time.thread_time()
+        assert [comments.prune(table).comment for table in shown] == [table.comment for table in shown]
+        return time.thread_time() - began
+
+    return min(once() for _ in range(5))
+
+
+def test_how_long_comments_take_does_not_grow_with_what_is_hidden():
+    assert seconds_to_prune(5_000) < 20 * seconds_to_prune(5)
 
 
 async def large(dialect: str, statements: Iterator[str], folder: Path, request: pytest.FixtureRequest) -> Database:

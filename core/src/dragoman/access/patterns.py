@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from dragoman.dialect import Dialect
 from dragoman.model import Relation
@@ -47,7 +47,12 @@ class NamePattern:
 
 
 def _glob(pattern: str, name: str) -> bool:
-    return re.fullmatch(".*".join(map(re.escape, pattern.split(ANY))), name, re.DOTALL) is not None
+    return _expression(pattern).fullmatch(name) is not None
+
+
+@lru_cache(maxsize=1_000)
+def _expression(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split(ANY))), re.DOTALL)
 
 
 @dataclass(frozen=True)

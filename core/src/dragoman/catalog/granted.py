@@ -12,7 +12,7 @@ from dragoman.catalog.mentions import Comments
 from dragoman.catalog.places import Places
 from dragoman.catalog.snapshot import Snapshot
 from dragoman.catalog.texts import Texts
-from dragoman.cooperative import in_thread_if_many
+from dragoman.cooperative import in_thread_if_many, without_blocking
 from dragoman.dialect import Dialect, Inspector
 from dragoman.model import Constraint, Database, ForeignKey, Index, Plan, Relation, Scope, Table, TableColumn
 
@@ -120,21 +120,30 @@ class GrantedCatalog(Catalog):
         await self._check(seen)
         permissions = await self._decide(seen)
         self.places.settle(schema.name for schema in seen.known_schemas if schema.system)
-        texts = Texts(self._dialect, hides=_hides(seen.tables, permissions))
-        comments, kept = await in_thread_if_many(len(seen.tables), _reduce_all, seen.tables, permissions, texts)
-        holding = {(relation.schema, relation.catalog) for relation in permissions}
+        left = await in_thread_if_many(len(seen.tables), self._reduce_all, seen, permissions)
         self._namespace = seen.namespace
         self._homes = seen.homes
-        self._snapshot = Snapshot(
+        self._snapshot, self._comments, self._texts, self._names = left
+        self._seen, self._permissions = seen, permissions
+        return self._snapshot
+
+    def _reduce_all(
+        self, seen: Snapshot, permissions: Permissions
+    ) -> tuple[Snapshot, Comments, Texts, frozenset[str]]:
+        """What is left of a whole snapshot, what leaves out texts, and the names of all relations."""
+        texts = Texts(self._dialect, hides=_hides(seen.tables, permissions))
+        comments = Comments(seen.tables, permissions)
+        granted = (table for table in seen.tables if table.relation in permissions)
+        kept = [_reduce(texts.prune(comments.prune(table)), permissions) for table in granted]
+        holding = {(relation.schema, relation.catalog) for relation in permissions}
+        left = Snapshot(
             tables=self.places.filter_tables(kept),
             namespace=seen.namespace,
             homes=seen.homes,
             version=seen.version,
             known_schemas=tuple(each for each in seen.known_schemas if (each.name, each.catalog) in holding),
         )
-        self._seen, self._permissions, self._comments, self._texts = seen, permissions, comments, texts
-        self._names = frozenset(table.relation.name for table in seen.tables)
-        return self._snapshot
+        return left.prepare(), comments, texts, frozenset(table.relation.name for table in seen.tables)
 
     async def _decide(self, seen: Snapshot) -> Permissions:
         """What may be read of each relation: what every decider leaves."""
@@ -149,10 +158,10 @@ class GrantedCatalog(Catalog):
 
         A view must be left by its name, or all that it reads be left whole; so must a part of another relation.
         """
-        found = {table.relation: each for table in seen.tables if (each := decider.on(table))}
+        found = {table.relation: each async for table in without_blocking(seen.tables) if (each := decider.on(table))}
         if decider.is_open(found, seen.tables):
             return found
-        for table in seen.tables:
+        async for table in without_blocking(seen.tables):
             permission = found.get(table.relation)
             if permission and not permission.named:
                 behind = await self._sources(table)
@@ -181,12 +190,6 @@ def _hides(tables: Sequence[Table], permissions: Permissions) -> bool:
     """Whether anything but the system's own is kept from the callers."""
     own = [table.relation for table in tables if not table.system]
     return not all(relation in permissions and permissions[relation].whole for relation in own)
-
-
-def _reduce_all(tables: Sequence[Table], permissions: Permissions, texts: Texts) -> tuple[Comments, list[Table]]:
-    comments = Comments(tables, permissions)
-    granted = (table for table in tables if table.relation in permissions)
-    return comments, [_reduce(texts.prune(comments.prune(table)), permissions) for table in granted]
 
 
 def _reduce(table: Table, permissions: Permissions) -> Table:

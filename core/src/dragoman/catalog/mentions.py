@@ -18,20 +18,25 @@ def stems(text: str) -> Words:
 
 
 class Mentions:
-    """Finds names, as stems, in texts: `order_items` is named by "OrderItems" and by "an order item", too."""
+    """Finds names, as stems, in texts: `order_items` is named by "OrderItems" and by "an order item", too.
+
+    How long that takes grows with the text, and not with how many names there are.
+    """
 
     def __init__(self, names: Iterable[Words]) -> None:
-        self._by_first: dict[str, set[Words]] = {}
-        for name in filter(None, names):
-            self._by_first.setdefault(name[0], set()).add(name)
+        self._names = frozenset(filter(None, names))
+        lengths: dict[str, set[int]] = {}
+        for name in self._names:
+            lengths.setdefault(name[0], set()).add(len(name))
+        self._lengths = lengths
 
     def are_in(self, text: str) -> bool:
         """Whether a text names one of them."""
         found = stems(text)
         return any(
-            found[start : start + len(name)] == name
+            found[start : start + length] in self._names
             for start, first in enumerate(found)
-            for name in self._by_first.get(first, ())
+            for length in self._lengths.get(first, ())
         )
 
 

@@ -23,6 +23,7 @@ from dragoman.catalog import (
     place_database,
 )
 from dragoman.cleanup import CLEANUP
+from dragoman.cooperative import without_blocking
 from dragoman.dialect import Dialect, Executor, Inspector, Report, Validator
 from dragoman.errors import ParameterError
 from dragoman.gateway.breaker import Breaker
@@ -332,7 +333,8 @@ class OpenDatabase:
         nothing = {table.relation: Insight() for table in tables}
         seen = await self.catalog.snapshot()
         judge = self.knowledge.judge_again
-        return nothing | {table.relation: judge(table, told[table.relation], seen) for table in whole}
+        judged = {table.relation: judge(table, told[table.relation], seen) async for table in without_blocking(whole)}
+        return nothing | judged
 
     async def get_known(self, table: Table) -> Insight:
         """Return what is known of a relation already, as `insights`."""
