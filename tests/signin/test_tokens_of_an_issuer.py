@@ -126,7 +126,9 @@ REFUSED: dict[str, Callable[[Issuer], str]] = {
     "a security event": lambda i: i.token(header={"typ": "JWT"}, events={}),
     "another type": lambda i: i.token(header={"typ": ["at+jwt"]}),
     "a token bound to a DPoP key": lambda i: i.token(cnf={"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}),
-    "a token bound to a certificate": lambda i: i.token(cnf={"x5t#S256": "bwcK0esc3ACC3DB2Y5_lESsXE8o9ltc05O89jdN-dg2"}),
+    "a token bound to a certificate": lambda i: i.token(
+        cnf={"x5t#S256": "bwcK0esc3ACC3DB2Y5_lESsXE8o9ltc05O89jdN-dg2"}
+    ),
     "a token bound to a key in no way we know": lambda i: i.token(header={"typ": "JWT"}, cnf={}),
     "another audience": lambda i: i.token(aud="https://other.example/mcp"),
     "an audience that begins like ours": lambda i: i.token(aud=[RESOURCE + "/", RESOURCE[:-1], RESOURCE.upper()]),

@@ -127,9 +127,7 @@ class GrantedCatalog(Catalog):
         self._seen, self._permissions = seen, permissions
         return self._snapshot
 
-    def _reduce_all(
-        self, seen: Snapshot, permissions: Permissions
-    ) -> tuple[Snapshot, Comments, Texts, frozenset[str]]:
+    def _reduce_all(self, seen: Snapshot, permissions: Permissions) -> tuple[Snapshot, Comments, Texts, frozenset[str]]:
         """What is left of a whole snapshot, what leaves out texts, and the names of all relations."""
         texts = Texts(self._dialect, hides=_hides(seen.tables, permissions))
         comments = Comments(seen.tables, permissions)
