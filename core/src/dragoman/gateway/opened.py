@@ -126,8 +126,7 @@ class OpenDatabase:
         meaning = read_meaning(self.config)
         examples = () if self.delegation else meaning.examples  # no one run of them holds for everybody
         self.written = Written(replace(meaning, examples=examples), self._run_example)
-        own = self.config
-        self.limits = Limits(min(own.default_rows, own.max_rows), own.max_bytes, own.timeout)
+        self.limits = _limits(self.config)
         self.limiter = Limiter(f"{database.name} runs statements", self.config.pool_size, waiting)
         self.work = Work()
         parts = plugins.open(self.config)
@@ -296,6 +295,7 @@ class OpenDatabase:
         if access is not None:
             seen.role_rows, seen.max_cost = access.max_rows, access.max_cost
             seen.config = limit(self.config, access)
+            seen.limits = _limits(seen.config)
         seen.places = GrantedPlaces(self.config, self.dialect, deciders)
         seen.catalog = catalog = GrantedCatalog(
             self.catalog,
@@ -471,3 +471,8 @@ def _translator() -> Callable[..., Translation]:
     from dragoman.sql.translate import translate
 
     return translate
+
+
+def _limits(database: Database) -> Limits:
+    """The limits of a call that asks for none of its own."""
+    return Limits(min(database.default_rows, database.max_rows), database.max_bytes, database.timeout)
