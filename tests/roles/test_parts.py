@@ -1,5 +1,8 @@
 """Filters leave rows out and masks change columns, whichever way a query comes to them."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 from dragoman import Gateway
 from dragoman.audit import records
@@ -91,6 +94,53 @@ async def test_a_value_that_no_database_takes_opens_nothing(opened, tenant):
         error = (await ask(toolbox, "execute_query", who, sql="SELECT id FROM orders"))["error"]
         assert error["code"] == "PERMISSION_DENIED"
         assert "claim.tenant" in error["message"]
+
+
+PEOPLE = """
+CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, mail TEXT, born TEXT,
+  address TEXT AS (lower("mail")), both TEXT AS (name || ' ' || address) STORED, loud TEXT AS (upper(name)));
+INSERT INTO people (id, name, mail) VALUES (7, 'Ada', 'ada@x.example'), (700, 'Bob', 'bob@x.example');
+"""
+OF_PEOPLE = """
+[roles.analyst]
+groups = ["analysts"]
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.people"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "columns"),
+    [
+        ('deny_columns = ["mail"]', ["id", "name", "born", "loud"]),
+        ('masks = { mail = "null" }', ["id", "name", "mail", "born", "loud"]),
+        ('masks = { mail = "null", address = "partial" }', ["id", "name", "mail", "born", "address", "loud"]),
+        ('columns = ["id", "loud"]', ["id", "loud"]),
+        ('columns = ["id", "address"]', ["id", "address"]),
+        ('columns = ["id", "*s"]', ["id"]),
+        ('deny_columns = ["born"]', ["id", "name", "mail", "address", "both", "loud"]),
+    ],
+)
+async def test_what_is_computed_from_a_hidden_column_goes_with_it(opened, shop, part, columns):
+    with closing(sqlite3.connect(shop / "shop.db")) as connection:
+        connection.executescript(PEOPLE)
+    async with opened(OF_PEOPLE + part) as toolbox:
+        assert (await ask(toolbox, "execute_query", sql="SELECT * FROM people"))["columns"] == columns
+        described = (await ask(toolbox, "describe_table", table_name="people", detail="full"))["tables"][0]
+        assert [column["name"] for column in described["columns"]] == columns
+        for name in {"address", "both"} - {*columns}:
+            refused = await ask(toolbox, "execute_query", sql=f"SELECT {name} FROM people")
+            assert refused["error"]["code"] == "COLUMN_NOT_FOUND"
+
+
+@pytest.mark.parametrize("part", ['deny_columns = ["id"]', 'masks = { id = "null" }', 'columns = ["name"]'])
+async def test_the_greatest_hidden_key_is_no_estimate(opened, shop, part):
+    with closing(sqlite3.connect(shop / "shop.db")) as connection:
+        connection.executescript(PEOPLE)
+    async with opened(OF_PEOPLE + part) as toolbox:
+        for tool, arguments in {"describe_table": {"table_name": "people"}, "list_tables": {}}.items():
+            assert "700" not in str(await ask(toolbox, tool, detail="full", **arguments))
 
 
 async def test_a_view_that_sqlite_merges_into_a_query_is_still_read(opened):

@@ -41,7 +41,7 @@ def value_of(name: str, principal: Principal) -> Any:
 
 
 def _is_bindable(value: Any) -> bool:
-    """Whether every database takes a value: text of whole characters without NUL, numbers of 64 bits, and lists of them."""
+    """Whether every database takes a value: text without NUL, numbers of 64 bits, and lists of them."""
     match value:
         case str():
             return not _UNSENDABLE.search(value)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dragoman.access.expressions import MASKS, expression
+from dragoman.access.generated import leave_out_telling
 from dragoman.access.parts import Part, unite
 from dragoman.access.patterns import ColumnPattern, RelationPattern
 from dragoman.config.roles import Grant
@@ -136,7 +137,7 @@ class Grants:
         if table.system or self._denies(table.relation):
             return None
         granting = list(self.granting(table.relation))
-        columns = [column for column in table.columns if self._has(granting, table.relation, column.name)]
+        columns = self._columns(granting, table)
         if not granting or (table.columns and not columns):
             return None
         if any(grant.confines for grant in granting) and (self._dialect.confine is None or not columns):
@@ -152,6 +153,24 @@ class Grants:
             keys=tuple(grant.key for grant in granting),
             confined=None if whole or self._dialect.confine is None else confined,
         )
+
+    def _columns(self, granting: Sequence[ReadGrant], table: Table) -> list[TableColumn]:
+        """What is granted of a relation's columns, without those that are computed from hidden or masked ones."""
+        relation = table.relation
+        given = [column for column in table.columns if self._has(granting, relation, column.name)]
+        if not any(column.generated for column in given):
+            return given
+        parts = [self._part(grant, relation, given) for grant in granting]
+        masked = {name for part in parts for name in part.masks}
+        own = {column.name for column in given if all(column.name in part.masks for part in parts)}
+        hidden = {column.name for column in table.columns} - {column.name for column in given} | masked
+        named = {column.name for column in given if self._names(granting, relation, column)}
+        return leave_out_telling(given, hidden, own | named)
+
+    def _names(self, granting: Sequence[ReadGrant], relation: Relation, column: TableColumn) -> bool:
+        """Whether a grant names a column itself, not by a pattern."""
+        exact = (pattern for grant in granting for pattern in grant.columns if pattern.column.exact)
+        return any(pattern.fits(relation, column.name, self._dialect) for pattern in exact)
 
     def _part(self, grant: ReadGrant, relation: Relation, columns: Sequence[TableColumn]) -> Part:
         """What one grant gives of some columns of a relation."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from dragoman.access.expressions import MASKS, concat, expression, problem
+from dragoman.access.generated import leave_out_telling
 from dragoman.access.grants import Permission, named_mask
 from dragoman.access.parts import NOTHING
 from dragoman.dialect import Dialect, Restriction
@@ -79,7 +80,8 @@ class Restrictions:
         for name in (*left.masks, *left.hidden_columns):
             if name not in known:
                 raise self._restricting.fault(f"names the column {name!r}, which {table.relation} does not have")
-        return [column for column in table.columns if column.name not in left.hidden_columns]
+        shown = [column for column in table.columns if column.name not in left.hidden_columns]
+        return leave_out_telling(shown, (*left.masks, *left.hidden_columns), left.masks)
 
     def _confine(self, table: Table, columns: Sequence[TableColumn], left: Restriction) -> ConfinedRelation:
         if self._dialect.confine is None and (left.filter is not None or left.masks):

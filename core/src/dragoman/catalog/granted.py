@@ -207,11 +207,17 @@ def _reduce(table: Table, permissions: Permissions) -> Table:
         constraints=tuple(_keys(table.constraints, columns)),
         foreign_keys=keys,
         indexes=tuple(_indexes(table.indexes, columns)),
-        row_estimate=None if permission.filtered else table.row_estimate,
+        row_estimate=table.row_estimate if _tells_estimate(table, permission) else None,
         size_bytes=None,
         definition=None,
         partitioned_by=tuple(part for part in table.partitioned_by if part in columns),
     )
+
+
+def _tells_estimate(table: Table, permission: Permission) -> bool:
+    """Whether the estimate of rows tells nothing hidden: SQLite's may be the greatest key."""
+    shown = set(permission.columns) - permission.changed
+    return not permission.filtered and shown.issuperset(table.primary_key)
 
 
 def _joins(key: ForeignKey, permissions: Permissions) -> bool:

@@ -199,8 +199,8 @@ class Store:
         if not NAME.fullmatch(name) or _ENGINES.match(name):
             raise ParameterError(
                 f"A result cannot be named {name[:100]!r}.",
-                suggestion="Begin with a letter; then letters, digits and _, 63 characters at most. Names of an engine's "
-                "own relations (pg_, sqlite_, duckdb_, pragma_) are taken.",
+                suggestion="Begin with a letter; then letters, digits and _, 63 characters at most. Names of "
+                "an engine's own relations (pg_, sqlite_, duckdb_, pragma_) are taken.",
             )
         owner = principal.identity
         self._check_room(owner, name)
