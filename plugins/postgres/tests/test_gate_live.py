@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 import asyncpg
 import pytest
-from dragoman import Database, DragomanError, Gateway, TableNotFound, UnsafeSql
+from dragoman import Database, DragomanError, Gateway, SchemaNotFound, TableNotFound, UnsafeSql
 from dragoman.testing.corpus import cases, setup
 from dragoman_postgres.testing import Server
 
@@ -282,11 +282,11 @@ async def test_configuration_opens_what_users_made(server: Server, database: Dat
 
 
 OUTSIDE = [
-    "SELECT * FROM hidden.secrets",
-    "SELECT * FROM pg_class",
-    "SELECT * FROM information_schema.tables",
-    "WITH secrets AS (SELECT 1) SELECT * FROM hidden.secrets",
-    "SELECT 1 FROM customers c WHERE EXISTS (SELECT 1 FROM hidden.secrets)",
+    ("SELECT * FROM hidden.secrets", SchemaNotFound),
+    ("SELECT * FROM pg_class", TableNotFound),
+    ("SELECT * FROM information_schema.tables", TableNotFound),
+    ("WITH secrets AS (SELECT 1) SELECT * FROM hidden.secrets", SchemaNotFound),
+    ("SELECT 1 FROM customers c WHERE EXISTS (SELECT 1 FROM hidden.secrets)", SchemaNotFound),
 ]
 
 
@@ -301,11 +301,13 @@ async def test_the_configured_schemas_are_where_the_server_looks_too(server: Ser
         assert (await gateway.query(None, "SELECT side FROM twin")).rows == [["open"]]
 
 
-@pytest.mark.parametrize("text", OUTSIDE)
-async def test_relations_outside_the_configured_schemas_are_refused(server: Server, database: Database, text: str):
+@pytest.mark.parametrize(("text", "error"), OUTSIDE)
+async def test_relations_outside_the_configured_schemas_are_refused(
+    server: Server, database: Database, text: str, error: type[DragomanError]
+):
     narrow = server.configure(database.name, schemas=("public",))
     async with Gateway.open([narrow]) as gateway:
-        with pytest.raises(TableNotFound):
+        with pytest.raises(error):
             await gateway.query(narrow.name, text)
         with pytest.raises(TableNotFound):
             await gateway.query(narrow.name, "SELECT * FROM secrets")

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import AsyncGenerator
 
 import pytest
-from dragoman import Database, DragomanError, Gateway, TableNotFound, UnsafeSql
+from dragoman import Database, DragomanError, Gateway, SchemaNotFound, TableNotFound, UnsafeSql
 from dragoman.testing.asking import ask
 from dragoman.testing.corpus import cases, setup
 from dragoman_trino import doctor
@@ -239,6 +239,7 @@ async def test_only_the_configured_schemas_answer(trino_server: Server, schema: 
         assert ["customers"] in (await gateway.query(None, "SHOW TABLES")).rows
         with pytest.raises(UnsafeSql, match="open to queries"):
             await gateway.query(None, "SHOW SCHEMAS")
-        for text in ("SELECT * FROM tpch.tiny.nation", "SELECT * FROM information_schema.tables"):
-            with pytest.raises(TableNotFound):
-                await gateway.query(None, text)
+        with pytest.raises(SchemaNotFound):
+            await gateway.query(None, "SELECT * FROM tpch.tiny.nation")
+        with pytest.raises(TableNotFound):
+            await gateway.query(None, "SELECT * FROM information_schema.tables")
