@@ -69,7 +69,7 @@ class Connections(Manager[Session]):
     def __init__(self, database: Database, size: int | None = None, *, bounded: bool = True) -> None:
         self._name = database.name
         self._acting = database.acting
-        self._seconds = database.timeout
+        self._seconds = database.timeout if bounded else None
         self.connector = Connector(database, bounded=bounded)
         what = f"connections to the database {self._name!r}"
         self._pool = Pool(self, size or database.pool_size, what, grace=GRACE, most_idle=MOST_IDLE)
