@@ -1,15 +1,18 @@
 """A transaction that begins in one batch with its statement, on real connections; answers nobody waits for."""
 
+import asyncio
+import itertools
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import asyncpg
 import pytest
-from dragoman import ConnectionFailed, QueryError, QueryTimeout
-from dragoman.testing.asking import ask, failure_of, value_of
+from dragoman import Acting, ConnectionFailed, DragomanError, QueryCancelled, QueryError, QueryTimeout, Request
+from dragoman.testing.asking import ask, failure_of, rows_of, value_of
 from dragoman_postgres.batches import ROLLBACK, Batch
 from dragoman_postgres.driver import Aside
 from dragoman_postgres.executor import REMEMBERED, PostgresExecutor
@@ -17,6 +20,7 @@ from dragoman_postgres.pool import Connections
 
 COMMANDS = ("BEGIN READ ONLY", "SET LOCAL statement_timeout = 20000")
 BEGIN = Batch.of(*COMMANDS)
+OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 STATE = "SELECT state, xact_start IS NOT NULL AS within FROM pg_stat_activity WHERE pid = $1"
 
 
@@ -66,6 +70,49 @@ async def test_where_the_beginning_fails_the_statement_does_not_run(connection, 
     await connection.execute("ROLLBACK")
     assert await admin.fetchval("SELECT last_value FROM ran") == 1
     assert await connection.fetchval("SELECT 1") == 1
+
+
+async def test_a_rollback_that_is_cancelled_leaves_the_driver_in_step(connection):
+    """What is wrong with a batch that has an end of its own is no answer to the driver's next message."""
+    broken = replace(ROLLBACK, messages=ROLLBACK.messages.replace(b"ROLLBACK", b"ROLLBECK"))
+    for asked in ("ROLLBACK", "BEGIN", "ROLLBACK"):
+        connection.send_aside(broken)
+        await connection.execute(asked)
+        assert await connection.fetchval("SELECT 1") == 1
+    connection.send_aside(BEGIN)
+    connection.send_aside(broken)
+    with pytest.raises(asyncpg.InFailedSQLTransactionError):
+        await connection.fetchval("SELECT 2")
+    await connection.execute("ROLLBACK")
+    assert await connection.fetchval("SELECT 3") == 3
+
+
+@pytest.mark.parametrize("acting", [None, Acting()], ids=["ahead", "acting"])
+async def test_cancellations_that_strike_anywhere_mix_no_answers(server, database_name, admin, acting):
+    """Somebody cancels whatever runs, again and again: each answer is right, or says that it was cancelled."""
+    executor = PostgresExecutor(server.configure(database_name, pool_size=2))
+    asked, errors = itertools.count(), []
+    storm = asyncio.ensure_future(cancel_for_ever(admin))
+
+    async def call():
+        for number in itertools.islice(asked, 400):
+            sql = "SELECT $1::int" if number % 3 else "SELECT sum(i) * 0 + $1::int FROM generate_series(1, 9000) i"
+            try:
+                async with executor.open(Request(statement=sql, parameters=(number,), acting=acting)) as stream:
+                    assert [int(value) for (value,) in await rows_of(stream)] == [number]
+            except DragomanError as error:
+                errors.append(error)
+
+    await asyncio.gather(*(call() for _ in range(4)))
+    storm.cancel()
+    assert {type(error) for error in errors} == {QueryCancelled}
+    assert await value_of(executor, "SELECT 1") == 1
+    await executor.aclose()
+
+
+async def cancel_for_ever(admin):
+    while True:
+        await admin.execute(f"SELECT pg_cancel_backend(pid) {OTHERS}")
 
 
 async def test_what_the_batch_answers_can_be_cut_anywhere(connection):

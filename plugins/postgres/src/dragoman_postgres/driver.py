@@ -44,9 +44,11 @@ _BACK = "ROLLBACK TO SAVEPOINT apart; RELEASE SAVEPOINT apart"
 _TERMINATE = b"X\0\0\0\4"
 _HEAD = struct.Struct("!BI")
 _TOLD = (ord("E"), ord("N"))
-_ERROR = ord("E")
-_ANSWERS = frozenset(b"123CZ")
-"""The kinds of messages that answer a command: parsed, bound, closed, complete, ready for the next."""
+_ERROR, _READY = b"EZ"
+_SURVIVED = b"\0VERROR\0"
+"""In an error that leaves the connection as it is; others are FATAL or PANIC."""
+_ANSWERS = frozenset(b"123CEZ")
+"""The kinds of messages that answer a command: parsed, bound, closed, complete, failed, ready for the next."""
 # A peer that has vanished without a word is noticed within half a minute.
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 
@@ -164,7 +166,8 @@ class Frames:
 class Aside:
     """Takes the answers to a `Batch` out of what arrives. `left`: answers that are still to come.
 
-    An error is the driver's to see, and no more answers come after it.
+    An error that ends the connection, or a batch without an end, is the driver's to see, and no more answers come after
+    it. A batch with an end of its own keeps other errors: the cancellation of a later statement may strike it.
     """
 
     left: int
@@ -179,7 +182,7 @@ class Aside:
             end = place + 1 + length
             if end > len(data):
                 break
-            if kind == _ERROR:
+            if kind == _ERROR and not (self.last == _READY and _SURVIVED in data[place:end]):
                 self.left = 0
                 break
             if kind not in _ANSWERS:

@@ -34,10 +34,14 @@ LOST = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.InFailedSQLTransactionError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
 )
-"""What a connection that is gone raises; the last, when the server's last words came and not yet its end."""
+"""What a connection raises that is gone, or no use: the rollback of the transaction before was cancelled.
+
+`InternalClientError`: when the server's last words came and not yet its end.
+"""
 
 SLOW = QueryTimeout.remedy
 _SYNTAX = "Check the statement against PostgreSQL's syntax."
@@ -88,6 +92,7 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "57P02": (ConnectionFailed, "The server crashed; try again in a moment."),
     "57P03": (ConnectionFailed, "The server is starting up or shutting down; try again in a moment."),
     "57P05": (QueryTimeout, SLOW),
+    "25P02": (ConnectionFailed, "Try again in a moment."),
     "25P03": (QueryTimeout, SLOW),
     "25P04": (QueryTimeout, SLOW),
     "40": (QueryError, "Try again: the server had to give the query up for another session."),
