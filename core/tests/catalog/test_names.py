@@ -1,7 +1,8 @@
 """Names as people and agents write them."""
 
 import pytest
-from dragoman.catalog.names import Part, parse_name
+from dragoman import CONTRACT, Dialect, Relation, Rules
+from dragoman.catalog.names import Namespace, Part, parse_name
 from dragoman.sql.lexicon import Lexicon
 
 
@@ -38,3 +39,28 @@ def test_the_longest_dotted_text_costs_no_more_than_a_name() -> None:
     parse_name(Counted("a." * 490 + "b"), Lexicon())
     assert reads < 100
     assert parse_name("a", Lexicon()) == (Part("a"),)
+
+
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [
+        ("orders", True),
+        ("SALES.ORDERS", True),
+        ('"LAKE"."SALES"."ORDERS"', True),
+        ('"sales"."orders"', True),
+        ("hr.orders", False),
+        ("SALES.ORDER", False),
+        ("", False),
+    ],
+)
+def test_what_an_engine_says_of_a_relation_names_it_in_its_own_case(written: str, named: bool) -> None:
+    folding = Dialect(
+        name="folding",
+        contract=CONTRACT,
+        sqlglot="oracle",
+        lexicon=Lexicon(identifier_quotes='"'),
+        rules=Rules(),
+        folding="upper",
+    )
+    for asked in (Relation("ORDERS", "SALES"), Relation("orders", "sales"), Relation("Orders", "sales", "lake")):
+        assert Namespace(folding).may_name(written, asked) is named

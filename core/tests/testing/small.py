@@ -205,7 +205,7 @@ class SmallInspector(Inspector):
         return sqlite3.sqlite_version
 
     async def schemas(self):
-        return [Schema(name="main", catalog=self.executor.plugin.catalog)]
+        return [Schema(name=self.executor.plugin.schema, catalog=self.executor.plugin.catalog)]
 
     async def tables(self, scope):
         rows = await self.executor.call(
@@ -223,7 +223,7 @@ class SmallInspector(Inspector):
             )
         ]
         return Table(
-            relation=Relation(name, "main", self.executor.plugin.catalog),
+            relation=Relation(name, self.executor.plugin.schema, self.executor.plugin.catalog),
             type=kind,
             columns=tuple(columns),
             definition=sql if kind == "view" else None,
@@ -245,6 +245,7 @@ class Small(DialectPlugin):
         known = {Capability.READ_ONLY_SESSION, Capability.CANCEL, Capability.PARAMETERS}
         about["capabilities"] = frozenset(about.get("capabilities", known))
         about.setdefault("folding", "insensitive")
+        self.schema = "MAIN" if about["folding"] == "upper" else "main"
         self.dialect = Dialect(
             name=name,
             contract=CONTRACT,
@@ -253,7 +254,7 @@ class Small(DialectPlugin):
             rules=Rules(functions=frozenset({"sum", "count", "coalesce", "cast", "abs", "date"})),
             reserved=frozenset({"select", "from", "order", "table"}),
             implicit_columns=frozenset({"rowid", "_rowid_", "oid"}),
-            default_schema="main",
+            default_schema=self.schema,
             **about,
         )
 

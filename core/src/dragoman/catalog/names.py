@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dragoman.dialect import Dialect
@@ -99,6 +99,23 @@ class Namespace:
         if home and (relation.schema is None or relation.schema == self.schema):
             return self.dialect.quote(relation.name)
         return self.join(None if home else relation.catalog, relation.schema, relation.name)
+
+    def spellings(self, *parts: str | None) -> Sequence[str]:
+        """Return the texts that parts of a statement's name may stand for.
+
+        Where the dialect has no grammar of its own, nobody knows whether they were quoted: exactly so, or folded.
+        """
+        there = [part for part in parts if part is not None]
+        exact = self.join(*there)
+        return (exact,) if self.dialect.read else tuple(dict.fromkeys((exact, ".".join(there))))
+
+    def may_name(self, told: str, relation: Relation) -> bool:
+        """Whether the name that an engine tells, in its own case, is a relation's, as far as both say where it is."""
+        ends = [name.lower() for name in (relation.name, relation.schema, relation.catalog) if name is not None]
+        return any(
+            all(part.text.lower() == end for part, end in zip(reversed(parts), ends, strict=False))
+            for parts in interpretations(told, self.dialect)
+        )
 
     def namespace_of(self, relation: Relation) -> Namespace:
         """Return the namespace in which names of the relation's own schema need no qualification."""

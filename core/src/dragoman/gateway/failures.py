@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from traceback import walk_tb
 from types import FrameType
 from typing import Any, TypeVar
 
-from dragoman.catalog import Catalog, did_you_mean
+from dragoman.catalog import Catalog, Namespace, did_you_mean
 from dragoman.errors import ColumnNotFound, DialectError, DragomanError, NotFound, SchemaNotFound, TableNotFound
 from dragoman.gateway.tasks import Fatal
 from dragoman.model import Database, Relation
@@ -111,9 +111,10 @@ async def _missing_schema(error: TableNotFound, catalog: Catalog, named: Named) 
     """Return the error of a missing relation as that of its schema, where that is missing: few databases say which."""
     try:
         async with asyncio.timeout(PATIENCE):
+            namespace = (await catalog.snapshot()).namespace
             for relation in await named():
-                if error.identifier in (relation.name, str(relation)):
-                    await _check_schema(relation, catalog)
+                if namespace.may_name(error.identifier or "", relation):
+                    await _check_schema(relation, catalog, namespace)
     except SchemaNotFound as missing:
         return missing.replace(message=error.message, context=error.context)
     except (DragomanError, TimeoutError):
@@ -121,11 +122,16 @@ async def _missing_schema(error: TableNotFound, catalog: Catalog, named: Named) 
     return None
 
 
-async def _check_schema(relation: Relation, catalog: Catalog) -> None:
+async def _check_schema(relation: Relation, catalog: Catalog, namespace: Namespace) -> None:
     """Raise `SchemaNotFound`, with near names, for the schema that a relation is written with."""
-    if relation.schema is not None and not catalog.places.is_engine(relation.schema):
-        namespace = (await catalog.snapshot()).namespace
-        await catalog.find_schema(namespace.schema_name(relation))
+    if relation.schema is None or catalog.places.is_engine(relation.schema):
+        return
+    written, *others = namespace.spellings(relation.catalog, relation.schema)
+    for other in others:
+        with suppress(SchemaNotFound):
+            await catalog.find_schema(other)
+            return
+    await catalog.find_schema(written)
 
 
 async def _near(error: NotFound, catalog: Catalog, named: Named) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from dragoman.catalog import Catalog
+from dragoman.catalog import Catalog, Namespace
 from dragoman.dialect import Dialect, Output, Resolution
 from dragoman.errors import DragomanError, InvalidSql, NotFound, UnsafeSql
 from dragoman.gateway.offload import SHORT, Offload
@@ -131,10 +131,10 @@ class Resolver:
 
     async def _lookup(self, written: Relation) -> Table | None:
         """What the catalog knows under a name of which only the dialect's own grammar can say whether it was quoted."""
-        schema = ".".join(self._dialect.quote(part) for part in (written.catalog, written.schema) if part) or None
-        quoted = self._dialect.quote(written.name)
-        names = (quoted,) if self._dialect.read else dict.fromkeys((quoted, written.name))
-        found = {table.relation: table for name in names if (table := await self._find(name, schema))}
+        spellings = Namespace(self._dialect).spellings
+        schemas = spellings(written.catalog or None, written.schema or None)
+        named = [(name, schema or None) for schema in schemas for name in spellings(written.name)]
+        found = {table.relation: table for each in named if (table := await self._find(*each))}
         if len(found) > 1:
             raise UnsafeSql(
                 f"Which relation {written.name} names depends on its case.",
