@@ -39,7 +39,7 @@ from dragoman_postgres.types import NATIVE, SCALARS, Types
 from dragoman_postgres.values import Convert, Making, column_converter, convert_values
 from dragoman_postgres.wrapping import SLACK, Cut, Picked, Wrapped, split_counts, wrap
 
-REMEMBERED = 100
+REMEMBERED = 256
 """Statements kept prepared per connection, the least recently used forgotten first."""
 ROWS_AT_ONCE = 2000
 LARGE = 16 * 1024 * 1024
