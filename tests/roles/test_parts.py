@@ -8,7 +8,9 @@ from dragoman import Gateway
 from dragoman.audit import records
 from dragoman.config import load
 from dragoman.errors import ConfigurationError
+from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Claims, Principal
+from dragoman.tools import Toolbox
 
 from .conftest import ANALYST, ask
 
@@ -228,3 +230,61 @@ async def test_who_reads_everything_is_not_confined(opened):
         olga = Principal("olga", groups=frozenset({"analysts"}), claims=ANALYST.claims)
         assert (await ask(toolbox, "execute_query", olga, sql="SELECT count(*) FROM orders"))["rows"] == [[3]]
         assert (await ask(toolbox, "explain_query", olga, sql="SELECT * FROM orders"))["plan"]
+
+
+MANY = """
+[roles.analyst]
+groups = ["analysts"]
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.t*"]
+filter = "tenant = $claim.tenant"
+masks = { "main.t213.note" = "@MASK@", "main.t*.note" = "partial" }
+"""
+
+
+@pytest.fixture
+def many(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        for number in range(300):
+            connection.execute(f"CREATE TABLE t{number} (id INTEGER PRIMARY KEY, tenant TEXT, note TEXT)")
+            connection.execute(f"INSERT INTO t{number} VALUES (1, 'a', 'first'), (2, 'b', 'second')")
+        connection.execute("CREATE TABLE others (id INTEGER, secret TEXT)")
+        connection.commit()
+
+    def configure(mask):
+        text = f'[databases.shop]\nurl = "sqlite:///shop.db"\n{MANY.replace("@MASK@", mask)}'
+        (tmp_path / "dragoman.toml").write_text(text)
+        return load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)
+
+    return configure
+
+
+@pytest.mark.parametrize(
+    "mask", ["upper(nota)", "upper(id, note)", "(id, note)", "(SELECT secret FROM others, nowhere)"]
+)
+async def test_one_mask_of_hundreds_that_does_not_compile_stops_the_start_and_is_named_alone(many, mask):
+    with pytest.raises(ConfigurationError) as error:
+        async with Gateway.open(many(mask)):
+            pass
+    assert "t213" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+async def test_hundreds_of_parts_are_compiled_together_and_once(many, monkeypatch):
+    compiled = []
+    own = OpenDatabase._compile
+
+    async def compile(self, request):
+        compiled.append(request)
+        await own(self, request)
+
+    monkeypatch.setattr(OpenDatabase, "_compile", compile)
+    async with Gateway.open(many("upper(note)")) as gateway:
+        toolbox = Toolbox(gateway)
+        for number in (0, 213):
+            answer = await ask(toolbox, "execute_query", sql=f"SELECT id, note FROM t{number}")
+            assert len(answer["rows"]) == 1
+    parts = [part.relation for request in compiled for part in request.confinement.relations]
+    assert len(parts) == len({*parts}) == 300
+    assert len(compiled) < 20

@@ -36,6 +36,8 @@ _FAILS = "The query fails on a value that it computes with; of tables whose rows
 _GUARD = "Guard divisions, casts and what functions are given, for instance with NULLIF or CASE."
 REMEMBERED = 512
 """Statements whose confined form is kept for a set of roles, the least recently used forgotten first."""
+TOGETHER = 16
+"""Parts of relations that the database is asked to compile in one statement."""
 _UNFIT = (InvalidSql, NotFound, QueryError, Refused, Unsupported)
 """What a database says of a filter or a mask that it cannot compile."""
 _log = logging.getLogger(__name__)
@@ -132,20 +134,21 @@ class Confiner:
         self._known.move_to_end(statement.text)
         return self._known[statement.text]
 
-    async def trial(self, part: ConfinedRelation) -> Request:
-        """Return a request that reads a part of a relation, without the values of a caller: it can be compiled.
+    async def trial(self, *parts: ConfinedRelation) -> Request:
+        """Return a request that reads parts of relations, without the values of a caller: it can be compiled.
 
-        Raises what is wrong with its filter and masks.
+        Raises what is wrong with their filters and masks.
         """
-        sql = f"SELECT * FROM {self._dialect.qualify(part.relation)}"
+        sql = _read_whole([self._dialect.qualify(part.relation) for part in parts])
         statement = Statement.parse(sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
         try:
             confined = await self._confine(statement)
         except Unsupported as error:
             # What was refused is the filter or a mask, not a statement of a caller's.
             raise error.__cause__ or error from None
-        assert confined is not None  # it reads this part
-        values = Claims(dict.fromkeys(part.values))
+        assert confined is not None  # it reads them
+        assert {*confined.parts} == {*parts}
+        values = Claims(dict.fromkeys(name for part in parts for name in part.values))
         parameters = tuple(None for _ in confined.confined.parameters or ())
         confinement = Confinement(relations=confined.parts, values=values, lead=confined.confined.lead)
         return Request(statement=confined.confined.text, parameters=parameters, confinement=confinement)
@@ -204,17 +207,39 @@ class Confiner:
 
 
 async def try_parts(catalog: GrantedCatalog, confiner: Confiner, prepare: Prepare) -> list[Misfit]:
-    """Return what of a role's filters and masks the database cannot compile. Raises `ConnectionFailed`."""
-    permissions = await catalog.permissions()
-    confined = {permission: permission.confined for permission in permissions.values() if permission.confined}
+    """Return what of a role's filters and masks the database cannot compile. Raises `ConnectionFailed`.
+
+    Those that do not compile together are halved, until it is known which.
+    """
+    permissions = [each for each in (await catalog.permissions()).values() if each.confined]
+    left = [permissions[start : start + TOGETHER] for start in range(0, len(permissions), TOGETHER)][::-1]
     found: list[Misfit] = []
-    for permission, part in confined.items():
+    while left:
+        some = left.pop()
         try:
-            await prepare(await confiner.trial(part))
+            await prepare(await confiner.trial(*(each.confined for each in some if each.confined)))
         except _UNFIT as error:
-            message = f"the filter or a mask does not fit {part.relation}: {error.message.removesuffix('.')}"
-            found.append(Misfit(permission.keys[0], message, error.suggestion))
+            middle = len(some) // 2
+            if middle:
+                left += (some[middle:], some[:middle])
+            else:
+                found.append(_misfit(some[0], error))
     return found
+
+
+def _misfit(permission: Permission, error: DragomanError) -> Misfit:
+    what = permission.confined.relation if permission.confined else "a relation"
+    message = f"the filter or a mask does not fit {what}: {error.message.removesuffix('.')}"
+    return Misfit(permission.keys[0], message, error.suggestion)
+
+
+def _read_whole(relations: Sequence[str]) -> str:
+    """Return a query of every column of relations, which cannot see each other's: in FROM, a few engines let them."""
+    if len(relations) == 1:
+        return f"SELECT * FROM {relations[0]}"
+    named = {f"dragoman_part_{number}": relation for number, relation in enumerate(relations)}
+    queries = ", ".join(f"{name} AS (SELECT * FROM {relation})" for name, relation in named.items())
+    return f"WITH {queries} SELECT * FROM {', '.join(named)}"
 
 
 def _unheld() -> Unsupported:

@@ -39,10 +39,10 @@ def limit(database: Database, access: DatabaseAccess) -> Database:
 
 
 class RolesFit:
-    """Whether every role fits the database it speaks of; asked once, when the catalog is first known."""
+    """Whether every role fits the database it speaks of; found out once, at the start or when the catalog is known."""
 
     def __init__(self, grants: Sequence[ReadGrant], dialect: Dialect, database: Database, try_out: TryOut) -> None:
-        self._grants = grants
+        self.grants = tuple(grants)
         self._dialect = dialect
         self._database = database
         self._try_out = try_out
@@ -56,11 +56,12 @@ class RolesFit:
     async def problems(self, snapshot: Snapshot) -> list[Misfit]:
         """Return the names in the grants that the database does not have, else what of them it cannot compile."""
         found = await asyncio.to_thread(
-            lambda: list(misfits(self._grants, snapshot.tables, self._dialect, self._database))
+            lambda: list(misfits(self.grants, snapshot.tables, self._dialect, self._database))
         )
-        roles = dict.fromkeys(grant.role for grant in self._grants if grant.confines)
+        roles = dict.fromkeys(grant.role for grant in self.grants if grant.confines)
         for role in () if found else roles:
-            found += await self._try_out(role, tuple(grant for grant in self._grants if grant.role == role))
+            found += await self._try_out(role, tuple(grant for grant in self.grants if grant.role == role))
+        self._fits = not found
         return found
 
     async def check(self, snapshot: Snapshot) -> None:
@@ -75,7 +76,6 @@ class RolesFit:
                 f"The roles of this server do not fit the database {self._database.name}, so it is closed.",
                 suggestion="Tell the server's administrator: the log says what is wrong.",
             )
-        self._fits = True
 
 
 def misfitting(problems: Sequence[Misfit], configuration: Configuration) -> ConfigurationError:

@@ -115,6 +115,7 @@ class OpenDatabase:
         self.whole = self
         self.role_rows = self.max_cost = None
         self.confiner = None
+        self._tried: RolesFit | None = None
         self.dialect = plugins.load(database.dialect).dialect
         self.config = place_database(plugins.prepare(database), self.dialect)
         self.delegation = Delegation.of(self.config)
@@ -175,6 +176,7 @@ class OpenDatabase:
             parts = self._plugins.open(face.config, self._own_executor)
             face._owned = [each for each in parts.owned if isinstance(each, Inspector)]
             face._serve(parts, None)
+            face._tried = None
             face.fit = face.fitting(self._grants)
             self._faces[acting] = face
         return face
@@ -240,7 +242,9 @@ class OpenDatabase:
         """Return whether grants fit this database."""
         if self.delegation is not None:
             grants = self.delegation.fitting(grants, self.config.acting)
-        return RolesFit(grants, self.dialect, self.config, self._try_parts)
+        if self._tried is None or self._tried.grants != tuple(grants):  # who asks again needs no other look
+            self._tried = RolesFit(grants, self.dialect, self.config, self._try_parts)
+        return self._tried
 
     def take(self, grants: Sequence[ReadGrant]) -> None:
         """Be held to other grants from now on."""
