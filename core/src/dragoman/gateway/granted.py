@@ -121,8 +121,11 @@ class Granting:
         names = await self._catalog.all_names()
         typed = {Relation(each.name, each.schema): each for each in parsed.types if each.name in names}
         permissions = await self._catalog.permissions()
+        granted = {relation.name for relation in permissions}
         for written, table in (await self._whole.find_tables(tuple(typed))).items() if typed else ():
             permission = permissions.get(table.relation if table else written)
+            if table is None and written.name not in granted:
+                continue  # a visible type, which has the name of a hidden relation elsewhere
             if permission is None:
                 raise unknown_type(typed[written])
             if not permission.whole:

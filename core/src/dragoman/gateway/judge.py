@@ -180,6 +180,7 @@ class Judge:
         if self._narrowed:
             self._read_only.judge(parsed)
             await look()
+            await self._visible.check_types(parsed)
             if self._granting is not None:
                 await self._granting.check(statement, parsed)
             await self._visible.check(statement, parsed)

@@ -33,13 +33,19 @@ class Visible:
         self._relations = frozenset(name.lower() for name in database.allow_relations)
         self._told: tuple[Snapshot | None, frozenset[str]] = (None, frozenset())
 
+    async def check_types(self, parsed: ParsedStatement) -> None:
+        """Raise `UnsafeSql` for a type, or another name, of what is not visible, whether there is one or not.
+
+        Comes before every check that knows what is hidden: which of two errors is told must not tell of it.
+        """
+        snapshot = await self._catalog.snapshot()  # also tells which schemas are the engine's own
+        self._check_names((*parsed.types, *parsed.others))
+        self._check_types(parsed.types, snapshot)
+
     async def check(self, statement: Statement, parsed: ParsedStatement) -> None:
         """Raise `NotFound` for a relation that is not visible, `UnsafeSql` for what would tell of one."""
         self._check_kind(statement)
         self._check_calls(parsed.calls)
-        snapshot = await self._catalog.snapshot()  # also tells which schemas are the engine's own
-        self._check_names((*parsed.types, *parsed.others))
-        self._check_types(parsed.types, snapshot)
         for written, table in (await self._resolver.find_tables(parsed.names)).items():
             if not self._is_open(written, table) and not await self._is_aspect(written):
                 raise await not_there(written, statement, self._catalog)
