@@ -47,7 +47,7 @@ def test_the_command_checks_the_file_and_the_server_takes_it(folder: Path, serve
     file.write_text(right + '[databases.other]\nurl = "sqlite:///shop.db"\n')
     told = reload(folder, server.pid)
     assert (told.returncode, told.stdout.split(",")[0]) == (0, "The configuration is right")
-    assert "changed databases: other" in logged(server, "configuration was")
+    assert "changed: databases.other" in logged(server, "configuration was")
     file.write_text(right + "[server]\ngrace = 9\n")
     assert reload(folder, server.pid).returncode == 0
     assert "server.grace cannot change while the server runs" in logged(server, "configuration was")
@@ -61,7 +61,7 @@ def test_a_changed_file_is_taken_by_itself_where_the_server_watches_it(folder: P
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as server:
         logged(server, "serving on")
         file.write_text(right + '[databases.other]\nurl = "sqlite:///shop.db"\n')
-        assert "changed databases: other" in logged(server, "configuration was")
+        assert "changed: databases.other" in logged(server, "configuration was")
         server.send_signal(signal.SIGTERM)
         server.communicate(timeout=60)
 

@@ -18,6 +18,8 @@ from dragoman import (
 from dragoman.audit import records, verify_files
 from dragoman.config import Audit, Configuration, Server
 from dragoman.config.roles import Grant, Role
+from dragoman.gateway.reloading import changed_keys
+from dragoman.model import Secret
 
 
 def of(*databases: Database, **more: Any) -> Configuration:
@@ -120,8 +122,22 @@ async def test_a_reload_is_in_the_audit(shop: Database, warehouse: Database, tmp
     async with Gateway.open(of(shop, audit=audit)) as gateway:
         await gateway.reload(of(shop, warehouse, audit=audit))
     assert [each.detail for each in records(tmp_path / "audit.jsonl") if each.event == "reload"] == [
-        "version 2: warehouse changed"
+        "version 2: databases.warehouse changed"
     ]
+
+
+def test_what_a_reload_changes_is_told_by_keys_without_values(shop: Database, warehouse: Database):
+    before = of(shop, roles=grant("main.orders"), server=Server(token=Secret("old")))
+    cases = [
+        (of(shop, warehouse, roles=before.roles, server=before.server), ("databases.warehouse",)),
+        (of(shop, roles=grant("main.customers"), server=before.server), ("roles.all",)),
+        (of(shop, server=before.server), ("roles.all",)),
+        (of(shop, roles=before.roles, server=Server(token=Secret("new"))), ("server.token",)),
+        (of(shop, roles=before.roles, server=before.server, audit=Audit(text="off")), ("audit",)),
+        (of(shop, roles=grant("main.orders"), server=before.server), ()),
+    ]
+    for after, keys in cases:
+        assert changed_keys(before, after) == keys
 
 
 def grant(table: str) -> dict[str, Role]:

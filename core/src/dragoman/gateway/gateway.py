@@ -35,7 +35,7 @@ from dragoman.gateway.offload import Offload
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.gateway.queries import TOOL, Query
 from dragoman.gateway.recording import Recorder, gauges
-from dragoman.gateway.reloading import changed_names, check_rest
+from dragoman.gateway.reloading import changed_keys, changed_names, check_rest
 from dragoman.gateway.sampling import sample_sql
 from dragoman.gateway.sinks import Sinks
 from dragoman.gateway.watchdog import Watchdog
@@ -203,6 +203,7 @@ class Gateway:
         """
         before, after = self.configuration.databases, configuration.databases
         check_rest(self.configuration, configuration)
+        keys = changed_keys(self.configuration, configuration)
         changed, roles = changed_names(before, after), Roles(configuration)
         sinks = self._sinks(configuration) if configuration.audit != self.configuration.audit else None
         fresh: dict[str, OpenDatabase] = {}
@@ -219,7 +220,7 @@ class Gateway:
         self._opened |= fresh
         self._take(configuration, roles)
         former = [self._recorder.change(sinks)] if sinks is not None else []
-        self._recorder.note("reload", f"version {self.version}: {', '.join(changed) or 'no database'} changed")
+        self._recorder.note("reload", f"version {self.version}: {', '.join(keys) or 'nothing'} changed")
         self._retire_later([*replaced, *former])
         return changed
 

@@ -41,3 +41,17 @@ def _differences(before: Configuration, after: Configuration) -> Iterator[str]:
 def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of what was added, changed or removed, in order."""
     return tuple(name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name))
+
+
+def changed_keys(before: Configuration, after: Configuration) -> tuple[str, ...]:
+    """Return the dotted keys of what a running gateway takes and is not as it was; values are not told."""
+    return (
+        *(f"databases.{name}" for name in changed_names(before.databases, after.databases)),
+        *(f"roles.{name}" for name in changed_names(before.roles, after.roles)),
+        *(f"server.{name}" for name in sorted(_TAKEN_OF_SERVER) if _differ(before.server, after.server, name)),
+        *(name for name in ("default_database", "audit") if _differ(before, after, name)),
+    )
+
+
+def _differ(before: object, after: object, name: str) -> bool:
+    return bool(getattr(before, name) != getattr(after, name))

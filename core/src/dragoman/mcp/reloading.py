@@ -118,14 +118,18 @@ def _content(file: Path | None) -> bytes:
 
 async def _reload(toolbox: Toolbox, reread: Reread) -> bool:
     """Tell whether the configuration was taken."""
+    from dragoman.gateway.reloading import changed_keys  # there by now, and not before the handshake
+
+    before = toolbox.gateway.configuration
     try:
         # In a thread: files are read, and calls go on meanwhile.
-        changed = await toolbox.reload(await asyncio.to_thread(reread))
+        await toolbox.reload(await asyncio.to_thread(reread))
     except DragomanError as error:
         LOGGER.error("the configuration was not taken: %s %s", error.message, error.suggestion)
         return False
     except Exception as error:  # else nobody would hear that what was to be narrowed is not
         LOGGER.error("the configuration was not taken, by a fault of dragoman: %s", type(error).__name__)
         return False
-    LOGGER.info("the configuration was taken; changed databases: %s", ", ".join(changed) or "none")
+    changed = changed_keys(before, toolbox.gateway.configuration)
+    LOGGER.info("the configuration was taken; changed: %s", ", ".join(changed) or "nothing")
     return True
