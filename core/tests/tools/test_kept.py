@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 from collections.abc import AsyncIterator
@@ -175,6 +176,44 @@ async def test_a_file_takes_no_more_than_its_callers_share(database, scripts, tm
         else:
             assert not answer.is_error
         assert kept.size <= most
+
+
+@pytest.mark.parametrize(
+    ("sql", "form"),
+    [
+        (MANY.replace("'row ' || i", "hex(zeroblob(500))"), "jsonl"),  # rows and file are more than the caller's share
+        ("SELECT 'a' AS x, 'b' AS y", "svg"),  # no numbers to draw
+        ("SELECT 1 AS a, 2 AS b LIMIT 0", "png"),
+        ("SELECT abs(-9223372036854775808)", "csv"),  # fails among its rows
+        ("SELECT nothing", "csv"),
+        (MANY, "nothing"),
+    ],
+)
+async def test_an_export_that_fails_leaves_nothing_behind(database, scripts, tmp_path, sql, form):
+    """Its caller is told no name by which to drop the rows that were kept for it."""
+    databases = {"shop": database("shop", scripts["shop"])}
+    results = Results(dir=tmp_path / "kept", max_bytes_per_caller=1_000_000)
+    async with Gateway.open(Configuration(databases=databases, results=results)) as gateway:
+        answer = await Toolbox(gateway, profile="full").call("export_result", {"sql": sql, "format": form})
+        assert answer.is_error
+        assert gateway.kept.of(LOCAL) == ()
+        assert list((tmp_path / "kept").rglob("*.rows")) == []
+
+
+async def test_an_export_whose_caller_leaves_leaves_nothing_behind(database, scripts, tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.kept.store.SOON", 0.05)
+    databases = {"shop": database("shop", scripts["shop"])}
+    async with Gateway.open(Configuration(databases=databases, results=Results(dir=tmp_path / "kept"))) as gateway:
+        waiting = asyncio.Event()
+        monkeypatch.setattr(gateway.kept.exports, "write", lambda *_: waiting.set() or asyncio.Event().wait())
+        toolbox = Toolbox(gateway, profile="full")
+        export = asyncio.create_task(toolbox.call("export_result", {"sql": ENDLESS, "format": "csv"}))
+        await waiting.wait()
+        assert len(gateway.kept.of(LOCAL)) == 1
+        export.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await export
+        assert gateway.kept.of(LOCAL) == ()
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"

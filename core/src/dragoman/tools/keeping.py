@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from dragoman.errors import ParameterError
+from dragoman.cleanup import finish
+from dragoman.errors import ParameterError, QueryTimeout, ResultNotFound
 from dragoman.exports import MEDIA_TYPES
 from dragoman.gateway.exporting import MOST_READ, SECONDS
 from dragoman.kept import Kept
@@ -33,9 +36,11 @@ async def export_result(call: ToolCall) -> Body:
         raise ParameterError(
             "export_result takes either result or sql.", suggestion="Name a kept result, or send sql and database."
         )
-    kept = await (_find(call) if call["sql"] is None else _keep_for_export(call))
+    name = f"export_{secrets.token_hex(4)}"  # a second export leaves the first one's address alone
+    kept = await (_find(call) if call["sql"] is None else _keep_for_export(call, name))
     exports = call.gateway.kept.exports
-    exported = await exports.write(kept, call["format"], call.principal, call.gateway.kept.timeout, call["chart"])
+    async with _dropping(call, kept, is_made=kept.name == name):
+        exported = await exports.write(kept, call["format"], call.principal, call.gateway.kept.timeout, call["chart"])
     facts: dict[str, Any] = {"format": exported.form, "rows": kept.pages.rows, "bytes": exported.path.stat().st_size}
     if call.gateway.configuration.server.transport == "stdio":
         facts = {"file": str(exported.path), **facts}
@@ -56,8 +61,20 @@ def _link(kept: Kept, form: str, address: str, size: int) -> Link:
     return Link(uri, f"{kept.name}.{form}", MEDIA_TYPES[form], size)
 
 
-async def _keep_for_export(call: ToolCall) -> Kept:
-    name = f"export_{secrets.token_hex(4)}"  # a second export leaves the first one's address alone
+@asynccontextmanager
+async def _dropping(call: ToolCall, kept: Kept, *, is_made: bool) -> AsyncGenerator[None]:
+    """Drop a result that was made for a file alone, if there is no file: its caller does not know its name."""
+    try:
+        yield
+    except BaseException as error:
+        is_told = isinstance(error, QueryTimeout) and kept.status != "failed"  # it says how to go on
+        if is_made and not is_told:
+            with suppress(ResultNotFound):
+                await finish(call.gateway.kept.drop(kept.name, call.principal))
+        raise
+
+
+async def _keep_for_export(call: ToolCall, name: str) -> Kept:
     return await call.gateway.kept.keep(name, call["database"], call["sql"], principal=call.principal, tool=call.tool)
 
 
