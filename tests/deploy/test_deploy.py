@@ -45,6 +45,31 @@ def test_the_image_is_built_of_this_repository_and_runs_as_nobody():
     assert "http" not in re.sub(r"http://127\.0\.0\.1:8080/health|--transport|\"http\"", "", DOCKERFILE)
 
 
+@pytest.mark.nightly
+@pytest.mark.timeout(1_200)
+def test_what_the_image_installs_is_whole_and_needs_nothing_of_the_repository(tmp_path: Path):
+    """The image's own commands, in folders of this machine and with its Python."""
+    for source, target in (line.split() for line in instructions("COPY") if "--from" not in line):
+        shutil.copytree(
+            ROOT / source, tmp_path / target.lstrip("/"), ignore=shutil.ignore_patterns(".*", "__pycache__")
+        )
+    moved = re.sub(r"/(source|opt)/", rf"{tmp_path}/\1/", instructions("RUN")[0])
+    environment = {"PATH": f"{Path(sys.base_prefix, 'bin')}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    environment |= {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "HTTPS_"))}
+    done = subprocess.run(moved, shell=True, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shutil.rmtree(tmp_path / "source")
+    (tmp_path / "new.db").touch()
+    program = tmp_path / "opt" / "dragoman" / "bin" / "dragoman"
+    told = subprocess.run(
+        [program, "dialects"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert all(re.search(rf"^\W*{name}\b", told.stdout, re.MULTILINE) for name in ("postgres", "sqlite", "trino"))
+    query = [program, "query", "sqlite:///new.db", "SELECT 1 AS one", "--format", "json"]
+    told = subprocess.run(query, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert json.loads(told.stdout)["rows"] == [[1]]
+
+
 def test_every_image_has_a_version_and_a_public_name():
     images = {name: service["image"] for name, service in COMPOSE["services"].items()}
     assert images.pop("gateway") == "dragoman"
