@@ -22,8 +22,7 @@ WHERE p.oid >= 16384 AND l.lanname = 'sql' AND p.prokind = 'f' AND NOT p.prosecd
   AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS setting WHERE setting NOT LIKE 'search\\_path=%')
   AND NOT EXISTS (
     SELECT FROM unnest(p.prorettype || p.proargtypes::oid[] || p.proallargtypes) AS used (oid)
-    JOIN pg_type t USING (oid)
-    WHERE t.oid >= 16384 OR t.typtype NOT IN ('b', 'r', 'm'))
+    WHERE used.oid >= 16384 OR (SELECT typtype NOT IN ('b', 'r', 'm') FROM pg_type t WHERE t.oid = used.oid))
 ORDER BY p.oid LIMIT 2000
 """
 """Functions of users' whose arguments and answers are of the system's types, and their bodies."""

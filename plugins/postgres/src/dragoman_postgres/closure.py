@@ -99,12 +99,19 @@ WITH RECURSIVE member AS (
   UNION ALL SELECT 'run', 'pg_proc'::regclass, aggfnoid FROM pg_aggregate
     WHERE aggfnoid::oid >= 16384 AND ARRAY[aggtransfn, aggfinalfn, aggcombinefn, aggserialfn, aggdeserialfn,
       aggmtransfn, aggminvtransfn, aggmfinalfn]::oid[] && ARRAY(SELECT oid FROM risky)
+), mates AS (
+  -- Operators that stand for another one: its commutator or negator.
+  SELECT of AS oid, array_agg(oid) AS those FROM (
+    SELECT oid, oprcom FROM pg_operator UNION ALL SELECT oid, oprnegate FROM pg_operator) AS o (oid, of)
+  WHERE of <> 0 GROUP BY of
 ), reach AS (
   SELECT kind, class, oid FROM seeds
   UNION SELECT above.kind, above.class, above.oid
-  FROM (SELECT s.kind, s.class, s.oid, CASE s.class WHEN 'pg_proc'::regclass THEN s.oid ELSE o.oprcode END AS code,
+  FROM (SELECT s.kind, s.class, s.oid, m.those AS mates,
+          CASE s.class WHEN 'pg_proc'::regclass THEN s.oid ELSE o.oprcode END AS code,
           CASE s.class WHEN 'pg_proc'::regclass THEN ':(?:funcid|opfuncid) ' ELSE ':opno ' END || s.oid AS sign
-        FROM reach s LEFT JOIN pg_operator o ON s.class = 'pg_operator'::regclass AND o.oid = s.oid) AS r
+        FROM reach s LEFT JOIN pg_operator o ON s.class = 'pg_operator'::regclass AND o.oid = s.oid
+        LEFT JOIN mates m ON m.oid = o.oid) AS r
   CROSS JOIN LATERAL (
     -- Objects that name this one as what they run.
     SELECT r.kind, d.classid AS class, d.objid AS oid FROM pg_depend d
@@ -121,9 +128,14 @@ WITH RECURSIVE member AS (
         AND p.refclassid = r.class AND p.refobjid = r.oid AND p.classid = 'pg_proc'::regclass
         AND (f.prokind = 'a' AND r.class <> 'pg_type'::regclass OR to_jsonb(f) ->> 'prosqlbody' IS NOT NULL
           OR f.proargdefaults IS NOT NULL)
-    -- A type's modifiers are read of any text that becomes its name: 'seen(5)'::regtype, a parameter.
+    -- A type's modifiers are read of any text that becomes its name: 'seen(5)'::regtype, a parameter. Of users'
+    -- functions a dependency tells it.
+    UNION ALL SELECT 'all', 'pg_type'::regclass, t.oid FROM pg_depend d JOIN pg_type t ON t.oid = d.objid
+      WHERE r.class = 'pg_proc'::regclass AND d.refclassid = r.class AND d.refobjid = r.oid
+        AND d.classid = 'pg_type'::regclass AND r.oid IN (t.typmodin::oid, t.typmodout::oid)
+        AND NOT EXISTS (SELECT FROM member m WHERE m.classid = r.class AND m.objid = r.oid)
     UNION ALL SELECT 'all', 'pg_type'::regclass, t.oid FROM pg_type t
-      WHERE r.class = 'pg_proc'::regclass AND r.oid IN (t.typmodin::oid, t.typmodout::oid)
+      WHERE r.class = 'pg_proc'::regclass AND r.oid < 16384 AND r.oid IN (t.typmodin::oid, t.typmodout::oid)
         AND NOT EXISTS (SELECT FROM member m WHERE m.classid = r.class AND m.objid = r.oid)
     -- Trees that are executed.
     UNION ALL SELECT 'run', 'pg_rewrite'::regclass, d.objid FROM pg_depend d
@@ -165,8 +177,7 @@ WITH RECURSIVE member AS (
     UNION ALL SELECT 'run', r.class, r.oid WHERE r.kind = 'key'
     UNION ALL SELECT 'key', 'pg_class'::regclass, inhrelid FROM pg_inherits WHERE r.kind = 'key' AND inhparent = r.oid
     -- Operators that stand for each other, and what compares by them.
-    UNION ALL SELECT CASE WHEN o.oid < 16384 THEN 'all' ELSE 'run' END, r.class, o.oid FROM pg_operator o
-      WHERE r.class = 'pg_operator'::regclass AND r.oid IN (o.oprcom, o.oprnegate)
+    UNION ALL SELECT CASE WHEN mate < 16384 THEN 'all' ELSE 'run' END, r.class, mate FROM unnest(r.mates) AS mate
     UNION ALL SELECT 'run', 'pg_opfamily'::regclass, a.amopfamily FROM pg_amop a
       WHERE r.class = 'pg_operator'::regclass AND a.amopopr = r.oid
     UNION ALL SELECT 'run', 'pg_opfamily'::regclass, a.amprocfamily FROM pg_amproc a
@@ -233,7 +244,8 @@ WITH RECURSIVE member AS (
 ), operators AS (
   SELECT o.*, n.nspname, n.nspname = ANY ($3) AS reachable
   FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace
-  WHERE o.oid IN (SELECT oid FROM reach WHERE class = 'pg_operator'::regclass) OR o.oprcode = ANY ($10::oid[])
+  WHERE o.oid IN (SELECT oid FROM reach WHERE class = 'pg_operator'::regclass
+    UNION ALL SELECT oid FROM pg_operator WHERE oprcode = ANY ($10::oid[]))
 ), own AS (
   -- Types whose values come from relations and casts alone: no literal and no implicit cast makes one.
   SELECT t.oid FROM pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem
