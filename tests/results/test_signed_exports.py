@@ -183,7 +183,7 @@ async def test_a_file_is_written_in_time_or_not_at_all(configuration):
 async def test_nothing_is_left_of_a_file_whose_caller_was_cancelled(configuration, monkeypatch):
     begun, cancelled, written = threading.Event(), threading.Event(), threading.Event()
 
-    def export(path: Path, *_: object) -> tuple[str, ...]:
+    def export(path: Path, *_: object, check: object) -> tuple[str, ...]:
         begun.set()
         cancelled.wait(30)
         path.write_bytes(b"made at the end, as pictures are")
@@ -194,11 +194,12 @@ async def test_nothing_is_left_of_a_file_whose_caller_was_cancelled(configuratio
     async with opened(configuration) as field:
         kept = await field.gateway.kept.find("orders", ADA)
         writing = asyncio.create_task(field.gateway.kept.exports.write(kept, "svg", ADA, 60))
-        await asyncio.to_thread(begun.wait, 30)
+        assert await asyncio.to_thread(begun.wait, 30)
         writing.cancel()
         await asyncio.wait({writing})
+        assert writing.cancelled()
         cancelled.set()
-        await asyncio.to_thread(written.wait, 30)
+        assert await asyncio.to_thread(written.wait, 30)
         # The thread has written; the event loop hears of it a moment later.
         async with asyncio.timeout(30):
             while [path for path in configuration.results.dir.glob("process-*/*") if ".svg" in path.name]:
