@@ -1,7 +1,9 @@
 """Filters leave rows out and masks change columns, whichever way a query comes to them."""
 
+import asyncio
 import sqlite3
 from contextlib import closing
+from itertools import chain
 
 import pytest
 from dragoman import Gateway
@@ -271,20 +273,36 @@ async def test_one_mask_of_hundreds_that_does_not_compile_stops_the_start_and_is
     assert "\n" not in str(error.value)
 
 
-async def test_hundreds_of_parts_are_compiled_together_and_once(many, monkeypatch):
-    compiled = []
-    own = OpenDatabase._compile
+@pytest.fixture
+def compiled(monkeypatch):
+    """The relations whose parts a database was asked to compile, by statement."""
+    relations, own = [], OpenDatabase._compile
 
     async def compile(self, request):
-        compiled.append(request)
+        relations.append([part.relation for part in request.confinement.relations])
         await own(self, request)
 
     monkeypatch.setattr(OpenDatabase, "_compile", compile)
+    return relations
+
+
+async def test_hundreds_of_parts_are_compiled_together_and_once(many, compiled):
     async with Gateway.open(many("upper(note)")) as gateway:
         toolbox = Toolbox(gateway)
         for number in (0, 213):
             answer = await ask(toolbox, "execute_query", sql=f"SELECT id, note FROM t{number}")
             assert len(answer["rows"]) == 1
-    parts = [part.relation for request in compiled for part in request.confinement.relations]
-    assert len(parts) == len({*parts}) == 300
     assert len(compiled) < 20
+    asked = [*chain.from_iterable(compiled)]
+    assert len(asked) == len({*asked}) == 300
+
+
+async def test_parts_are_compiled_once_for_all_who_come_first_at_once(many, compiled, tmp_path):
+    configuration = many("upper(note)")
+    (tmp_path / "shop.db").rename(tmp_path / "away.db")  # so that the start cannot ask
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway)
+        (tmp_path / "away.db").rename(tmp_path / "shop.db")
+        asking = (ask(toolbox, "execute_query", sql=f"SELECT id, note FROM t{number}") for number in range(12))
+        assert [len(answer["rows"]) for answer in await asyncio.gather(*asking)] == [1] * 12
+    assert len([*chain.from_iterable(compiled)]) == 300

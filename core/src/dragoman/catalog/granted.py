@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -60,6 +61,7 @@ class GrantedCatalog(Catalog):
         self._deciders = deciders
         self._behind = behind
         self._check = check
+        self._restricting = asyncio.Lock()
         self._seen: Snapshot | None = None
         self._permissions: Permissions = {}
         self._comments = Comments((), {})
@@ -115,6 +117,13 @@ class GrantedCatalog(Catalog):
         return await self.redact([_reduce(table, permissions) for table in pruned])
 
     async def _restrict(self, seen: Snapshot) -> Snapshot:
+        """Return what is granted of a snapshot; of those who come at once, one finds it out."""
+        if self._snapshot is not None and seen is self._seen:
+            return self._snapshot
+        async with self._restricting:
+            return await self._restrict_anew(seen)
+
+    async def _restrict_anew(self, seen: Snapshot) -> Snapshot:
         if self._snapshot is not None and seen is self._seen:
             return self._snapshot
         await self._check(seen)

@@ -47,6 +47,7 @@ class RolesFit:
         self._database = database
         self._try_out = try_out
         self._fits = False
+        self._checking = asyncio.Lock()
 
     @property
     def fits(self) -> bool:
@@ -66,9 +67,12 @@ class RolesFit:
 
     async def check(self, snapshot: Snapshot) -> None:
         """Raise `PermissionDenied` when a role does not fit: a mistaken `deny` would be open."""
-        if self._fits:
-            return
-        problems = await self.problems(snapshot)
+        if not self._fits:
+            async with self._checking:  # callers of all roles come at once, and one answer does for them
+                await self._check(snapshot)
+
+    async def _check(self, snapshot: Snapshot) -> None:
+        problems = () if self._fits else await self.problems(snapshot)
         for each in problems:
             _log.error("the database %s is closed: %s: %s. %s", self._database.name, *each)
         if problems:
