@@ -198,6 +198,7 @@ async def on_trino(trino_server, anyio_backend: str) -> AsyncIterator[tuple[list
             database = trino_server.configure(*schema.split("."), name="shop", schemas=(schema,))
             boxes.append(Toolbox(await stack.enter_async_context(Gateway.open(configured(database, schema)))))
             schemas.append(schema)
+        assert len({*map(len, schemas)}) == 1, "the excerpt of a statement in an error depends on its length"
         yield boxes, schemas
 
 
