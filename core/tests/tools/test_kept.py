@@ -155,6 +155,19 @@ async def test_a_callers_share_of_the_disk_is_bounded(database, scripts, tmp_pat
         assert kept["kept"]["bytes"] <= 600_000
 
 
+async def test_a_whole_result_is_told_as_whole_where_no_other_page_fits(database, scripts, tmp_path, ask, monkeypatch):
+    monkeypatch.setattr("dragoman.kept.store.LEAST_FREE", 2**62)  # as on a disk that is full but for a little
+    databases = {"shop": database("shop", scripts["shop"])}
+    async with Gateway.open(Configuration(databases=databases, results=Results(dir=tmp_path / "kept"))) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        kept = await ask(toolbox, "execute_query", sql=f"{MANY} LIMIT 10", keep="x")
+        assert kept["total_rows"] == 10
+        assert "truncated" not in kept
+        kept = await ask(toolbox, "execute_query", sql=MANY.replace("5000", "500000"), keep="y", limit=1)
+        assert kept["truncated"]["reason"] == "bytes"
+        assert kept["kept"]["rows"] < 500_000
+
+
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet", "xlsx"])
 async def test_a_file_takes_no_more_than_its_callers_share(database, scripts, tmp_path, form):
     """Names of columns stand in every row of some files: one page of rows makes many megabytes."""

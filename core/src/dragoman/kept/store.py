@@ -305,15 +305,17 @@ class Store:
         flushed = self._clock()
         async for batch in batches:
             assert isinstance(batch, Encoded)  # a gateway's stream has no other
+            if (
+                batch.count and kept.pages.rows and self._is_full(kept)
+            ):  # asked where rows would be missing, and nowhere else
+                hint = "Keep less at once, or drop results that are no longer needed."
+                kept.truncated = Truncation("bytes", self._bounds.max_bytes_per_caller, hint)
+                return
             kept.notices += tuple(notice for notice in batch.notices if notice not in kept.notices)
             await asyncio.to_thread(kept.pages.add, batch)
             if self._clock() - flushed > FLUSH_SECONDS:
                 await asyncio.to_thread(kept.pages.flush)
                 flushed = self._clock()
-            if self._is_full(kept):
-                hint = "Keep less at once, or drop results that are no longer needed."
-                kept.truncated = Truncation("bytes", self._bounds.max_bytes_per_caller, hint)
-                return
 
     def _is_full(self, kept: Kept) -> bool:
         """Whether no other page fits. A promised result is never removed early to make room."""
