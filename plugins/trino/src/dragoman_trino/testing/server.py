@@ -174,10 +174,11 @@ class Server:
 
     @asynccontextmanager
     async def schema(self) -> AsyncGenerator[str]:
-        """Create a schema in the memory catalog and yield its name with the catalog's; drop it and all it holds."""
-        name = (
-            f"memory.test_{os.getpid()}_{next(_numbers):04}"  # as long as every other: excerpts of statements show it
-        )
+        """Create a schema in the memory catalog and yield its name with the catalog's; drop it and all it holds.
+
+        Names are equally long: errors show excerpts of statements.
+        """
+        name = f"memory.test_{os.getpid()}_{next(_numbers):04}"
         await self.run(f"CREATE SCHEMA {name}")
         try:
             yield name
