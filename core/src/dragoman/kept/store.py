@@ -305,9 +305,8 @@ class Store:
         flushed = self._clock()
         async for batch in batches:
             assert isinstance(batch, Encoded)  # a gateway's stream has no other
-            if (
-                batch.count and kept.pages.rows and self._is_full(kept)
-            ):  # asked where rows would be missing, and nowhere else
+            # Asked where rows would be missing, and nowhere else: a whole result is not cut.
+            if batch.count and kept.pages.rows and self._is_full(kept):
                 hint = "Keep less at once, or drop results that are no longer needed."
                 kept.truncated = Truncation("bytes", self._bounds.max_bytes_per_caller, hint)
                 return
