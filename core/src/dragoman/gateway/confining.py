@@ -211,25 +211,25 @@ async def try_parts(catalog: GrantedCatalog, confiner: Confiner, prepare: Prepar
 
     Those that do not compile together are halved, until it is known which.
     """
-    permissions = [each for each in (await catalog.permissions()).values() if each.confined]
-    left = [permissions[start : start + TOGETHER] for start in range(0, len(permissions), TOGETHER)][::-1]
+    permissions = (await catalog.permissions()).values()
+    parts = [(permission, permission.confined) for permission in permissions if permission.confined]
+    left = [parts[start : start + TOGETHER] for start in range(0, len(parts), TOGETHER)][::-1]
     found: list[Misfit] = []
     while left:
         some = left.pop()
         try:
-            await prepare(await confiner.trial(*(each.confined for each in some if each.confined)))
+            await prepare(await confiner.trial(*(part for _, part in some)))
         except _UNFIT as error:
             middle = len(some) // 2
             if middle:
                 left += (some[middle:], some[:middle])
             else:
-                found.append(_misfit(some[0], error))
+                found.append(_misfit(*some[0], error))
     return found
 
 
-def _misfit(permission: Permission, error: DragomanError) -> Misfit:
-    what = permission.confined.relation if permission.confined else "a relation"
-    message = f"the filter or a mask does not fit {what}: {error.message.removesuffix('.')}"
+def _misfit(permission: Permission, part: ConfinedRelation, error: DragomanError) -> Misfit:
+    message = f"the filter or a mask does not fit {part.relation}: {error.message.removesuffix('.')}"
     return Misfit(permission.keys[0], message, error.suggestion)
 
 

@@ -36,10 +36,10 @@ async def export_result(call: ToolCall) -> Body:
         raise ParameterError(
             "export_result takes either result or sql.", suggestion="Name a kept result, or send sql and database."
         )
-    name = f"export_{secrets.token_hex(4)}"  # a second export leaves the first one's address alone
-    kept = await (_find(call) if call["sql"] is None else _keep_for_export(call, name))
+    is_made = call["sql"] is not None
+    kept = await (_keep_for_export(call) if is_made else _find(call))
     exports = call.gateway.kept.exports
-    async with _dropping(call, kept, is_made=kept.name == name):
+    async with _dropping(call, kept, is_made=is_made):
         exported = await exports.write(kept, call["format"], call.principal, call.gateway.kept.timeout, call["chart"])
     facts: dict[str, Any] = {"format": exported.form, "rows": kept.pages.rows, "bytes": exported.path.stat().st_size}
     if call.gateway.configuration.server.transport == "stdio":
@@ -74,7 +74,8 @@ async def _dropping(call: ToolCall, kept: Kept, *, is_made: bool) -> AsyncGenera
         raise
 
 
-async def _keep_for_export(call: ToolCall, name: str) -> Kept:
+async def _keep_for_export(call: ToolCall) -> Kept:
+    name = f"export_{secrets.token_hex(4)}"  # a second export leaves the first one's address alone
     return await call.gateway.kept.keep(name, call["database"], call["sql"], principal=call.principal, tool=call.tool)
 
 
