@@ -63,6 +63,7 @@ LONGER = frozenset(
 GENERATORS = frozenset(
     {
         "plugins/postgres/tests/test_channels.py",
+        "plugins/postgres/tests/test_plantings.py",
         "plugins/trino/tests/test_channels.py",
         "plugins/trino/tests/test_gate_differential.py",
         "plugins/trino/tests/test_gate_live.py",
@@ -79,9 +80,13 @@ TRINO = ("plugins/trino/", "tests/matrix/", "tests/differential/", "tests/fuzz/"
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return a process for each processor, at most four, for a whole lane; 0, so this process, for what is named."""
+    """Return one process more than there are processors, at most four, for a whole lane; 0 for what is named.
+
+    One waits: a third of the time goes to deadlines and servers.
+    """
     named = config.option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
-    return 0 if named else min(len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1, 4)
+    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return 0 if named else min(processors + 1, 4)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "ByServer":

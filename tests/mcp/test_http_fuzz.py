@@ -88,7 +88,9 @@ async def _exchange(client: Client, pieces: list[bytes]) -> bytes:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("rounds", [6, pytest.param(200, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "rounds", [1, pytest.param(6, marks=pytest.mark.full), pytest.param(200, marks=pytest.mark.nightly)]
+)
 async def test_whatever_comes_in_no_call_runs_without_the_token_and_others_are_answered(server: Any, rounds: int):
     peer, url = server
     maker = Maker(rounds)

@@ -87,7 +87,14 @@ def hello(authority: trustme.CA) -> bytes:
     return said.read()
 
 
-@pytest.mark.parametrize("part", ["nothing", "half a hello", "a hello and no more"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param("nothing", marks=pytest.mark.full),
+        "half a hello",
+        pytest.param("a hello and no more", marks=pytest.mark.full),
+    ],
+)
 async def test_those_who_do_not_agree_on_tls_make_room_for_new_clients(folder, authority, run, monkeypatch, part):
     certify(folder, authority)
     monkeypatch.setenv("DRAGOMAN_TOKEN", "hush")

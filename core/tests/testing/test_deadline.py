@@ -75,7 +75,7 @@ def test_a_fixture_that_fails_is_one_failure(run):
     outcome.stdout.no_fnmatch_line("*never(*")
 
 
-@pytest.mark.parametrize("what", FORGOTTEN)
+@pytest.mark.parametrize("what", ["a thread", pytest.param("a thread of a pool", marks=pytest.mark.full)])
 def test_a_thread_that_never_ends_does_not_keep_the_run_from_ending(what: str, run):
     outcome = run(FORGOTTEN[what])
     assert outcome.ret == 0

@@ -166,7 +166,11 @@ def same_names(chance: random.Random, schemas: Sequence[str]) -> Iterator[str]:
             yield f"CREATE {kind} {schema}.{name} AS SELECT 1 AS from_{number}"
 
 
-SEEDS = [*range(15), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(15, 500))]
+SEEDS = [
+    *range(3),
+    *(pytest.param(seed, marks=pytest.mark.full) for seed in range(3, 15)),
+    *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(15, 500)),
+]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -241,6 +241,7 @@ async def answers_of(gateway: Gateway, statements: Sequence[str]) -> list[object
     return answers
 
 
+@pytest.mark.full
 async def test_no_function_tells_how_much_is_outside(server):
     """The same database before and after rows come to the secret schema: every function that takes a name or number."""
     name = await server.create(SECRET + f"CREATE TABLE {MARK}_s.{MARK}_filled (word text);")

@@ -73,6 +73,7 @@ async def reader(server: Server, shop: Database) -> AsyncGenerator[Database]:
     await server.run(f"DROP OWNED BY {role}; DROP ROLE {role}", shop.name)
 
 
+@pytest.mark.full
 async def test_the_session_alone_keeps_a_reader_from_changing_anything(reader: Database, watcher: asyncpg.Connection):
     before = await watcher.fetchval(SNAPSHOT)
     executor = PostgresExecutor(reader)
