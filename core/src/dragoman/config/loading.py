@@ -1,4 +1,4 @@
-"""Merging the sources, strongest last, and reading every key; all problems are reported at once."""
+"""Reading every key of the merged sources; all problems are reported at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -31,6 +31,7 @@ from dragoman.config.keys import (
     STATIC_TOKEN,
     TOP,
 )
+from dragoman.config.merging import STATE, Merge
 from dragoman.config.readers import Reader, Wrong, is_list, is_mapping, suggest, table, text
 from dragoman.config.roles import Grant, Role
 from dragoman.config.secrets import PREFIX as SECRET_PREFIX
@@ -57,8 +58,7 @@ from dragoman.config.sources import (
     read_dotenv,
     read_file,
 )
-from dragoman.config.state import grants_of, read_state, settings_of
-from dragoman.config.urls import NAME, NAME_RULE, Url, split_name, split_url
+from dragoman.config.urls import NAME, NAME_RULE, Url, split_url
 from dragoman.config.variables import foreign_layers
 from dragoman.errors import ConfigurationError
 from dragoman.model import Database, DeclaredKey, KnowledgeSettings, Secret
@@ -68,7 +68,6 @@ _LITERAL_PASSWORD = re.compile(r"[^/]*://[^:/@]*:[^/@]+@")
 MODEL_NAME = re.compile(r"[\w-]+:\S+")
 
 COMMAND_LINE = "command line"
-STATE = "server.state_dir"
 
 _NOTHING = (
     "Name one: `dragoman serve sqlite:///shop.db`, DATABASE_URL=..., or [databases.NAME] with url = ... in"
@@ -95,7 +94,7 @@ def load(
     dotenv = read_dotenv(here)
     known = {**dotenv, **own}
     found = find(path, known, here)
-    merge = _Merge()
+    merge = _Reading()
     if found:
         file, shown = found
         written = read_file(file, shown)
@@ -121,96 +120,8 @@ def load(
     return merge.result(*(found or (None, "")))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Origin:
-    """Where a value was given: the source, the key as written there, and the folder its paths are relative to."""
-
-    file: str
-    key: str
-    folder: Path
-
-
-class _Merge:
-    """One loading: the merged values, where each came from, and the problems so far."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self.origins: dict[KeyPath, _Origin] = {}
-        self.problems: list[Problem] = []
-        self.warnings: list[str] = []
-        self.variables: list[str] = []
-        self.secrets: list[KeyPath] = []
-
-    # Merging
-
-    def add(self, layer: Layer) -> None:
-        """Lay a stronger source over what is there."""
-        self.variables += layer.names.values()
-        self._merge(self.values, layer.values, (), (), layer)
-
-    def _merge(
-        self, into: dict[str, Any], values: Mapping[str, Any], path: KeyPath, written: KeyPath, layer: Layer
-    ) -> None:
-        if "url" in values and path[:1] == ("databases",):
-            for part in CONNECTION:
-                into.pop(part, None)
-        for name, value in values.items():
-            own = _same_name(name, into) if path == ("databases",) else name
-            here, there = (*path, own), (*written, name)
-            origin = _Origin(layer.origin, layer.spell(there), layer.folder)
-            if is_mapping(value):
-                if not isinstance(into.get(own), dict):
-                    into[own] = {}
-                self.origins.setdefault(here, origin)
-                self._merge(into[own], value, here, there, layer)
-            else:
-                into[own] = value
-                self.origins[here] = origin
-
-    def add_urls(self, urls: Iterable[str], origin: str, folder: Path) -> None:
-        """Lay `[NAME=]URL` texts over what is there; two of one name are a problem."""
-        given: set[str] = set()
-        for place in urls:
-            try:
-                name, url = split_name(place)
-                own = name or split_url(url).name
-            except ConfigurationError as error:
-                self.problems.append(Problem(origin, "URL", error.message.rstrip("."), error.suggestion))
-                continue
-            taken = own in given or (name is None and own in self.values.get("databases", {}))
-            if taken:
-                remedy = (
-                    f"Give this one a name of its own: NAME=URL, for example {own}_2={url.partition('://')[0]}://..."
-                )
-                self.problems.append(Problem(origin, own, "a second database of that name", remedy))
-                continue
-            given.add(own)
-            self.add(Layer(origin, {"databases": {own: {"url": url}}}, folder))
-
-    def add_state(self, known: Mapping[str, str]) -> None:
-        """Lay what administrators changed over what is there, databases and the grants that come with them."""
-        path = ("server", "state_dir")
-        server = self.values.get("server")
-        written = server.get("state_dir") if is_mapping(server) else None
-        if not isinstance(written, str) or not written:
-            return
-        folder = self._path(path, written)
-        state = read_state(folder)
-        kept = Layer(STATE, {"databases": settings_of(state)}, self.origins[path].folder)
-        interpolated = interpolate(kept, known)
-        self.problems += interpolated.problems
-        self.secrets += interpolated.secrets
-        self.add(interpolated.layer)
-        given = self.values.get("roles")
-        roles: Mapping[str, Any] = given if is_mapping(given) else {}
-        for role, grants in grants_of(state).items():
-            if role in roles:
-                roles[role]["grants"] = [*roles[role].get("grants", ()), *grants]
-                self.origins.setdefault(("roles", role, "grants"), _Origin(STATE, f"roles.{role}.grants", folder))
-            else:
-                self.problems.append(Problem(STATE, f"roles.{role}", "no such role is configured", ""))
-
-    # Reading
+class _Reading(Merge):
+    """Reads what was merged, section by section; notes every problem and goes on."""
 
     def result(self, source: Path | None, shown: str) -> Configuration:
         """Read everything. Raises `ConfigurationError` with every problem there was.
@@ -252,7 +163,7 @@ class _Merge:
         read["tokens"] = self._tokens(read.pop("tokens", []), ("server", "tokens"))
         for name in ("queries_dir", "prompts_dir", "tls_cert", "tls_key", "state_dir"):
             if name in read:
-                read[name] = self._path(("server", name), read[name])
+                read[name] = self.path_of(("server", name), read[name])
         if "tls_key" in read and "tls_cert" not in read:
             self._problem(("server", "tls_key"), "a key without tls_cert", "Name the file of the certificate too.")
         read["auth"] = self._auth(read.pop("auth", None), ("server", "auth"))
@@ -297,7 +208,7 @@ class _Merge:
     def _results(self) -> Results:
         read = self._table(self._mapping(self.values.get("results", {}), ("results",)), RESULTS, ("results",))
         if "dir" in read:
-            read["dir"] = self._path(("results", "dir"), read["dir"])
+            read["dir"] = self.path_of(("results", "dir"), read["dir"])
         return Results(**read)
 
     def _model(self) -> ModelSettings | None:
@@ -311,7 +222,7 @@ class _Merge:
                 self._problem((*path, "name"), "expected provider:model", 'For example "openai:gpt-4o-mini".')
             return None
         for key in read.keys() & {"examples_dir", "record", "replay"}:
-            read[key] = self._path((*path, key), read[key])
+            read[key] = self.path_of((*path, key), read[key])
         if read.keys() >= {"record", "replay"}:
             self._problem((*path, "record"), "nothing is recorded where replies are replayed", "Keep one of the two.")
         if "base_url" in read and _is_exposed(read["base_url"]):
@@ -321,7 +232,7 @@ class _Merge:
     def _audit(self) -> Audit:
         read = self._table(self._mapping(self.values.get("audit", {}), ("audit",)), AUDIT, ("audit",))
         if "path" in read:
-            read["path"] = self._path(("audit", "path"), read["path"])
+            read["path"] = self.path_of(("audit", "path"), read["path"])
         url: Secret | None = read.get("url")
         return Audit(database=self._audit_database(url) if url else None, **read)
 
@@ -342,10 +253,6 @@ class _Merge:
             self.warnings.append("databases.audit: a configured database of this name hides the gateway's own audit.")
         elif any(grant.get("database") == "audit" for grant in _grants(self.values.get("roles"))):
             databases["audit"] = audit
-
-    def _path(self, path: KeyPath, written: str) -> Path:
-        """Return a path, which is relative to the folder of the source that gave it."""
-        return (self.origins[path].folder / Path(written).expanduser()).absolute()
 
     def _policies(self) -> dict[str, Mapping[str, Any]]:
         given = self._mapping(self.values.get("policies", {}), ("policies",))
@@ -469,7 +376,7 @@ class _Merge:
         return KnowledgeSettings(**(read | self._with_paths(mine, (*path, "knowledge", "files"))))
 
     def _with_paths(self, read: dict[str, Any], path: KeyPath) -> dict[str, Any]:
-        return read | {"files": tuple(self._path(path, name) for name in read["files"])} if "files" in read else read
+        return read | {"files": tuple(self.path_of(path, name) for name in read["files"])} if "files" in read else read
 
     def _table(self, values: Mapping[str, Any], known: Mapping[str, Reader], path: KeyPath) -> dict[str, Any]:
         """Read a table of keys; what cannot be read is a problem and left out."""
@@ -553,11 +460,6 @@ def _literal_secrets(values: Mapping[str, Any], path: KeyPath = ()) -> Iterator[
 
 def _readable(file: str, key: str) -> str:
     return f"{file}: {key}: a secret in plain text that others can read; write ${{NAME}}, or chmod 600 the file."
-
-
-def _same_name(name: str, databases: Mapping[str, Any]) -> str:
-    """Return a database's name as the file has it: a variable cannot spell the - of `my-shop`."""
-    return next((known for known in databases if known.replace("-", "_") == name.replace("-", "_")), name)
 
 
 def _grants(roles: Any) -> Iterator[Mapping[str, Any]]:
