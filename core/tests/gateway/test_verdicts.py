@@ -1,5 +1,6 @@
 """Verdicts are remembered by everything they depend on, and by nothing more."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +12,7 @@ from dragoman import (
     Database,
     Gateway,
     Principal,
+    QueryTimeout,
     Relation,
     Resolution,
     Statement,
@@ -103,6 +105,38 @@ async def test_what_is_allowed_to_one_is_not_to_another_whatever_was_judged_befo
         await gateway.query("shop", "SELECT 1 AS secret", principal=Principal("ada"))
         with pytest.raises(UnsafeSql):
             await gateway.query("shop", "SELECT 1 AS secret", principal=Principal("grace"))
+
+
+class Silent(Validator):
+    """Asks somebody who does not answer, in one of its methods, at some of its calls."""
+
+    def __init__(self, method: str, answered: int) -> None:
+        self.method = method
+        self.answered = answered
+
+    async def state(self) -> object:
+        return await self.ask("state")
+
+    async def check(self, statement: Statement, call: Call) -> None:
+        await self.ask("check")
+
+    async def ask(self, method: str) -> None:
+        self.answered -= method == self.method
+        if self.answered < 0:
+            await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(("method", "answered"), [("state", 0), ("state", 1), ("check", 0)])
+async def test_a_validator_that_waits_for_ever_ends_at_the_deadline(shop: Database, method: str, answered: int):
+    """`state` is asked before a statement is judged and again before a verdict is remembered to hold."""
+    async with Gateway.open([replace(shop, timeout=0.2)]) as gateway, asyncio.timeout(20):
+        silent = judged_by(gateway, Silent(method, answered))
+        for _ in range(answered):
+            await gateway.query("shop", "SELECT 1 AS one")
+        with pytest.raises(QueryTimeout):
+            await gateway.query("shop", "SELECT 1 AS one")
+        silent.answered = 10
+        assert (await gateway.query("shop", "SELECT 1 AS one")).rows == [[1]]
 
 
 async def test_what_one_database_allows_is_not_allowed_in_another(shop: Database):

@@ -1,19 +1,23 @@
 """The executor on live servers: bounds, deadlines, cancellation, lost connections, round trips, parallel plans."""
 
 import asyncio
+import contextlib
 import json
+import math
 import os
 import signal
 import struct
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import asyncpg
 import pytest
 from dragoman import (
+    Busy,
     ConnectionFailed,
     Encoded,
     Gateway,
@@ -463,6 +467,18 @@ class Meter:
         self._path = path
         self.trips = 0
         self._sent = False
+        self._passing = asyncio.Event()
+        self._passing.set()
+        self._left = math.inf
+
+    def silence(self, left):
+        """Pass on so many more pieces of what the server says, and then nothing until `resume`."""
+        self._left = left
+
+    def resume(self):
+        """Pass on everything."""
+        self._left = math.inf
+        self._passing.set()
 
     async def __aenter__(self):
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -481,8 +497,38 @@ class Meter:
             if out and not self._sent:
                 self.trips += 1
             self._sent = out
+            if not out:
+                self._left -= 1
+                if self._left < 0:
+                    self._passing.clear()
+                    await self._passing.wait()
             writer.write(data)
         writer.close()
+
+
+@pytest.mark.parametrize("pieces", [0, 2, *(pytest.param(more, marks=pytest.mark.full) for more in (1, 3, 4, 5))])
+async def test_a_server_that_goes_silent_anywhere_holds_nobody_beyond_the_deadline(server, database_name, pieces):
+    """While the gate asks which functions users have made, too: nothing is remembered here."""
+    config = server.configure(database_name, timeout=1, pool_size=1, catalog_ttl=0)
+    if not str(config.host).startswith("/"):
+        pytest.skip("needs the server's Unix socket")
+    async with Meter(f"{config.host}/.s.PGSQL.{config.port}") as meter, asyncio.timeout(60):
+        async with Gateway.open([replace(config, host="127.0.0.1", port=meter.port)]) as gateway:
+            await _until_answered(gateway)
+            meter.silence(pieces)
+            async with asyncio.timeout(20):
+                with contextlib.suppress(QueryTimeout, ConnectionFailed, Busy):
+                    await gateway.query(None, "SELECT 2 AS two")
+            meter.resume()
+            await _until_answered(gateway)
+
+
+async def _until_answered(gateway):
+    """However busy the machine is, the next query is answered."""
+    while True:
+        with contextlib.suppress(QueryTimeout, ConnectionFailed, Busy):
+            assert (await gateway.query(None, "SELECT 1 AS one")).rows == [[1]]
+            return
 
 
 async def test_a_repeated_statement_takes_one_round_trip(server, database_name):

@@ -16,6 +16,7 @@ from dragoman.gateway.failures import Source, locate
 from dragoman.gateway.granted import Granting
 from dragoman.gateway.offload import SHORT, Offload
 from dragoman.gateway.resolving import Resolver
+from dragoman.gateway.tasks import within
 from dragoman.gateway.visible import Visible
 from dragoman.model import Database, Principal, Relation, Table
 from dragoman.parsed import ParsedStatement
@@ -126,19 +127,15 @@ class Judge:
 
     async def _holds(self, verdict: _Verdict) -> bool:
         for validator, state in zip(self._changing, verdict.states, strict=True):
-            try:
-                now = await validator.state()
-            except Exception as error:
-                raise self._source.translate(error, f"{type(validator).__name__}.state") from None
-            if now != state:
+            if await self._state(validator) != state:
                 return False
         return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
 
     async def _state(self, validator: Validator) -> object:
-        try:
-            return await validator.state()
-        except Exception as error:
-            raise self._source.translate(error, f"{type(validator).__name__}.state") from None
+        """What its verdicts depend on now. It may ask the database, so there is a deadline as for every reading."""
+        with self._source.ours(f"{type(validator).__name__}.state"):
+            async with within(self._database.timeout):
+                return await validator.state()
 
     async def _split_off(self, sql: str) -> Statement:
         """Return the statement in a text; a long one is read in a thread, so that the event loop goes on."""
@@ -192,7 +189,8 @@ class Judge:
                 await validator.check(statement, call)
                 continue
             with self._source.ours(f"{type(validator).__name__}.check"):
-                await validator.check(statement, call)
+                async with within(self._database.timeout):
+                    await validator.check(statement, call)
         # Another object, without the trees that judging has built.
         plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
         plain.note_judged(map(str, parsed.names), _name_columns(resolved))

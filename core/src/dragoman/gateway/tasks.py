@@ -92,7 +92,7 @@ class _Job(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._why: DragomanError | None = None
         self._under_way = under_way
-        self._timer = self._loop.call_later(timeout + GRACE, lambda: self.end(_late(timeout)))
+        self._timer = self._loop.call_later(timeout + GRACE, lambda: self.end(late(timeout)))
         self.over = self._loop.create_future()
         self.task = self._loop.create_task(self._run(work))
         self.task.add_done_callback(self._finish)
@@ -143,5 +143,22 @@ class _Job(Generic[T]):
             await wait_for(self.task)
 
 
-def _late(timeout: float) -> QueryTimeout:
+@asynccontextmanager
+async def within(timeout: float) -> AsyncGenerator[None]:
+    """Cancel what is in the block when the time is up: for what is mostly quick, and ends when it is cancelled.
+
+    `timeout`: seconds, to which comes some grace. Raises `QueryTimeout`.
+    """
+    limit = asyncio.timeout(timeout + GRACE)
+    try:
+        async with limit:
+            yield
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise late(timeout) from None
+
+
+def late(timeout: float) -> QueryTimeout:
+    """Return the error of a database that takes longer than so many seconds."""
     return QueryTimeout(f"The database did not answer within {timeout:g} seconds and was told to stop.")
