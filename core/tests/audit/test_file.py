@@ -130,6 +130,67 @@ def test_a_file_that_is_deleted_is_written_anew(audit: AuditFile, tmp_path: Path
     assert len(file.read_bytes().splitlines()) == 2
 
 
+def test_without_the_folder_nothing_is_written_and_no_other_file_is_closed(audit: AuditFile, tmp_path: Path):
+    audit.append(body(1))
+    moved = tmp_path.rename(tmp_path.with_name(tmp_path.name + "-moved"))
+    others = list[int]()
+    for _ in range(3):
+        with pytest.raises(OSError, match="No such file"):
+            audit.append(body(2))
+        others.append(os.open(os.devnull, os.O_RDONLY))
+    for each in others:
+        os.close(each)
+    moved.rename(tmp_path)
+    audit.append(body(3))
+    assert [record.call for record in records(tmp_path / "audit.jsonl")][1:] == ["1", "3"]
+
+
+def _take_away(file: Path) -> None:
+    file.unlink()
+
+
+def _rename(file: Path) -> None:
+    file.rename(file.with_suffix(".old"))
+
+
+def _replace(file: Path) -> None:
+    """What replaces it is as long, so that its size tells nothing."""
+    other = file.with_suffix(".other")
+    other.write_bytes(file.read_bytes())
+    other.replace(file)
+
+
+def _move_folder(file: Path) -> None:
+    file.parent.rename(file.parent.with_name("archive"))
+    file.parent.mkdir()
+
+
+@pytest.mark.parametrize("day_before", [False, True])
+@pytest.mark.parametrize("move", [_take_away, _rename, _replace, _move_folder])
+def test_what_happens_to_the_file_of_the_day_loses_no_later_record_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, move: Callable[[Path], None], day_before: bool
+):
+    path = tmp_path / "audit" / "audit.jsonl"
+    writer, other = AuditFile(path), AuditFile(path)
+    for day in range(1 - day_before, 2):
+        monkeypatch.setattr("time.time", lambda day=day: 1_795_000_000 + day * 86400)
+        other.append(body(1))
+        writer.append(body(2))
+    head = writer.head
+    move(audit_files(path)[-1])
+    heads = [each.append(body(number)) for number, each in enumerate((writer, other, writer), 3)]
+    writer.close()
+    other.close()
+    found = verify_files(path, heads)
+    last = [record.call for record in records(path) if record.call][-3:]
+    assert last == ["3", "4", "5"]
+    missed = move is not _replace
+    there_before = day_before and move is not _move_folder
+    assert bool(found.faults) == (missed and there_before)
+    if missed and not there_before:
+        assert found.begins == head.seq + 1
+
+
 # What somebody may do to the lines of a file. Each returns other lines than it got.
 
 

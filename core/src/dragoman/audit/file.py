@@ -12,7 +12,7 @@ import logging
 import os
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from dragoman.audit.chain import BEGIN, Link, seal, unseal
@@ -50,8 +50,12 @@ class AuditFile:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._path = path
-        self._folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        self._parent = path.parent
+        self._folder = os.open(self._parent, os.O_RDONLY | os.O_CLOEXEC)
+        self._home = _identify(os.fstat(self._folder))
         self._file = -1
+        self._place = path
+        self._identity = (-1, -1)
         self._name = ""
         self._size = 0
         self._head = BEGIN
@@ -65,12 +69,12 @@ class AuditFile:
 
     def open(self) -> None:
         """Open the file of the day, so that what is wrong with it shows before the first record."""
-        with lock(self._folder):
+        with self._alone():
             self._open(self._name_file(time.time()))
 
     def append(self, body: bytes) -> Link:
         """Write one record, a JSON object, and return its place in the chain."""
-        with lock(self._folder):
+        with self._alone():
             self._open(self._name_file(time.time()))
             return self._write(body)
 
@@ -80,6 +84,14 @@ class AuditFile:
             os.close(self._file)
         os.close(self._folder)
         self._file = self._folder = -1
+
+    def _alone(self) -> AbstractContextManager[None]:
+        """Be the only one who writes: the lock is that of the folder which has the path now."""
+        if _identify(os.stat(self._parent)) != self._home:
+            folder = os.open(self._parent, os.O_RDONLY | os.O_CLOEXEC)
+            os.close(self._folder)
+            self._folder, self._home = folder, _identify(os.fstat(folder))
+        return lock(self._folder)
 
     def _name_file(self, now: float) -> str:
         day = int(now // 86400)
@@ -91,26 +103,37 @@ class AuditFile:
 
     def _open(self, name: str) -> None:
         """Have the file of the day open and know where its chain ends."""
-        if name == self._name:
-            there = os.fstat(self._file)
-            if there.st_size == self._size and there.st_nlink:
-                return
+        if name == self._name and self._is_unchanged():
+            return
+        known = self._head
         files = audit_files(self._path)
         newest = max(name, files[-1].name if files else "")
         self._reopen(newest)
         self._head = self._last(self._file)
         if self._size == 0:
-            self._begin([each for each in files if each.name < newest])
+            self._begin([each for each in files if each.name < newest], known)
+
+    def _is_unchanged(self) -> bool:
+        """Whether the open file still has its name, and nobody else has written to it."""
+        try:
+            there = os.stat(self._place)
+        except FileNotFoundError:
+            return False
+        return there.st_size == self._size and _identify(there) == self._identity
 
     def _reopen(self, name: str) -> None:
-        if self._file >= 0:
+        place = self._path.with_name(name)
+        file = os.open(place, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        if self._file >= 0:  # only now: what cannot be opened must leave no number of a closed file behind
             os.close(self._file)
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._file = os.open(self._path.with_name(name), flags, 0o600)
-        self._name = name
+        self._file, self._place, self._name = file, place, name
+        self._identity = _identify(os.fstat(file))
 
-    def _begin(self, before: list[Path]) -> None:
-        """Begin a file: its first record names it and follows the last one of the file before."""
+    def _begin(self, before: list[Path], known: Link) -> None:
+        """Begin a file: its first record names it and follows the last one of the file before.
+
+        What this process has written since then, and somebody took away, is `known`: the gap that it leaves will tell.
+        """
         for file in reversed(before):
             descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
             try:
@@ -119,6 +142,7 @@ class AuditFile:
                 os.close(descriptor)
             if self._head != BEGIN:
                 break
+        self._head = max(self._head, known)
         self._size = 0
         self._write(encode(Record(ts=moment(time.time()), event="file", detail=self._name)))
 
@@ -153,6 +177,10 @@ class AuditFile:
         self._size += written
         self._head = link
         return link
+
+
+def _identify(there: os.stat_result) -> tuple[int, int]:
+    return there.st_dev, there.st_ino
 
 
 def _tail(descriptor: int, size: int) -> bytes:
