@@ -55,9 +55,10 @@ class DeclaredKey:
 class KnowledgeSettings:
     """What may be shown of a database beside its structure.
 
-    `values`: from the statistics that the engine keeps, also by reading a sample, or not at all. `show_values` and
-    `hide_values`: patterns of columns (`status`, `orders.st*`, `sales.orders.status`) whose values are told, or not,
-    whatever the core thinks of them; hiding wins. `infer_joins`: whether joins that nobody declared are looked for.
+    `values`: from what the engine keeps, or some rows of a file where it keeps nothing (SQLite, DuckDB); also from some
+    rows of other databases; or not at all. `show_values` and `hide_values`: patterns of columns (`status`,
+    `orders.st*`, `sales.orders.status`) whose values are told, or not, whatever the core thinks of them; hiding wins.
+    `infer_joins`: whether joins that nobody declared are looked for.
     `refresh_interval`: seconds. `reports`: those of the dialect's reports that are told only where they are named.
     `files`: what people wrote about the database, relative to its folder; the first that tells of something counts.
     """
