@@ -241,6 +241,30 @@ async def test_a_kept_result_is_of_the_values_it_was_made_with(place):
         assert (await ask(gateway, ANN, "get_result", result="mine"))["rows"] == [[100, "a", "a", "seller"]]
 
 
+LOSSES = {
+    "REVOKE SELECT ON sales.orders FROM seller": "SCHEMA_NOT_FOUND",
+    "REVOKE SELECT ON sales.orders FROM seller; GRANT SELECT (id) ON sales.orders TO seller": "RESULT_NOT_FOUND",
+    "REVOKE USAGE ON SCHEMA sales FROM seller": "SCHEMA_NOT_FOUND",
+    "DROP TABLE sales.orders CASCADE": "SCHEMA_NOT_FOUND",
+    "ALTER TABLE sales.orders RENAME total TO sum": "RESULT_NOT_FOUND",
+    "GRANT SELECT ON hr.salaries TO seller": "",
+}
+
+
+@pytest.mark.parametrize("change", LOSSES)
+async def test_what_was_kept_goes_with_the_right_to_read_it(place, server, database_name, change):
+    async with opened(replace(place, catalog_ttl=0), reuse=60) as gateway:
+        sql = "SELECT * FROM sales.orders"
+        await ask(gateway, ANN, "execute_query", sql=sql, keep="mine")
+        assert (await ask(gateway, ANN, "get_result", result="mine"))["row_count"] == 100
+        await server.run(change, database_name)
+        for tool, arguments in (("get_result", {"result": "mine"}), ("export_result", {"result": "mine"})):
+            told = await ask(gateway, ANN, tool, **arguments)
+            assert told.get("error", {}).get("code", "") == LOSSES[change], told
+        again = await ask(gateway, ANN, "execute_query", sql=sql)
+        assert any("kept result" in each for each in again.get("notices", ())) == (not LOSSES[change])
+
+
 async def test_what_runs_for_nobody_is_refused(place):
     """The gateway's own executor does nothing that is not done as somebody."""
     from dragoman.model import Request

@@ -15,11 +15,13 @@ from dragoman.gateway.kept_database import NAME as RESULTS
 from dragoman.gateway.kept_database import ResultsDatabases
 from dragoman.gateway.queries import Query
 from dragoman.kept import Bounds, Kept, Owner, Source, Store
-from dragoman.model import Acting, Confinement, Database, Limits, Principal, RowStream
+from dragoman.model import Acting, Confinement, Limits, Principal, RowStream
 from dragoman.results import Collected, truncation
+from dragoman.sql import Statement
 
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.opened import OpenDatabase
 
 
 class Keeper:
@@ -102,7 +104,7 @@ class Keeper:
                 tool=tool,
             )
 
-        sources = self._sources(query, name, principal)
+        sources = await self._sources(query, name, principal)
         kept = await self._store.keep(
             principal,
             name,
@@ -112,7 +114,7 @@ class Keeper:
             max(1, size // 2),
             seconds,
             notices=tuple(query.notices),
-            same_as=self._same_as(query, principal),
+            same_as=await self._same_as(query, principal),
         )
         gateway.varies = gateway.varies or self.databases.offered
         return kept
@@ -122,7 +124,7 @@ class Keeper:
 
         The same is: database, statement, parameters, roles and what they confine, under the configuration of now.
         """
-        kept = self._store.latest(principal, self._same_as(query, principal), seconds)
+        kept = self._store.latest(principal, await self._same_as(query, principal), seconds)
         if kept is None or query.opened.config.name == RESULTS:  # what is kept may be another by now
             return None
         limits = query.request.limits
@@ -140,18 +142,19 @@ class Keeper:
             notices=(*(each for each in kept.notices if each not in query.notices), told),
         )
 
-    def _same_as(self, query: Query, principal: Principal) -> str:
+    async def _same_as(self, query: Query, principal: Principal) -> str:
         gateway, request = self._gateway, query.request
         roles = sorted(gateway.roles.of(principal).names) if gateway.has_roles else ()
-        part = _part(query.opened.config, request.confinement, request.acting)
+        part = await _part(query.opened, query.statement, request.confinement, request.acting)
         parts = (query.opened.config.name, query.statement.text, request.parameters, roles, part)
         return _digest(gateway.version, *parts)
 
-    def _sources(self, query: Query, name: str, principal: Principal) -> tuple[Source, ...]:
+    async def _sources(self, query: Query, name: str, principal: Principal) -> tuple[Source, ...]:
         """Return what a result is made of: of kept results, whatever those are made of that the text may mean."""
-        database, sql = query.opened.config.name, query.statement.text
+        database, sql, request = query.opened.config.name, query.statement.text, query.request
         if database != RESULTS or not self.databases.offered:
-            return ((database, sql, _part(query.opened.config, query.request.confinement, query.request.acting)),)
+            part = await _part(query.opened, query.statement, request.confinement, request.acting)
+            return ((database, sql, part),)
         meant = [kept for kept in self._store.of(principal) if kept.name.lower() in sql.lower()]
         if any(kept.name == name for kept in meant):
             raise ParameterError(f"The query reads {name}, which it would replace.", suggestion="Keep it as another.")
@@ -174,7 +177,7 @@ class Keeper:
             statement = await opened.judge.judge(sql, "get_result", principal)
             confined = await opened.confiner.confine(statement) if opened.confiner else None
             confinement = confined.confinement(principal) if confined else None
-            if _part(opened.config, confinement, opened.acting(principal)) != part:
+            if await _part(opened, statement, confinement, opened.acting(principal)) != part:
                 raise ResultNotFound(f"What you may read has changed since {kept.name} was kept.")
 
     async def drop(self, name: str, principal: Principal) -> None:
@@ -195,12 +198,22 @@ class Keeper:
         await self._store.aclose()
 
 
-def _part(database: Database, confinement: Confinement | None, acting: Acting | None) -> str:
+async def _part(
+    opened: OpenDatabase, statement: Statement, confinement: Confinement | None, acting: Acting | None
+) -> str:
     """What stands for where a statement runs, as whom, and on which part of its tables; equal where those are."""
+    database = opened.config
     place = database.dialect, database.host, database.port, database.database, database.user, str(database.folder)
     # The values by themselves: neither a confinement nor what acts shows them.
     values = sorted(confinement.values.items()) if confinement else ()
-    return _digest(place, confinement, values, acting, acting and acting.settings)
+    columns = await _columns(opened, statement) if opened.delegation else ()
+    return _digest(place, confinement, values, acting, acting and acting.settings, columns)
+
+
+async def _columns(opened: OpenDatabase, statement: Statement) -> tuple[tuple[str, ...], ...]:
+    """The columns of a statement's tables that the engine lets its caller read, as far as the catalog knows."""
+    tables = await opened.judge.tables(await opened.judge.relations(statement))
+    return tuple(tuple(column.name for column in table.columns) for table in tables.values() if table)
 
 
 def _digest(*parts: object) -> str:
