@@ -203,3 +203,11 @@ async def test_a_filter_that_does_not_hold_stops_the_start(database, rows, told)
     with pytest.raises(ConfigurationError, match=told):
         async with opened(database, filter=rows):
             pass
+
+
+@pytest.mark.parametrize("mask", ["substr(note, 1, 1), tenant", "'x', (SELECT 1)", "note -- , \n, 1"])
+async def test_a_mask_of_several_expressions_stops_the_start(database, mask):
+    """Between parentheses they are a row, which shows what was not meant."""
+    with pytest.raises(ConfigurationError, match="more than one expression"):
+        async with opened(database, masks={"note": mask}):
+            pass

@@ -24,4 +24,6 @@ def read_expression(text: str, what: str, *, sqlglot: str, lexicon: Lexicon) -> 
         depth += {"open": 1, "close": -1}.get(token.kind, 0)
         if depth < 0:
             raise UnsafeSql(f"{what} closes a parenthesis it did not open.", suggestion=EXAMPLE, offset=token.start)
+        if depth == 0 and token.text == ",":  # between parentheses some engines make a row of two
+            raise InvalidSql(f"{what} is more than one expression.", suggestion=EXAMPLE, offset=token.start)
     return statement
