@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -31,6 +32,7 @@ from dragoman import (
     WriteDenied,
 )
 from dragoman.testing.asking import ask, failure_of, part_of, value_of
+from dragoman_postgres.driver import Connection
 from dragoman_postgres.executor import LARGE, PostgresExecutor
 from dragoman_postgres.failures import translate_errors
 from dragoman_postgres.pool import Connections
@@ -647,6 +649,23 @@ async def test_a_deadline_hands_out_the_rows_of_a_large_answer(server, database_
     assert part.rows == [[n, None] for n in range(1, rows + 1)]
     assert part.truncated is not None
     assert part.truncated.reason == "timeout"
+
+
+async def test_a_deadline_between_the_pieces_of_a_large_answer_is_told_as_one(server, database_name, monkeypatch):
+    """It strikes what sets the time that is left; once, that was taken for done, and the next piece failed."""
+    execute, late = Connection.execute, itertools.cycle(("", "SELECT pg_sleep(60); "))
+
+    async def dawdle(connection, command, *given):
+        before = next(late) if command.startswith("SET LOCAL statement_timeout") else ""
+        return await execute(connection, before + command, *given)
+
+    monkeypatch.setattr("dragoman_postgres.executor.STALE", 0.0)
+    monkeypatch.setattr(Connection, "execute", dawdle)
+    async with Gateway.open([server.configure(database_name)]) as gateway:
+        part = await part_of(gateway, "SELECT generate_series(1, 1000)", max_bytes=LARGE + 1, limit=1000)
+    assert part.truncated is not None
+    assert part.truncated.reason == "timeout"
+    assert part.rows == [[n] for n in range(1, 33)]
 
 
 async def test_a_deadline_before_any_row_is_an_error(server, database_name):

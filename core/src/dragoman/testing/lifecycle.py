@@ -112,9 +112,9 @@ class LifecycleCases(Suite):
 
         async with Gateway.open([database]) as gateway:
             # What is kept once, or dropped later, grows in the first rounds or in some; what is never dropped in each.
-            for _ in range(2 * ROUNDS):
-                if (grown := await grow(gateway.database())) < MANY:
-                    break
+            grown, rounds = MANY, 2 * ROUNDS
+            while grown >= MANY and rounds:
+                grown, rounds = await grow(gateway.database()), rounds - 1
         assert grown < MANY, (
             f"{MANY} queries, one after the other, left {grown} pieces of memory behind, however often they were run:"
             " close each connection or cursor, and keep no list of them."

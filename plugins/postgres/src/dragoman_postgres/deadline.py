@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _HEAD: Final = struct.Struct("!BI")
-_ERROR, _ROW = ord("E"), ord("D")
+_ERROR, _ROW, _READY = b"EDZ"
 _COMPLETE: Final = b"C" + struct.pack("!I", 13) + b"SELECT 0\0"
 _LATE: Final = (b"\0C57014\0", b"\0C55P03\0")
 """The states that an error is sent with which ends a statement, or its wait for a lock, at its deadline."""
@@ -18,12 +18,13 @@ class Deadline:
     """Makes the error of a deadline that strikes after some rows the end of the rows, and then is `struck`.
 
     `near`: until this moment, in the time of `time.monotonic`, no such error can come, so that nothing is looked at;
-    what comes is passed on and noted in `passed`. To be forgotten with the answer.
+    what comes is passed on and noted in `passed`. The errors of what runs after its answer stay errors.
     """
 
     near: float
     passed: list[bytes] = field(default_factory=list[bytes])
     struck: bool = False
+    _over: bool = False
     _held: bytearray = field(default_factory=bytearray)
     _already: int = 0
     _rows: int = 0
@@ -54,7 +55,8 @@ class Deadline:
 
     def _replace(self, message: bytes) -> bytes:
         self._rows += message[0] == _ROW
-        if message[0] != _ERROR or not self._rows or not any(state in message for state in _LATE):
+        self._over = self._over or message[0] == _READY
+        if message[0] != _ERROR or not self._rows or self._over or not any(state in message for state in _LATE):
             return message
         self.struck = True
         return _COMPLETE
