@@ -16,7 +16,7 @@ from dragoman.gateway.failures import Source, locate
 from dragoman.gateway.granted import Granting
 from dragoman.gateway.offload import SHORT, Offload
 from dragoman.gateway.resolving import Resolver
-from dragoman.gateway.tasks import within
+from dragoman.gateway.tasks import GRACE, late, within
 from dragoman.gateway.visible import Visible
 from dragoman.model import Database, Principal, Relation, Table
 from dragoman.parsed import ParsedStatement
@@ -126,9 +126,18 @@ class Judge:
             return await self._offload.call(len(statement.text), read, self._dialect, statement)
 
     async def _holds(self, verdict: _Verdict) -> bool:
-        for validator, state in zip(self._changing, verdict.states, strict=True):
-            if await self._state(validator) != state:
-                return False
+        try:
+            # On the way of every repeated statement: `within` would be one call more.
+            async with asyncio.timeout(self._database.timeout + GRACE):
+                for validator, state in zip(self._changing, verdict.states, strict=True):
+                    try:
+                        now = await validator.state()
+                    except Exception as error:
+                        raise self._source.translate(error, f"{type(validator).__name__}.state") from None
+                    if now != state:
+                        return False
+        except TimeoutError:
+            raise late(self._database.timeout) from None
         return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
 
     async def _state(self, validator: Validator) -> object:
