@@ -306,3 +306,21 @@ async def test_parts_are_compiled_once_for_all_who_come_first_at_once(many, comp
         asking = (ask(toolbox, "execute_query", sql=f"SELECT id, note FROM t{number}") for number in range(12))
         assert [len(answer["rows"]) for answer in await asyncio.gather(*asking)] == [1] * 12
     assert len([*chain.from_iterable(compiled)]) == 300
+
+
+async def test_what_was_compiled_when_the_start_s_patience_ended_is_not_compiled_again(many, compiled, monkeypatch):
+    counted, waited = OpenDatabase._compile, asyncio.Event()
+
+    async def compile(self, request):
+        await counted(self, request)
+        if len(compiled) == 10 and not waited.is_set():
+            waited.set()
+            raise TimeoutError
+
+    monkeypatch.setattr(OpenDatabase, "_compile", compile)
+    async with Gateway.open(many("upper(note)")) as gateway:
+        assert waited.is_set()
+        assert len((await ask(Toolbox(gateway), "execute_query", sql="SELECT id, note FROM t0"))["rows"]) == 1
+    asked = [*chain.from_iterable(compiled)]
+    assert len({*asked}) == 300
+    assert len(asked) == 300 + 16  # those of the statement that was interrupted

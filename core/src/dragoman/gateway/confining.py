@@ -206,13 +206,17 @@ class Confiner:
         return read_query(self._dialect, sent)
 
 
-async def try_parts(catalog: GrantedCatalog, confiner: Confiner, prepare: Prepare) -> list[Misfit]:
+async def try_parts(
+    catalog: GrantedCatalog, confiner: Confiner, prepare: Prepare, compiled: set[ConfinedRelation]
+) -> list[Misfit]:
     """Return what of a role's filters and masks the database cannot compile. Raises `ConnectionFailed`.
 
-    Those that do not compile together are halved, until it is known which.
+    Those that do not compile together are halved, until it is known which. Those that do are added to `compiled`, and
+    what is there already is not asked again: who is interrupted goes on where they were.
     """
     permissions = (await catalog.permissions()).values()
-    parts = [(permission, permission.confined) for permission in permissions if permission.confined]
+    confined = [(permission, permission.confined) for permission in permissions if permission.confined]
+    parts = [(permission, part) for permission, part in confined if part not in compiled]
     left = [parts[start : start + TOGETHER] for start in range(0, len(parts), TOGETHER)][::-1]
     found: list[Misfit] = []
     while left:
@@ -225,6 +229,8 @@ async def try_parts(catalog: GrantedCatalog, confiner: Confiner, prepare: Prepar
                 left += (some[middle:], some[:middle])
             else:
                 found.append(_misfit(*some[0], error))
+        else:
+            compiled.update(part for _, part in some)
     return found
 
 

@@ -15,13 +15,13 @@ from dragoman.errors import ColumnNotFound, ConfigurationError, PermissionDenied
 from dragoman.gateway.failures import not_there
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.visible import unknown_type
-from dragoman.model import Database, Relation, Table
+from dragoman.model import ConfinedRelation, Database, Relation, Table
 from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
 from dragoman.words import quote_foreign
 
-TryOut = Callable[[str, tuple[ReadGrant, ...]], Awaitable[Sequence[Misfit]]]
-"""Tells of the grants of a role which of their filters and masks the database cannot compile."""
+TryOut = Callable[[str, tuple[ReadGrant, ...], set[ConfinedRelation]], Awaitable[Sequence[Misfit]]]
+"""Tells of the grants of a role which of their filters and masks the database cannot compile; notes those it can."""
 FEW = 20
 """Columns named where a statement reads others."""
 _log = logging.getLogger(__name__)
@@ -47,6 +47,8 @@ class RolesFit:
         self._database = database
         self._try_out = try_out
         self._fits = False
+        self._compiled: set[ConfinedRelation] = set()
+        self._compiled_of: Snapshot | None = None
         self._checking = asyncio.Lock()
 
     @property
@@ -60,8 +62,12 @@ class RolesFit:
             lambda: list(misfits(self.grants, snapshot.tables, self._dialect, self._database))
         )
         roles = dict.fromkeys(grant.role for grant in self.grants if grant.confines)
+        if snapshot is not self._compiled_of:  # of another catalog, a part may not compile any more
+            self._compiled_of, self._compiled = snapshot, set()
         for role in () if found else roles:
-            found += await self._try_out(role, tuple(grant for grant in self.grants if grant.role == role))
+            found += await self._try_out(
+                role, tuple(grant for grant in self.grants if grant.role == role), self._compiled
+            )
         self._fits = not found
         return found
 

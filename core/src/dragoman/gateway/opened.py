@@ -43,7 +43,18 @@ from dragoman.gateway.tasks import Work
 from dragoman.gateway.written import Written
 from dragoman.knowledge import KeptInspector, Knowledge, KnowledgeFile
 from dragoman.meaning import DescribedInspector, read_meaning
-from dragoman.model import LOCAL, Acting, Database, Finding, Limits, Principal, Relation, Request, Table
+from dragoman.model import (
+    LOCAL,
+    Acting,
+    ConfinedRelation,
+    Database,
+    Finding,
+    Limits,
+    Principal,
+    Relation,
+    Request,
+    Table,
+)
 from dragoman.plugins import Plugins
 from dragoman.plugins.owned import Parts
 from dragoman.plugins.policies import Restricting
@@ -259,13 +270,15 @@ class OpenDatabase:
             return await self.whole.fit.check(snapshot)
         await self.fit.check(snapshot)
 
-    async def _try_parts(self, role: str, grants: tuple[ReadGrant, ...]) -> Sequence[Misfit]:
+    async def _try_parts(
+        self, role: str, grants: tuple[ReadGrant, ...], compiled: set[ConfinedRelation]
+    ) -> Sequence[Misfit]:
         """Return what of a role's filters and masks the database cannot compile."""
         seen = self.restrict(DatabaseAccess(roles=(role,), grants=grants), check=_take)
         if not isinstance(seen.catalog, GrantedCatalog) or seen.confiner is None:
             return ()
 
-        return await try_parts(seen.catalog, seen.confiner, self._compile)
+        return await try_parts(seen.catalog, seen.confiner, self._compile, compiled)
 
     async def _compile(self, request: Request) -> None:
         """Have the database check a statement of the gateway's own."""
