@@ -51,10 +51,7 @@ class LifecycleCases(Suite):
             for _ in range(3):
                 await ask(gateway, "SELECT 1 AS a")
             await gateway.database().inspector.version()
-        with anyio.move_on_after(PROMPT):
-            while list_newer(before) != (set(), set()):
-                await anyio.sleep(0.02)
-        left = list_newer(before)
+        left = await _list_left(before)
         assert left == (set(), set()), f"aclose left {_words(left)}: end and wait for all that the plugin started."
         still = open_files(database) - files
         assert not still, f"aclose left {still.total()} files of the database open: close every connection and cursor."
@@ -133,7 +130,8 @@ class LifecycleCases(Suite):
             f"Once a cancelled query's database was closed, {left} went on: await the clean-up of a query (with"
             " dragoman.finish), or wait for it in aclose."
         )
-        assert list_newer(before) == (set(), set()), f"aclose left {_words(list_newer(before))} of a cancelled query."
+        held = await _list_left(before)
+        assert held == (set(), set()), f"aclose left {_words(held)} of a cancelled query."
 
     @required
     async def test_failures_to_connect_cost_no_place_in_the_pool(self, database: Database) -> None:
@@ -209,6 +207,14 @@ def list_newer(before: Leftovers) -> Leftovers:
     """Return what is held now and was not then."""
     processes, threads = count_held()
     return processes - before[0], threads - before[1]
+
+
+async def _list_left(before: Leftovers) -> Leftovers:
+    """Return what is held now and was not then, after a moment: a thread of asyncio outlives its process a little."""
+    with anyio.move_on_after(PROMPT):
+        while list_newer(before) != (set(), set()):
+            await anyio.sleep(0.02)
+    return list_newer(before)
 
 
 def _words(leftovers: Leftovers) -> str:
