@@ -409,6 +409,29 @@ def test_a_readable_file_with_a_literal_password_is_warned_about(configure: Load
     assert configure().warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("server.state_dir", "kept"),
+        ("server.queries_dir", "kept"),
+        ("results.dir", "kept"),
+        ("audit.path", "kept/a.jsonl"),
+    ],
+)
+def test_a_folder_that_everybody_may_write_in_is_warned_about(
+    configure: Load, tmp_path: Path, key: str, value: str
+) -> None:
+    section, name = key.split(".")
+    content = one("") + f"\n[{section}]\n{name} = {value!r}\n"
+    assert configure(content).warnings == ()  # the server makes it
+    for mode, warned in ((0o700, 0), (0o775, 0), (0o757, 1), (0o1777, 1)):
+        (tmp_path / "kept").mkdir(exist_ok=True)
+        (tmp_path / "kept").chmod(mode)
+        warnings = configure(content).warnings
+        assert len(warnings) == warned, oct(mode)
+        assert all(warning.startswith(f"{key}: ") and str(tmp_path / "kept") in warning for warning in warnings)
+
+
 # Exposure
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
+from dragoman.config.folders import find_writable
 from dragoman.config.holders import find_unheld
 from dragoman.config.keys import (
     AUDIT,
@@ -153,7 +154,7 @@ class _Reading(Merge):
             results=results,
             source=source,
             sources=MappingProxyType({".".join(path): self.origins[path].file for path in _leaves(self.values)}),
-            warnings=(*self.warnings, *find_unheld(roles, server)),
+            warnings=(*self.warnings, *find_unheld(roles, server), *find_writable(server, results, audit)),
             variables=tuple(dict.fromkeys(self.variables)),
             secrets=frozenset(".".join(path) for path in self.secrets),
         )

@@ -1,0 +1,23 @@
+"""Folders in which the server keeps things, and in which others may write too."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+
+from dragoman.config.settings import Audit, Results, Server
+
+
+def find_writable(server: Server, results: Results, audit: Audit) -> Iterator[str]:
+    """Yield a warning for each folder that every user of this machine may write in: they may replace what is there."""
+    folders = {
+        "server.state_dir": server.state_dir,
+        "server.queries_dir": server.queries_dir,
+        "results.dir": results.dir,
+        "audit.path": audit.path and audit.path.parent,
+    }
+    for key, folder in folders.items():
+        with suppress(OSError):  # it is made when it is needed, for the server's user alone
+            if folder and folder.stat().st_mode & stat.S_IWOTH:
+                yield f"{key}: every user of this machine may replace what is kept in {folder}; chmod o-w it."
