@@ -448,6 +448,14 @@ async def test_huge_headers_are_refused(clients: Clients, header: str) -> None:
     await clients.answers()
 
 
+async def test_an_answer_leaves_in_one_piece(clients: Clients) -> None:
+    client = await clients.connect()
+    for _ in range(50):
+        await client.send(GOOD)
+        head, _, body = (await client.reader.read(100_000)).partition(b"\r\n\r\n")
+        assert f"content-length: {len(body)}".encode() in head
+
+
 async def test_requests_in_one_write_are_answered_in_order(clients: Clients) -> None:
     health = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
     client = await clients.connect()
