@@ -168,6 +168,18 @@ async def test_a_transaction_goes_in_one_piece_with_the_statement_after_it(conne
     assert all(BEGIN.messages in piece for piece in writes.pieces)
 
 
+async def test_a_rollback_waits_its_whole_time_for_the_next_statement(connection):
+    """A timer of an earlier one would send it alone: one statement in two had a write more."""
+    statement, _ = await connection.compile("SELECT 1", "one")
+    own, timers = connection._own_transport, []
+    later, own._later = own._later, lambda *when: timers.append(later(*when)) or timers[-1]
+    for _ in range(3):
+        connection.send_aside(ROLLBACK)
+        connection.send_aside(BEGIN)
+        await statement.fetchval()
+    assert [timer.cancelled() for timer in timers] == [True] * 3
+
+
 async def test_a_rollback_that_nothing_follows_goes_by_itself(connection, admin):
     statement, _ = await connection.compile("SELECT 1", "one")
     connection.send_aside(BEGIN)

@@ -205,6 +205,7 @@ class Transport:
         self.aside: list[Aside] = []
         self._held = b""
         self._later = asyncio.get_running_loop().call_later
+        self._timer: asyncio.TimerHandle | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.transport, name)
@@ -217,13 +218,15 @@ class Transport:
         the statement does not run.
         """
         if not self._held:
-            self._later(SOON, self.write, b"")
+            self._timer = self._later(SOON, self.write, b"")
         self._held += batch.messages
         self.aside.append(Aside(batch.answers, batch.last))
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send what was held and this, at once."""
         if self._held:
+            if self._timer is not None:  # else it would send what is held next before its time
+                self._timer.cancel()
             data, self._held = b"".join((self._held, data)), b""
         if data:
             self.transport.write(data)
