@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from dragoman.mcp.connections import Limits
+from dragoman.mcp.connections import Connection, Connections, Limits
 from dragoman.mcp.middleware import AccessMiddleware
 from dragoman.mcp.origins import Origins
 from dragoman.mcp.refusals import RefusalLog, Refused
@@ -446,6 +446,14 @@ async def test_huge_headers_are_refused(clients: Clients, header: str) -> None:
         await client.send(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\n" + header.encode())
     assert (await client.rest()).split()[1:2] in ([b"400"], [b"431"], [])
     await clients.answers()
+
+
+async def test_a_call_that_begins_after_its_client_left_is_called_off_at_once() -> None:
+    connection = Connection(lambda _: asyncio.Protocol(), Connections(Limits(), RefusalLog()))
+    connection.connection_lost(None)
+    called_off: list[bool] = []
+    connection.notify(lambda: called_off.append(True))
+    assert called_off == [True]
 
 
 async def test_an_answer_leaves_in_one_piece(clients: Clients) -> None:

@@ -79,6 +79,8 @@ class Connection(asyncio.Protocol):
         self._accepted = False
         self._securing: asyncio.Task[None] | None = None
         self.peer = "unknown"
+        self._gone = False
+        self._departure: Callable[[], None] | None = None
 
     @contextmanager
     def serving(self) -> Generator[None]:
@@ -93,6 +95,12 @@ class Connection(asyncio.Protocol):
     def let_in(self) -> None:
         """Note that it sent a whole request that may be served; it no longer has to make room for others."""
         self._all.let_in(self)
+
+    def notify(self, departure: Callable[[], None] | None) -> None:
+        """Call `departure` when the client goes away, now if it has; None: the answer is made, call nothing."""
+        self._departure = departure
+        if self._gone and departure is not None:
+            departure()
 
     def discard_body(self) -> None:
         """Note that the request's body is refused and not read."""
@@ -169,8 +177,10 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Make room."""
+        """Make room, and end what the client waited for."""
         self._all.leave(self)
+        self._gone = True
+        self.notify(self._departure)
         if self._accepted:
             self._inner.connection_lost(exc)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman._version import VERSION
 from dragoman.mcp import answers
+from dragoman.mcp.connections import STATE
 from dragoman.mcp.gate import Call, Gate, origin_of
 from dragoman.mcp.handshake import HANDSHAKE_VERSIONS, MODERN_VERSION, NAME
 from dragoman.mcp.identity import PRINCIPAL
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from dragoman.mcp.calls import Calls
+    from dragoman.mcp.connections import Connection
     from dragoman.model import Principal
     from dragoman.telemetry import Origin
     from dragoman.tools.context import Progress
@@ -67,7 +69,7 @@ class HttpGate:
         else:
             linked = next((value for name, value in scope["headers"] if name == b"traceparent"), b"").decode("latin-1")
             origin = origin_of(call.trace, call.request, version, linked)
-            await self._answer(call, origin, scope[PRINCIPAL], receive, _Reply(send))
+            await self._answer(call, origin, scope[PRINCIPAL], _Departure(scope, receive), _Reply(send))
 
     def _version(self, scope: Scope) -> str | None:
         """Return the version of the protocol, when the headers are a plain call's; else None."""
@@ -105,11 +107,10 @@ class HttpGate:
         named = next((value for name, value in scope["headers"] if name == b"mcp-name"), None)
         return call if named == call.name.encode() else None
 
-    async def _answer(self, call: Call, origin: Origin, principal: Principal, receive: Receive, reply: _Reply) -> None:
+    async def _answer(
+        self, call: Call, origin: Origin, principal: Principal, departure: _Departure, reply: _Reply
+    ) -> None:
         """Answer a call; when the client goes away meanwhile, the call is cancelled and nothing is sent."""
-        task = asyncio.current_task()
-        assert task is not None
-        watch = asyncio.create_task(_watch(receive, task))
         timer = asyncio.get_running_loop().call_later(SILENCE, reply.keep_alive)
         try:
             made = await self._calls.call(
@@ -117,17 +118,55 @@ class HttpGate:
             )
             message = answers.message(call.request, made, _STAMP if origin.version == MODERN_VERSION else None)
         except asyncio.CancelledError:
-            if watch.done() and not watch.cancelled() and task.uncancel() == 0:
+            if departure.explains():
                 return
             raise
         except Exception:
             LOGGER.exception("a call of %s could not be answered", call.name)
             message = answers.error(call.request, _INTERNAL, "Internal server error")
         finally:
-            watch.cancel()
+            departure.forget()
             timer.cancel()
             reply.settle()
         await reply.finish(message)
+
+
+class _Departure:
+    """Cancels the task that serves a request when its client goes away, until it is told to `forget`.
+
+    The connection tells of it, where it is one of ours; else a task waits for ASGI's message, which costs a tenth of a
+    short call.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._happened = False
+        self._connection: Connection | None = scope.get("state", {}).get(STATE)
+        self._watch = None if self._connection is not None else asyncio.create_task(self._wait(receive))
+        if self._connection is not None:
+            self._connection.notify(self._cancel)
+
+    async def _wait(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._cancel()
+
+    def _cancel(self) -> None:
+        self._happened = True
+        self._task.cancel()
+
+    def explains(self) -> bool:
+        """Tell whether the task was cancelled because of it, and by nobody else."""
+        return self._happened and self._task.uncancel() == 0
+
+    def forget(self) -> None:
+        """Cancel nothing any more."""
+        if self._connection is not None:
+            self._connection.notify(None)
+        if self._watch is not None:
+            self._watch.cancel()
 
 
 class _Reply:
@@ -194,13 +233,6 @@ def _replaying(messages: list[Message], receive: Receive) -> Receive:
         return left.pop() if left else await receive()
 
     return replay
-
-
-async def _watch(receive: Receive, task: asyncio.Task[Any]) -> None:
-    """Cancel a call when its client goes away."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    task.cancel()
 
 
 def _progress(call: Call, reply: _Reply) -> Progress:
