@@ -194,10 +194,28 @@ class ResultNotFound(DragomanError):
 
 
 class ParameterError(DragomanError):
-    """An argument or a bound parameter is missing, unknown, of a wrong type or out of range."""
+    """An argument or a bound parameter is missing, unknown, of a wrong type or out of range.
+
+    `parameter`: which of the values that were sent with a statement it is about, from 1. The message calls it
+    "Parameter 1", where it does. A value may be the gateway's own, of a filter or a mask: without the number, callers
+    who bind values too would be told that theirs is wrong.
+    """
 
     code = "PARAMETER_ERROR"
     remedy = "Check the arguments and the parameters against the statement."
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        parameter: int | None = None,
+        suggestion: str = "",
+        identifier: str | None = None,
+        offset: int | None = None,
+        context: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message, suggestion=suggestion, identifier=identifier, offset=offset, context=context)
+        self.parameter = parameter
 
 
 class PathNotFound(DragomanError):

@@ -257,6 +257,24 @@ async def test_values_stand_where_the_text_has_them(trino_server, schema):
             assert (await ask(toolbox, "execute_query", who, sql="SELECT id FROM orders"))["rows"] == rows
 
 
+async def test_a_value_of_a_wrong_type_is_told_as_the_tokens_or_the_callers_own(trino_server, schema):
+    sql = "SELECT id FROM orders WHERE note <> ?"
+    for rows in ("total = $claim.limit", "CAST(note AS date) = $claim.limit", "contains($claim.limit, id)"):
+        async with opened(trino_server, schema, rows) as gateway:
+            toolbox = Toolbox(gateway)
+            for limit in ({"zyx": "mark"}, "zyxmark"):
+                who = Principal("sam", groups=frozenset({"sellers"}), claims=Claims({"limit": limit}))
+                error = (await ask(toolbox, "execute_query", who, sql=sql, params=["x"]))["error"]
+                assert (error["code"], "claim.limit" in error["message"]) == ("PERMISSION_DENIED", True), error
+                assert "a wrong type" in error["message"]
+                told = str(error)
+                assert not any(word in told for word in ("Parameter", "?", "zyx", "total", "note", "integer", "date"))
+            values = {"limit": [1]} if "contains" in rows else {"limit": None}
+            who = Principal("sam", groups=frozenset({"sellers"}), claims=Claims(values))
+            own = (await ask(toolbox, "execute_query", who, sql=sql, params=[["x"]]))["error"]
+            assert (own["code"], own["message"][:12]) == ("PARAMETER_ERROR", "Parameter 1 ")
+
+
 async def test_an_error_is_shown_in_the_callers_own_text(trino_server, schema):
     async with opened(trino_server, schema, FILTERS["claim"]) as gateway:
         sql = "SELECT id\nFROM orders\nWHERE ttotal > 0"

@@ -76,9 +76,11 @@ class ConfinedStatement:
         Which row of those left by a filter fails first, and how, may depend on rows that it leaves out, as plans do.
         """
         if error.offset is not None:
-            return error.replace(offset=self.confined.original(error.offset))
-        if isinstance(error, QueryError) and any(part.filter is not None for part in self.parts):
+            error = error.replace(offset=self.confined.original(error.offset))
+        elif isinstance(error, QueryError) and any(part.filter is not None for part in self.parts):
             return QueryError(_FAILS, suggestion=_GUARD)
+        if isinstance(error, ParameterError) and self.confined.parameters is not None:
+            return _of_value(error, self.confined.parameters)
         return error
 
 
@@ -256,7 +258,28 @@ def _unheld() -> Unsupported:
 
 
 def _value(name: str, principal: Principal, of_policy: ValueOf) -> Any:
-    return of_policy(name, principal) if name.startswith("value.") else value_of(name, principal)
+    return of_policy(name, principal) if _is_of_policy(name) else value_of(name, principal)
+
+
+def _of_value(error: ParameterError, sent: Sequence[int | str]) -> DragomanError:
+    """Return an error about values that were sent as one about the caller's own, or about what is known of them."""
+    number = error.parameter
+    held = sent if number is None else sent[number - 1 : number]
+    own = [place + 1 for place in held if isinstance(place, int)]
+    if own and number is not None:
+        return error.replace(message=error.message.replace(f"Parameter {number}", f"Parameter {own[0]}", 1))
+    if own or not held:
+        return error
+    names = dict.fromkeys(str(name) for name in held)
+    whose = "The rules of this server hold" if any(map(_is_of_policy, names)) else "Your sign-in carries"
+    return PermissionDenied(
+        f"{whose} a value of a wrong type or range, and what you may read here depends on it: {', '.join(names)}.",
+        suggestion="Ask the server's administrator.",
+    )
+
+
+def _is_of_policy(name: str) -> bool:
+    return name.startswith("value.")
 
 
 def _bind(confined: Confined, given: Sequence[Any], values: Mapping[str, Any]) -> tuple[Any, ...]:

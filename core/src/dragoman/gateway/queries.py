@@ -226,8 +226,8 @@ class Query:
         opened = self.opened
         told = opened.source.translate(error, f"Executor.{method}")
         opened.health.saw(told)
-        told = self.confined.error(told) if self.confined else told
         told = opened.places.clean(told)
+        told = self.confined.error(told) if self.confined else told
         relations = partial(opened.judge.relations, self.statement)
         return _about(await explain(told, self.statement, opened.catalog, relations), self.sql)
 

@@ -239,8 +239,9 @@ def _server_error(error: Any, database: str, prefix: int, length: int | None) ->
     for phrase, told in _UNSUPPORTED_BY_SERVER.items():
         if state == "0A000" and phrase in message:
             kind, suggestion = told
-    if state.startswith("22") and (found := _PARAMETER.search(_words(error.context))):
-        message = f"Parameter {found[1]}: {message}"
+    sent = _PARAMETER.search(_words(error.context)) if state.startswith("22") else None
+    if sent:
+        message = f"Parameter {sent[1]}: {message}"
         kind, suggestion = (
             ParameterError,
             "Send a value of the type the statement needs, written as PostgreSQL reads it.",
@@ -252,13 +253,16 @@ def _server_error(error: Any, database: str, prefix: int, length: int | None) ->
     if error.server_source_function == _RAISED:
         message = f'A function of the database raised: "{message[:_MOST_SAID]}"'
     context: dict[str, Any] = {"sqlstate": state, **({"database": own_words} if own_words else {})}
-    return kind(
+    made = kind(
         message,
         suggestion=suggestion,
         identifier=name[1] if name else None,
         offset=_offset(error, prefix, length),
         context=context,
     )
+    if sent and isinstance(made, ParameterError):
+        made.parameter = int(sent[1])
+    return made
 
 
 def _offset(error: Any, prefix: int, length: int | None) -> int | None:
@@ -273,6 +277,7 @@ def _driver_error(error: Exception, database: str) -> DragomanError:
     if found := _ARGUMENT.match(_words(str(error))):
         return ParameterError(
             f"Parameter {found[1]} does not fit the type the statement needs: {found[2]}.",
+            parameter=int(found[1]),
             suggestion="Send a value of that type, or cast the parameter, for instance $1::text.",
         )
     if isinstance(error, asyncpg.ClientConfigurationError):

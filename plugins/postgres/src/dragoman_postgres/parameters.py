@@ -131,6 +131,7 @@ def _check_lengths(values: Sequence[Any]) -> None:
             raise ParameterError(
                 f"Parameter {number} has more than {LONGEST_PARAMETER:,} characters, and no deadline ends what makes"
                 " text search queries of long texts.",
+                parameter=number,
                 suggestion="Make it shorter, or ask in a statement without text search queries.",
             )
 
@@ -143,6 +144,7 @@ def _bind(number: int, value: Any, encode: Encode, name: str) -> Any:
     except Misfit as misfit:
         raise ParameterError(
             f"Parameter {number} is of the type {name}: {misfit}.",
+            parameter=number,
             suggestion=f"Send such a value, or the type's text with ${number}::text::{name} in the statement.",
         ) from None
 

@@ -163,6 +163,7 @@ def _server_error(error: Mapping[str, Any], database: str, statement: str, about
     if number is not None:
         return ParameterError(
             f"Parameter {number}: {message}",
+            parameter=number,
             suggestion="Send a value of the type the statement needs, as Trino reads it.",
         )
     context: dict[str, Any] = {"error_name": name}

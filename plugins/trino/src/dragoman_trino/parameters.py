@@ -75,6 +75,7 @@ def _spell(number: int, value: Any, wanted: str) -> str:
     except Misfit as misfit:
         raise ParameterError(
             f"Parameter {number} does not fit the type {wanted}: {misfit}.",
+            parameter=number,
             suggestion="Send a value of that type, or cast the parameter, for instance CAST(? AS varchar).",
         ) from None
 
