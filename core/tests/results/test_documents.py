@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 PIECES = st.sampled_from([
     *'[]{}:,"\\-.0123456789eE \n\r\t',
     *('"a"', '"a":', "null", "true", "NaN", "Infinity", "-0", "1e5", "1.10", "9007199254740993", "0.1234567890123456"),
-    *('"\\ud800"', '"\\u0041"', '"b":[1,2]', '{"a":1,"a":2}', "é", "\ud800", "1,2", "[1", "2]"),
+    *("1e22", '"\\ud800"', '"\\u0041"', '"b":[1,2]', '{"a":1,"a":2}', "é", "\ud800", "1,2", "[1", "2]"),
 ])  # fmt: skip
 BROKEN = st.lists(PIECES, max_size=8).map("".join)
 VALUES = st.recursive(
@@ -48,14 +48,36 @@ def test_no_text_lends_a_part_to_another(texts):
 
 @pytest.mark.parametrize(
     "text",
-    ['{"a":1,"a":2}', "1e5", "-0", "9007199254740993", "0.1234567890123456", '"\\ud800"', "NaN", "", " ", "1\n2", "[1"],
+    [
+        '{"a":1,"a":2}',
+        "1e5",
+        "-0",
+        "9007199254740993",
+        "0.12345678901234567",
+        '"\\ud800"',
+        "NaN",
+        "",
+        " ",
+        "1\n2",
+        "[1",
+    ],
 )
 def test_a_document_that_needs_a_look_is_left_to_it(text):
     assert plain_documents([text, '{"plain": true}']) is None
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a:b": {"c": -0.5}}', '"1,2:3"', "[]", "null", '{"n": 123456789012345}', '"\\u00e9"']
+    "text",
+    [
+        '{"a:b": {"c": -0.5}}',
+        '"1,2:3"',
+        "[]",
+        "null",
+        '{"n": 123456789012345}',
+        '"\\u00e9"',
+        "0.1234567890123456",
+        "1.10",
+    ],
 )
 def test_a_plain_document_is_taken(text):
     assert plain_documents([text, "1"]) == [json.loads(text), 1]

@@ -22,10 +22,14 @@ _SEPARATOR = secrets.token_urlsafe(6)
 who writes documents knows it."""
 _BETWEEN = f'\n"{_SEPARATOR}"\n'
 _encode = msgspec.json.Encoder().encode
+_encode_lines = msgspec.json.Encoder().encode_lines
 _decode_lines = msgspec.json.Decoder().decode_lines
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _INEXACT = re.compile(rb"[0-9.]{16}|[0-9][eE]|-0(?![.0-9])")
 """Numbers of which a parser may lose a digit or the sign. Fifteen digits come back from any double."""
+_SPACE = b" \t\r"
+_DIGITS_AS_0 = bytes.maketrans(b"123456789", b"000000000")
+_LONG_INTEGER = re.compile(rb"(?<![0-9.])[0-9]{16,}(?![0-9.])")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -34,7 +38,7 @@ def plain_documents(texts: Sequence[str]) -> list[Any] | None:
 
     None: some document needs a closer look, by `exact_json`.
     """
-    if any(len(text) > DEEPEST and text.count("[") + text.count("{") > DEEPEST for text in texts):
+    if _may_be_deep(texts):
         return None
     try:
         whole = _BETWEEN.join(texts).encode()
@@ -43,17 +47,35 @@ def plain_documents(texts: Sequence[str]) -> list[Any] | None:
         return None
     if len(values) != 2 * len(texts) - 1 or values[1::2] != [_SEPARATOR] * (len(texts) - 1):
         return None
+    again = _encode_lines(values)
+    return values[::2] if _comes_back(whole, again) or _loses_nothing(whole, again) else None
+
+
+def _may_be_deep(texts: Sequence[str]) -> bool:
+    longest = max(map(len, texts), default=0)
+    return longest > DEEPEST and any(text.count("[") + text.count("{") > DEEPEST for text in texts)
+
+
+def _comes_back(whole: bytes, again: bytes) -> bool:
+    """Whether documents were encoded `again` to the same tokens, and have no integer that readers may round.
+
+    Space is left out of both, in strings too: it separates no tokens that could become one. A key that stood twice is
+    gone, and so is every spelling but the encoder's own: -0, 1.10, 1e5, an escaped surrogate.
+    """
+    tokens = whole.translate(None, _SPACE)
+    if tokens + b"\n" != again.translate(None, _SPACE):
+        return False
+    has_digits = b"0" * 16 in tokens.translate(_DIGITS_AS_0)
+    return not has_digits or _LONG_INTEGER.search(_STRINGS.sub(b"", tokens)) is None
+
+
+def _loses_nothing(whole: bytes, again: bytes) -> bool:
+    """Whether no number of documents lost a digit or its sign, and no object a key. They may be spelled in any way."""
     outside = _STRINGS.sub(b"", whole)
     if _INEXACT.search(outside) or _SURROGATE.search(whole):
-        return None
-    return values[::2] if _has_all_keys(values, whole, outside) else None
-
-
-def _has_all_keys(values: list[Any], whole: bytes, outside: bytes) -> bool:
-    """Whether no key stood twice in an object, of which its value has only one. `outside`: what is in no string."""
-    again = _encode(values)
-    # Mostly nothing but the space between tokens is gone, and the brackets of the list have come.
-    if len(again) == len(whole) + 2 - sum(map(outside.count, (b" ", b"\t", b"\r"))):
+        return False
+    # Mostly nothing but the space between tokens is gone, and a line's end has come.
+    if len(again) == len(whole) + 1 - sum(map(outside.count, (b" ", b"\t", b"\r"))):
         return True
     return outside.count(b":") == _STRINGS.sub(b"", again).count(b":")
 
