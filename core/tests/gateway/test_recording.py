@@ -1,7 +1,10 @@
 """Every call is in the audit before its answer leaves: answered, refused, failed and cancelled ones."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import fcntl
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import pytest
 from dragoman import Busy, ConfigurationError, Database, DragomanError, Gateway, InternalError, Principal
 from dragoman.audit import AuditFile, Record, records, verify_files
 from dragoman.config import Audit, Configuration, Server
+from dragoman.gateway import recording
 from dragoman.tools import Toolbox
 
 ADA = Principal("ada", issuer="https://idp.example", subject="a-1", client="agent", token="ci")
@@ -138,6 +142,42 @@ async def test_where_the_audit_is_not_required_the_answer_comes_and_the_log_tell
         monkeypatch.setattr(AuditFile, "append", full)
         assert (await gateway.query("shop", "SELECT 1 AS one")).rows == [[1]]
     assert "could not be written" in caplog.text
+
+
+@pytest.fixture
+def locked(gateway: Gateway, tmp_path: Path) -> Iterator[int]:
+    """The audit's folder, locked as by another process; let go of in the end, should the event loop wait for it."""
+    folder = os.open(tmp_path / "audit", os.O_RDONLY)
+    last = threading.Timer(20, fcntl.flock, (folder, fcntl.LOCK_UN))
+    last.start()
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    yield folder
+    last.cancel()
+    last.join()
+    os.close(folder)
+
+
+async def test_a_process_that_keeps_the_files_locked_holds_up_calls_and_not_the_server(gateway, locked, recorded):
+    calls = asyncio.gather(*(gateway.query("shop", f"SELECT {number} AS one") for number in range(8)))
+    asyncio.get_running_loop().call_later(0.3, fcntl.flock, locked, fcntl.LOCK_UN)
+    async with asyncio.timeout(10):
+        assert sorted(result.rows[0][0] for result in await calls) == list(range(8))
+    assert len(recorded()) == 8
+
+
+async def test_files_that_stay_locked_are_files_that_cannot_be_written(gateway: Gateway, locked, monkeypatch):
+    monkeypatch.setattr(recording, "PATIENCE", 0.2)
+    async with asyncio.timeout(10):
+        with pytest.raises(InternalError, match="could not be recorded"):
+            await gateway.query("shop", "SELECT 1 AS one")
+    fcntl.flock(locked, fcntl.LOCK_UN)
+    assert (await gateway.query("shop", "SELECT 1 AS one")).rows == [[1]]
+
+
+async def test_files_that_stay_locked_stop_the_start(audited, gateway: Gateway, locked):
+    with pytest.raises(ConfigurationError, match="another process keeps the files locked"):
+        async with Gateway.open(audited()):
+            pass
 
 
 async def test_the_log_names_the_place_of_the_record(gateway: Gateway, lines, tmp_path: Path):

@@ -7,8 +7,10 @@ with a record that names it and follows the last one of the file before.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
+import math
 import os
 import time
 from collections.abc import Generator
@@ -20,6 +22,10 @@ from dragoman.audit.record import Record, encode
 
 _log = logging.getLogger(__name__)
 _CHUNK = 65536
+_MOMENT = 0.002
+"""Seconds that a writer waits on the spot for others, who need some 0.1 milliseconds each."""
+_SECOND = 1.0
+_PAUSE = 0.0002
 
 
 def moment(seconds: float) -> str:
@@ -35,17 +41,35 @@ def audit_files(path: Path) -> list[Path]:
 
 
 @contextmanager
-def lock(folder: int) -> Generator[None]:
-    """Be the only one who writes, or who looks at what is whole."""
-    fcntl.flock(folder, fcntl.LOCK_EX)
+def lock(folder: int, patience: float = math.inf) -> Generator[None]:
+    """Be the only one who writes, or who looks at what is whole.
+
+    Raises `BlockingIOError` when another one has been that for `patience` seconds. It may have been stopped.
+    """
+    until = time.monotonic() + patience
+    while not _hold(folder):
+        if time.monotonic() >= until:
+            raise BlockingIOError(errno.EWOULDBLOCK, "another process keeps the files locked")
+        time.sleep(_PAUSE)
     try:
         yield
     finally:
         fcntl.flock(folder, fcntl.LOCK_UN)
 
 
+def _hold(folder: int) -> bool:
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 class AuditFile:
-    """Appends records. Raises `OSError` when it cannot; then nothing of the record is left in the file."""
+    """Appends records. Raises `OSError` when it cannot; then nothing of the record is left in the file.
+
+    That is a `BlockingIOError` while another process keeps the folder locked.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -69,12 +93,12 @@ class AuditFile:
 
     def open(self) -> None:
         """Open the file of the day, so that what is wrong with it shows before the first record."""
-        with self._alone():
+        with self._alone(_SECOND):
             self._open(self._name_file(time.time()))
 
-    def append(self, body: bytes) -> Link:
-        """Write one record, a JSON object, and return its place in the chain."""
-        with self._alone():
+    def append(self, body: bytes, patience: float = _MOMENT) -> Link:
+        """Write one record, a JSON object, and return its place in the chain; others may take `patience` seconds."""
+        with self._alone(patience):
             self._open(self._name_file(time.time()))
             return self._write(body)
 
@@ -85,13 +109,13 @@ class AuditFile:
         os.close(self._folder)
         self._file = self._folder = -1
 
-    def _alone(self) -> AbstractContextManager[None]:
+    def _alone(self, patience: float) -> AbstractContextManager[None]:
         """Be the only one who writes: the lock is that of the folder which has the path now."""
         if _identify(os.stat(self._parent)) != self._home:
             folder = os.open(self._parent, os.O_RDONLY | os.O_CLOEXEC)
             os.close(self._folder)
             self._folder, self._home = folder, _identify(os.fstat(folder))
-        return lock(self._folder)
+        return lock(self._folder, patience)
 
     def _name_file(self, now: float) -> str:
         day = int(now // 86400)

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 PATIENCE = 15.0
-"""Seconds a record may take to be written to a database."""
+"""Seconds a record may take to be written to a database, or to a file that another process keeps locked."""
+_PAUSE = 0.02
+_SECOND = 1.0
 _SQL = ("sql", "params")
 _VALUES = ("params", "key")
 _ADDRESS = ("url",)
@@ -70,7 +72,7 @@ class Recorder:
             await asyncio.to_thread(self._tracing.close)
 
     def record(self, call: CallRecord) -> Coroutine[None, None, None] | None:
-        """Record a call that is over; where a database keeps the audit, the rest is returned, to be awaited.
+        """Record a call that is over; where its audit keeps us waiting, the rest is returned, to be awaited.
 
         Raises `InternalError` when the audit needs a record that cannot be written.
         """
@@ -79,21 +81,21 @@ class Recorder:
             call.trace = where.trace
         if self._tracing is not None:
             call.trace = self._tracing.tell(call, call.runs, where)
-        if self._sinks.stored is not None:
-            return self._record_stored(self._sinks, self._sinks.stored, call)
+        sinks, late = self._sinks, False
         try:
-            if self._sinks.file is not None:
-                self._write(self._sinks.file, call, _encode(self._make_record(call)))
+            body = _encode(self._make_record(call)) if sinks.file is not None or sinks.stored is not None else b""
+            late = sinks.stored is not None or not (sinks.file is None or self._write(sinks.file, call, body))
+            return self._record_late(sinks, call, body) if late else None
         finally:
-            self._observe(call)
-        return None
+            if not late:
+                self._observe(call)
 
-    async def _record_stored(self, sinks: Sinks, stored: StoredAudit, call: CallRecord) -> None:
+    async def _record_late(self, sinks: Sinks, call: CallRecord, body: bytes) -> None:
         try:
-            body = _encode(self._make_record(call))
-            await finish(self._store(stored, call, body), 2 * PATIENCE)
+            if sinks.stored is not None:
+                await finish(self._store(sinks.stored, call, body), 2 * PATIENCE)
             if sinks.file is not None:
-                self._write(sinks.file, call, body)
+                await finish(self._write_late(sinks.file, call, body), 2 * PATIENCE)
         finally:
             self._observe(call)
 
@@ -127,7 +129,7 @@ class Recorder:
             task.add_done_callback(self._sinks.notes.discard)
         if self._sinks.file is not None:
             try:
-                self._sinks.file.append(body)
+                self._sinks.file.append(body, _SECOND)
             except OSError as error:
                 _log.error("the audit record of a %s could not be written: %s", event, error.strerror)
 
@@ -137,11 +139,23 @@ class Recorder:
         except DragomanError as error:
             _log.error("the audit record of a %s could not be written: %s", event, error.message)
 
-    def _write(self, file: AuditFile, call: CallRecord, body: bytes) -> None:
+    async def _write_late(self, file: AuditFile, call: CallRecord, body: bytes) -> None:
+        """Write a record once the process that keeps the files locked lets go of them; one that is stopped does not."""
+        until = time.monotonic() + PATIENCE
+        while not self._write(file, call, body, patience=0.0):
+            if time.monotonic() > until:
+                return self._miss(call, "another process keeps its files locked")
+            await asyncio.sleep(_PAUSE)
+
+    def _write(self, file: AuditFile, call: CallRecord, body: bytes, **patience: float) -> bool:
+        """Write a record; False while another process keeps the files locked."""
         try:
-            call.audit = str(file.append(body))
+            call.audit = str(file.append(body, **patience))
+        except BlockingIOError:
+            return False
         except OSError as error:
             self._miss(call, str(error.strerror))
+        return True
 
     def _miss(self, call: CallRecord, why: str) -> None:
         """Tell that a call could not be recorded. Raises `InternalError` where it must be."""
