@@ -66,18 +66,24 @@ def _comes_back(whole: bytes, again: bytes) -> bool:
     if tokens + b"\n" != again.translate(None, _SPACE):
         return False
     has_digits = b"0" * 16 in tokens.translate(_DIGITS_AS_0)
-    return not has_digits or _LONG_INTEGER.search(_STRINGS.sub(b"", tokens)) is None
+    return not has_digits or _LONG_INTEGER.search(_outside_strings(tokens)) is None
 
 
 def _loses_nothing(whole: bytes, again: bytes) -> bool:
     """Whether no number of documents lost a digit or its sign, and no object a key. They may be spelled in any way."""
-    outside = _STRINGS.sub(b"", whole)
+    outside = _outside_strings(whole)
     if _INEXACT.search(outside) or _SURROGATE.search(whole):
         return False
     # Mostly nothing but the space between tokens is gone, and a line's end has come.
     if len(again) == len(whole) + 1 - sum(map(outside.count, (b" ", b"\t", b"\r"))):
         return True
-    return outside.count(b":") == _STRINGS.sub(b"", again).count(b":")
+    return outside.count(b":") == _outside_strings(again).count(b":")
+
+
+def _outside_strings(documents: bytes) -> bytes:
+    if b"\\" in documents:
+        return _STRINGS.sub(b"", documents)
+    return b"".join(documents.split(b'"')[::2])  # every quote begins or ends a string; a sixth of the time
 
 
 def exact_json(text: str) -> msgspec.Raw:
