@@ -49,6 +49,19 @@ async def test_an_empty_file_is_an_empty_database(bench):
     assert (bench.folder / "empty.db").stat().st_size == 0
 
 
+@pytest.mark.parametrize("rows", ["INSERT INTO t VALUES {}", "-- no rows {}"])
+async def test_a_table_that_was_replaced_is_told_as_it_is(bench, rows):
+    shop = bench.make("CREATE TABLE t (a INT, old INT); " + rows.format("(1, 2)"))
+    replaced = {"a text, fresh text": "('x', 'y')", "fresh text": "('z')", "c int, b text, a real": "(1, 'b', 0.5)"}
+    assert (await bench.ask(shop, "SELECT * FROM t")).columns == ["a", "old"]
+    for columns, values in replaced.items():
+        with closing(sqlite3.connect(bench.folder / "test.db")) as writer:
+            writer.executescript(f"DROP TABLE t; CREATE TABLE t ({columns}); {rows.format(values)}")
+        result = await bench.ask(shop, "SELECT * FROM t")
+        assert [" ".join(each) for each in zip(result.columns, result.types, strict=True)] == columns.split(", ")
+        assert [len(row) for row in result.rows] == [len(result.columns)] * rows.startswith("INSERT")
+
+
 async def test_a_link_is_followed(bench):
     bench.make(SCHEMA)
     (bench.folder / "link.db").symlink_to("test.db")

@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import Any
 
 import apsw
 import msgspec
@@ -180,7 +178,7 @@ class Session:
         return True
 
     def _send_rows(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
-        rows: Iterator[Any] = statement.start(connection)
+        rows = statement.rows(connection)
         send(statement.read_columns())
         sender = Rows(statement, send)
         try:

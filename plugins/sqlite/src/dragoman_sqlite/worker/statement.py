@@ -41,6 +41,20 @@ class Statement:
         self._cursor.exec_trace = functools.partial(self._trace, sql=sql, run=run)
         return self._cursor.execute(sql, bind(sql, self.order.parameters), explain=explain or -1)
 
+    def rows(self, connection: apsw.Connection) -> Iterator[Any]:
+        """Start it and return its rows; its columns are those of its first step.
+
+        What was compiled before is remembered, and only a step notices that a table was replaced since.
+        """
+        rows = self.start(connection)
+        try:
+            self.columns = _columns(rows.get_description())
+        except apsw.ExecutionCompleteError:  # it has no rows
+            self.columns = []
+            self.look(connection)
+            return iter(())
+        return rows
+
     def look(self, connection: apsw.Connection) -> None:
         """Compile it and note its columns, without running it."""
         with contextlib.suppress(apsw.ExecTraceAbort):
@@ -53,7 +67,8 @@ class Statement:
         if not cursor.is_readonly and not _JOURNAL_MODE.fullmatch(statement):
             raise WriteDenied("The statement would write.", suggestion="Send a SELECT.")
         self.compiled = True
-        self.columns = self.columns or [Column(field[0], short_type(field[1])) for field in cursor.description]
+        # apsw remembers what each of its functions told: `get_description` is left for after the first step.
+        self.columns = self.columns or _columns(cursor.description)
         return run
 
     def read_columns(self) -> Columns:
@@ -70,6 +85,10 @@ class Statement:
         if self._cursor is not None:
             self._cursor.close(True)
             self._cursor = None
+
+
+def _columns(described: Sequence[Sequence[Any]]) -> list[Column]:
+    return [Column(field[0], short_type(field[1])) for field in described]
 
 
 class Rows(Sender):
