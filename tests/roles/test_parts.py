@@ -29,6 +29,7 @@ tables = ["main.customers", "main.paid"]
 deny_columns = ["*.ssn"]
 masks = { "main.customers.email" = "partial", "name" = "upper(name)" }
 """
+MASKED = ROLES.replace('filter = "tenant = $claim.tenant"', 'masks = { "note" = "partial" }')
 WAYS = {
     "plain": "SELECT id FROM orders",
     "schema": "SELECT main.orders.id FROM main.orders",
@@ -153,6 +154,33 @@ async def test_a_view_that_sqlite_merges_into_a_query_is_still_read(opened):
             assert (await ask(toolbox, "execute_query", sql=sql))["rows"] == [[1]]
 
 
+@pytest.mark.parametrize("own", ["\"tenant\" <> 'b'", "tenant = $claim.tenant", None], ids=["quoted", "plain", "mask"])
+async def test_a_column_that_is_gone_is_no_text_of_its_name(opened, shop, own):
+    """SQLite takes a name in double quotes for a text where there is no such column, unless it is told not to."""
+    roles = ROLES.replace("tenant = $claim.tenant", own.replace('"', '\\"')) if own else MASKED
+    async with opened(roles) as toolbox:
+        assert len((await ask(toolbox, "execute_query", sql="SELECT tenant FROM orders"))["rows"]) == (2 if own else 3)
+        with closing(sqlite3.connect(shop / "shop.db")) as writer:
+            writer.executescript("ALTER TABLE orders RENAME tenant TO owner; ALTER TABLE orders RENAME note TO remark;")
+        for sql in ("SELECT * FROM orders", "SELECT count(*) FROM orders", "SELECT o.tenant FROM orders o JOIN paid"):
+            answer = await ask(toolbox, "execute_query", sql=sql)
+            assert answer.get("error", answer).get("code") == "COLUMN_NOT_FOUND", answer
+
+
+@pytest.mark.parametrize("names", ['x`a"b,am`o"unt', "x y,my amount", "x[odd],select"])
+async def test_filters_name_tables_and_columns_whatever_they_are_called(opened, shop, names):
+    table, column = (f'"{name.replace(chr(34), chr(34) * 2)}"' for name in names.split(","))
+    with closing(sqlite3.connect(shop / "shop.db")) as writer:
+        writer.execute(f"CREATE TABLE {table} AS SELECT customer_id, amount AS {column} FROM salaries")
+    where = f'"orders"."customer_id" IN (SELECT s.customer_id FROM "main".{table} AS "s" WHERE "s".{column} > 100)'
+    grant = f"[[roles.analyst.grants]]\ndatabase = 'shop'\ntables = ['main.x*']\nfilter = '{column} < 1000'\n"
+    roles = ROLES.replace('"tenant = $claim.tenant"', f"'''{where}'''") + grant
+    async with opened(roles) as toolbox:
+        assert (await ask(toolbox, "execute_query", sql="SELECT id FROM orders"))["rows"] == [[1], [3]]
+        answer = await ask(toolbox, "execute_query", sql=f"SELECT {column} FROM {table}")
+        assert (answer["columns"], answer["rows"]) == ([names.split(",")[1]], [[50]])
+
+
 async def test_groups_stand_where_a_list_does(opened):
     roles = ROLES.replace("tenant = $claim.tenant", "tenant IN $groups OR note = '$user' OR tenant = $user")
     async with opened(roles) as toolbox:
@@ -204,6 +232,7 @@ filter = "id >= 2"
     [
         ("tenant = $claim.tenant", "tenant = $tenant", "filter: a $ stands for no value"),
         ("tenant = $claim.tenant", "tenat = $claim.tenant", "no such column: tenat"),
+        ("tenant = $claim.tenant", r"\"tenat\" = $claim.tenant", "no such column: tenat"),
         ("tenant = $claim.tenant", "tenant = 'a') OR (1 = 1", "closes a parenthesis"),
         ("tenant = $claim.tenant", "tenant = 'a'; DROP TABLE orders", "one statement"),
         ("tenant = $claim.tenant", "load_extension(tenant)", "load_extension"),

@@ -14,7 +14,6 @@ from typing import Any
 
 from dragoman import Confined, ConfinedRelation, Confinement, NamedPart, Statement
 
-from dragoman_sqlite.ddl import quote_name
 from dragoman_sqlite.frames import View
 from dragoman_sqlite.names import names_in
 from dragoman_sqlite.rules import LEXICON
@@ -82,8 +81,8 @@ def _storable(value: Any) -> Any:
 
 
 def _view(part: ConfinedRelation) -> View:
-    columns = part.write_columns(quote_name, lambda expression: _qualify(expression.write(_value)))
-    name = quote_name(part.relation.name)
+    columns = part.write_columns(_quote, lambda expression: _qualify(expression.write(_value)))
+    name = _quote(part.relation.name)
     shown = f"SELECT {columns} FROM {SCHEMA}.{name}"
     if part.filter is None:
         return View(part.relation.name, shown)
@@ -94,21 +93,29 @@ def _view(part: ConfinedRelation) -> View:
     return View(part.relation.name, f"{rows} UNION ALL {nothing} LIMIT -1")
 
 
+def _quote(name: str) -> str:
+    """Return a name in quotes that SQLite never takes for those of a text, as it does double ones of no known name."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def _value(name: str) -> str:
     called = f"{VALUE}('{name.replace(chr(39), chr(39) * 2)}')"
     return f"(SELECT value FROM json_each({called}))" if name == "groups" else called
 
 
 def _qualify(expression: str) -> str:
-    """Return an expression whose tables are those of the file, whatever a view is called."""
+    """Return an expression whose tables are those of the file, whatever a view is called, and whose names are names."""
     before = "SELECT "
     statement = Statement.parse(before + expression, sqlglot="sqlite", lexicon=LEXICON)
     tables = names_in(statement).read(set())
     tokens = statement.tokens
-    text = statement.text
-    for index in reversed(range(len(tokens))):
-        if tokens[index].start not in tables:
-            continue
-        first = index - 2 if tokens[index - 1].text == "." else index
-        text = f"{text[: tokens[first].start]}{SCHEMA}.{text[tokens[index].start :]}"
+    text, index = statement.text, len(tokens)
+    while index:
+        index -= 1
+        token = tokens[index]
+        if token.text.startswith('"'):
+            text = f"{text[: token.start]}{_quote(plain(token.text))}{text[token.end :]}"
+        if token.start in tables:
+            index -= 2 if tokens[index - 1].text == "." else 0
+            text = f"{text[: tokens[index].start]}{SCHEMA}.{text[token.start :]}"
     return text.removeprefix(before)
