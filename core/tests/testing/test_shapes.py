@@ -72,9 +72,8 @@ def kit(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     return run
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if number == 0 else pytest.mark.full) for number, name in enumerate(SHAPES)]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("name", SHAPES)
 def test_a_good_dialect_of_this_shape_conforms(name: str, kit):
     result = kit(name)
     result.stdout.fnmatch_lines([f"Test{name.title()}: conforms"])
