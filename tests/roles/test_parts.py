@@ -7,6 +7,7 @@ from itertools import chain
 
 import pytest
 from dragoman import Gateway
+from dragoman.access.patterns import NamePattern
 from dragoman.audit import records
 from dragoman.config import load
 from dragoman.errors import ConfigurationError
@@ -324,6 +325,54 @@ async def test_hundreds_of_parts_are_compiled_together_and_once(many, compiled):
     assert len(compiled) < 20
     asked = [*chain.from_iterable(compiled)]
     assert len(asked) == len({*asked}) == 300
+
+
+GRANT = """
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.T{0}"]
+filter = "tenant = $claim.tenant"
+deny_columns = ["main.t{0}.note"]
+"""
+WAYS_TO_HUNDREDS = {
+    "a grant each": "".join(map(GRANT.format, range(300))),
+    "a mask each": f"""
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.t*"]
+filter = "tenant = $claim.tenant"
+masks = {{ {", ".join(f'"main.t{number}.note" = "partial"' for number in range(300))} }}
+""",
+    "denied each": f"""
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.*"]
+deny = [{", ".join(f'"main.t{number}"' for number in range(1, 300))}]
+deny_columns = [{", ".join(f'"main.t{number}.note"' for number in range(1))}]
+filter = "id = 1"
+""",
+}
+
+
+@pytest.mark.parametrize("grants", WAYS_TO_HUNDREDS.values(), ids=WAYS_TO_HUNDREDS)
+async def test_a_table_s_name_is_compared_with_few_of_many_patterns(many, monkeypatch, tmp_path, grants):
+    compared, own = 0, NamePattern.fits
+
+    def fits(self, *arguments):
+        nonlocal compared
+        compared += 1
+        return own(self, *arguments)
+
+    many("null")
+    monkeypatch.setattr(NamePattern, "fits", fits)
+    roles = '[roles.analyst]\ngroups = ["analysts"]\n'
+    (tmp_path / "dragoman.toml").write_text(f'[databases.shop]\nurl = "sqlite:///shop.db"\n{roles}{grants}')
+    async with Gateway.open(load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)) as gateway:
+        answer = await ask(Toolbox(gateway), "execute_query", sql="SELECT * FROM t0")
+        assert len(answer["rows"]) == 1
+        assert answer["columns"] == (["id", "tenant", "note"] if "masks" in grants else ["id", "tenant"])
+        assert answer["rows"][0][2:] == (["f***"] if "masks" in grants else [])
+    assert compared < 100 * 300
 
 
 async def test_parts_are_compiled_once_for_all_who_come_first_at_once(many, compiled, tmp_path):

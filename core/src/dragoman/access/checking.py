@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dragoman.access.expressions import problem
 from dragoman.access.grants import Grants, ReadGrant
-from dragoman.access.patterns import ANY, ColumnPattern, RelationPattern
+from dragoman.access.patterns import ANY, ColumnPattern, NamePattern, RelationPattern, key_of
 from dragoman.dialect import Dialect
 from dragoman.model import Database, Relation, Table
 from dragoman.words import nearest
@@ -30,9 +30,27 @@ def misfits(
         yield from checker.check(grant)
 
 
+class _Tables:
+    """Tables that are found by a pattern of their names."""
+
+    def __init__(self, tables: Sequence[Table], dialect: Dialect) -> None:
+        self._all = tables
+        self._dialect = dialect
+        self._by_name: dict[str, list[Table]] = {}
+        for table in tables:
+            self._by_name.setdefault(key_of(table.relation.name, dialect), []).append(table)
+
+    def find(self, pattern: NamePattern) -> Sequence[Table]:
+        """Return those whose name a pattern may fit."""
+        key = pattern.key(self._dialect)
+        return self._all if key is None else self._by_name.get(key, ())
+
+
 class _Checker:
     def __init__(self, tables: Sequence[Table], dialect: Dialect, database: Database) -> None:
         self._tables = tables
+        self._by_name = _Tables(tables, dialect)
+        self._whole = Grants((), dialect, database)
         self._dialect = dialect
         self._database = database
 
@@ -41,8 +59,8 @@ class _Checker:
             for pattern in getattr(grant, name):
                 if not self._is_any_table(pattern):
                     yield self._no_table(f"{grant.key}.{name}", pattern)
-        decider = Grants((grant,), self._dialect, self._database)
-        granted = [table for table in self._tables if any(decider.granting(table.relation))]
+        granted = list({table.relation: table for pattern in grant.tables for table in self._find(pattern)}.values())
+        named = _Tables(granted, self._dialect)
         yield from self._check_parts(grant)
         columns = {
             "columns": grant.columns,
@@ -51,7 +69,7 @@ class _Checker:
         }
         for name, patterns in columns.items():
             for pattern in patterns:
-                if granted and not self._is_any_column(pattern, granted):
+                if granted and not self._is_any_column(pattern, named):
                     yield self._no_column(f"{grant.key}.{name}", pattern, granted)
 
     def _check_parts(self, grant: ReadGrant) -> Iterator[Misfit]:
@@ -67,8 +85,13 @@ class _Checker:
                 yield Misfit(f'{grant.key}.masks."{pattern.text}"', wrong.message.removesuffix("."), wrong.suggestion)
 
     def _is_any_table(self, pattern: RelationPattern) -> bool:
-        whole = Grants((), self._dialect, self._database)
-        return any(whole.fits(pattern, table.relation) for table in self._tables)
+        return any(True for _ in self._find(pattern))
+
+    def _find(self, pattern: RelationPattern) -> Iterator[Table]:
+        """Yield the tables that a pattern names."""
+        for table in self._by_name.find(pattern.parts[-1]):
+            if self._whole.fits(pattern, table.relation):
+                yield table
 
     def _no_table(self, key: str, pattern: RelationPattern) -> Misfit:
         written = ".".join(part.text for part in pattern.parts)
@@ -78,9 +101,10 @@ class _Checker:
         remedy = f"Did you mean {near[0]}?" if near else "`dragoman describe` tells what is there."
         return Misfit(key, f"{written} names no table of {self._database.name}", remedy)
 
-    def _is_any_column(self, pattern: ColumnPattern, tables: Iterable[Table]) -> bool:
+    def _is_any_column(self, pattern: ColumnPattern, tables: _Tables) -> bool:
+        some = tables.find(pattern.relation)
         return any(
-            pattern.fits(table.relation, column.name, self._dialect) for table in tables for column in table.columns
+            pattern.fits(table.relation, column.name, self._dialect) for table in some for column in table.columns
         )
 
     def _no_column(self, key: str, pattern: ColumnPattern, tables: Sequence[Table]) -> Misfit:

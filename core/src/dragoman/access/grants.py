@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dragoman.access.expressions import MASKS, expression
 from dragoman.access.generated import leave_out_telling
 from dragoman.access.parts import Part, unite
-from dragoman.access.patterns import ColumnPattern, RelationPattern
+from dragoman.access.patterns import ByName, ColumnPattern, RelationPattern
 from dragoman.config.roles import Grant
 from dragoman.dialect import Capability, Dialect
 from dragoman.errors import ConfigurationError
@@ -119,6 +119,29 @@ class DatabaseAccess:
     max_cost: float | None = None
 
 
+def _speaks_of_columns(grant: ReadGrant) -> bool:
+    return bool(grant.columns or grant.deny_columns or grant.masks)
+
+
+class _Narrow:
+    """Narrows a grant to what it says of the columns of one relation."""
+
+    def __init__(self, grant: ReadGrant, dialect: Dialect) -> None:
+        self._grant = grant
+        self._columns = ByName(dialect, [(each.relation, each) for each in grant.columns])
+        self._denied = ByName(dialect, [(each.relation, each) for each in grant.deny_columns])
+        self._masks = ByName(dialect, [(each[0].relation, each) for each in grant.masks])
+
+    def to(self, relation: Relation) -> ReadGrant:
+        return replace(
+            self._grant,
+            # Without any it would give all of them.
+            columns=tuple(self._columns.find(relation.name)) or self._grant.columns,
+            deny_columns=tuple(self._denied.find(relation.name)),
+            masks=tuple(self._masks.find(relation.name)),
+        )
+
+
 class Grants:
     """Grants on a database of a dialect: decides about its relations."""
 
@@ -126,6 +149,11 @@ class Grants:
         self._grants = tuple(grants)
         self._dialect = dialect
         self._home = database.database if Capability.CATALOGS in dialect.capabilities else None
+        tables = [(pattern, grant) for grant in self._grants for pattern in grant.tables]
+        denied = [pattern for grant in self._grants for pattern in grant.deny]
+        self._granting = ByName(dialect, [(each[0].parts[-1], each) for each in tables])
+        self._denying = ByName(dialect, [(each.parts[-1], each) for each in denied])
+        self._narrow = {id(grant): _Narrow(grant, dialect) for grant in self._grants if _speaks_of_columns(grant)}
 
     def reaches(self, schema: str | None, catalog: str | None) -> bool:
         """Whether something of a schema may be granted."""
@@ -136,11 +164,12 @@ class Grants:
         """Return what may be read of a relation; None: it does not exist for the caller."""
         if table.system or self._denies(table.relation):
             return None
-        granting = list(self.granting(table.relation))
+        naming = list(self.granting(table.relation))
+        granting = [self._of_relation(grant, table.relation) for grant in naming]
         columns = self._columns(granting, table)
         if not granting or (table.columns and not columns):
             return None
-        if any(grant.confines for grant in granting) and (self._dialect.confine is None or not columns):
+        if any(grant.confines for grant in naming) and (self._dialect.confine is None or not columns):
             return None  # nothing would hold callers to a part of it
         patterns = (pattern for grant in granting for pattern in grant.tables if pattern.exact)
         parts = [self._part(grant, table.relation, columns) for grant in granting]
@@ -153,6 +182,10 @@ class Grants:
             keys=tuple(grant.key for grant in granting),
             confined=None if whole or self._dialect.confine is None else confined,
         )
+
+    def _of_relation(self, grant: ReadGrant, relation: Relation) -> ReadGrant:
+        narrow = self._narrow.get(id(grant))
+        return narrow.to(relation) if narrow else grant
 
     def _columns(self, granting: Sequence[ReadGrant], table: Table) -> list[TableColumn]:
         """What is granted of a relation's columns, without those that are computed from hidden or masked ones."""
@@ -185,13 +218,15 @@ class Grants:
 
     def granting(self, relation: Relation) -> Iterator[ReadGrant]:
         """Yield the grants that name a relation."""
-        for grant in self._grants:
-            if any(self.fits(pattern, relation) for pattern in grant.tables):
+        last = None
+        for pattern, grant in self._granting.find(relation.name):
+            if grant is not last and self.fits(pattern, relation):
+                last = grant
                 yield grant
 
     def _denies(self, relation: Relation) -> bool:
         """Whether any grant denies it: what one role denies no other gives back."""
-        return any(self.fits(pattern, relation) for grant in self._grants for pattern in grant.deny)
+        return any(self.fits(pattern, relation) for pattern in self._denying.find(relation.name))
 
     def _has(self, granting: Sequence[ReadGrant], relation: Relation, column: str) -> bool:
         if any(pattern.fits(relation, column, self._dialect) for grant in granting for pattern in grant.deny_columns):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from operator import itemgetter
+from typing import Generic, TypeVar
 
 from dragoman.dialect import Dialect
 from dragoman.model import Relation
 
+T = TypeVar("T")
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".\s][^".]*)')
 ANY = "*"
 
@@ -36,6 +39,14 @@ class NamePattern:
         written = self._fold(dialect)
         return _glob(written.lower() if insensitive else written, stored.lower() if insensitive else stored)
 
+    def key(self, dialect: Dialect) -> str | None:
+        """Return the `key_of` what it names; None where that may be several."""
+        if not self.exact:
+            return None
+        if dialect.folding == "insensitive":
+            return self.text.lower()
+        return self.text if self.quoted else self._fold(dialect)
+
     def _fold(self, dialect: Dialect) -> str:
         match dialect.folding:
             case "lower":
@@ -44,6 +55,29 @@ class NamePattern:
                 return self.text.upper()
             case _:
                 return self.text
+
+
+def key_of(stored: str, dialect: Dialect) -> str:
+    """Return what stored names have in common that one exact pattern fits."""
+    return stored.lower() if dialect.folding == "insensitive" else stored
+
+
+class ByName(Generic[T]):
+    """Things that are found by a pattern of a name, so that a name is compared with few of many patterns."""
+
+    def __init__(self, dialect: Dialect, things: Iterable[tuple[NamePattern, T]]) -> None:
+        self._dialect = dialect
+        self._several: dict[int, T] = {}
+        self._exact: dict[str, dict[int, T]] = {}
+        for place, (pattern, thing) in enumerate(things):
+            key = pattern.key(dialect)
+            some = self._several if key is None else self._exact.setdefault(key, {})
+            some[place] = thing
+
+    def find(self, stored: str) -> list[T]:
+        """Return the things whose pattern may fit a stored name, in the order they came in."""
+        found = self._several | self._exact.get(key_of(stored, self._dialect), {})
+        return [thing for _, thing in sorted(found.items(), key=itemgetter(0))]
 
 
 def _glob(pattern: str, name: str) -> bool:
@@ -109,6 +143,11 @@ class ColumnPattern:
             return None
         *relations, column = parts
         return cls(text, tuple(relations), column)
+
+    @property
+    def relation(self) -> NamePattern:
+        """The pattern of the relation's own name."""
+        return self.relations[-1] if self.relations else _ANYTHING
 
     def fits(self, relation: Relation, column: str, dialect: Dialect) -> bool:
         """Whether it names a column of a relation."""
