@@ -27,6 +27,7 @@ class Shape(DialectConformance):
         "date": "'2024-02-29'",
         "timestamp": "'2024-02-29 13:14:15.123456'",
     }
+    generated = ""
     gaps: ClassVar = {
         "a_value_is_exact[decimal]": NO_DECIMALS,
         "a_value_is_exact[decimal_without_a_fraction]": NO_DECIMALS,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, ClassVar, Final
@@ -57,6 +58,10 @@ LEFT JOIN information_schema.key_column_usage AS u
 {where}
 ORDER BY c.table_schema, c.table_name, t.constraint_name, c.ordinal_position"""
 
+_GENERATED: Final = """
+SELECT c.table_schema, c.table_name, c.column_name, c.generation_expression
+FROM information_schema.columns AS c
+{where}"""
 _VIEWS: Final = """
 SELECT c.table_schema, c.table_name, c.view_definition
 FROM information_schema.views AS c
@@ -64,7 +69,7 @@ FROM information_schema.views AS c
 
 
 class InformationSchemaInspector(Inspector):
-    """Tells relations, columns, keys and views in three queries, whatever their number, by the database's own executor.
+    """Tells relations, columns, keys and views in four queries, whatever their number, by the database's own executor.
 
     What the engine's own schemas hold is answered only to a scope that names them.
 
@@ -73,8 +78,9 @@ class InformationSchemaInspector(Inspector):
     spells a type; `keys_query`, where the standard's views do not tell keys: a row for each column of a key, with its
     table's schema and name, the constraint's name and type, the column, and what a foreign key references (schema,
     table, column) and does (update, delete), ordered by table, constraint and position; `views_query`, a row for each
-    view, with its schema, its name and its definition. `{where}` stands for the conditions on `c.table_catalog`,
-    `c.table_schema` and `c.table_name`.
+    view, with its schema, its name and its definition; `generated_query`, a row for each column, with its table's
+    schema and name, its name and what it is made of, if it is generated: who does not see the one does not see the
+    other. `{where}` stands for the conditions on `c.table_catalog`, `c.table_schema` and `c.table_name`.
     """
 
     version_query: ClassVar[str] = "SELECT version()"
@@ -82,6 +88,7 @@ class InformationSchemaInspector(Inspector):
     column_type: ClassVar[str] = "data_type"
     keys_query: ClassVar[str] = _KEYS
     views_query: ClassVar[str] = _VIEWS
+    generated_query: ClassVar[str] = _GENERATED
     table_comment: ClassVar[str | None] = None
     column_comment: ClassVar[str | None] = None
 
@@ -133,8 +140,11 @@ class InformationSchemaInspector(Inspector):
         keys = _keys(await self._further("keys", self.keys_query.format(where=where), notices))
         views = await self._further("the definitions of views", self.views_query.format(where=where), notices)
         definitions = {Relation(name, schema): text for schema, name, text in views}
+        what = "what generated columns are made of"
+        made = await self._further(what, self.generated_query.format(where=where), notices)
+        expressions = {(Relation(name, schema), column): text for schema, name, column, text in made if text}
         tables = (
-            _table(relation, list(rows), keys, definitions.get(relation))
+            _with_expressions(_table(relation, list(rows), keys, definitions.get(relation)), expressions)
             for (schema, name), rows in groupby(columns, key=itemgetter(0, 1))
             for relation in [Relation(name, schema)]
         )
@@ -175,6 +185,16 @@ def _column(
         spelled += f"({precision},{scale or 0})"
     default = None if default is None else str(default)
     return TableColumn(name=name, type=spelled, nullable=nullable != "NO", default=default, comment=comment or None)
+
+
+def _with_expressions(table: Table, expressions: Mapping[tuple[Relation, str], str]) -> Table:
+    """The table, with what its generated columns are made of: some engines tell that as their default."""
+    columns = tuple(
+        replace(column, default=None, generated=str(text)) if text else column
+        for column in table.columns
+        for text in [expressions.get((table.relation, column.name))]
+    )
+    return replace(table, columns=columns)
 
 
 def _keys(rows: Sequence[Row]) -> Keys:

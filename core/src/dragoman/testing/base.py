@@ -46,7 +46,8 @@ class Suite:
 
     `gaps`: cases this dialect must fail, with the reason. `literals`: how it writes the value of a case of
     `a_value_is_exact`. `types`: what the sample's columns are. `engine_lacks`: what the engine itself does not have,
-    so that the sample does without. `relations`: how many tables the sample has only to be many; fewer where it takes
+    so that the sample does without. `generated`: what makes a column `id + 1`, and empty where the engine has no
+    generated columns. `relations`: how many tables the sample has only to be many; fewer where it takes
     long to create one. `slow_query`: runs for a minute at least unless it is ended; `rowless_query` too, and has no
     row. `failing_query`: passes every check and fails in the engine while it runs; `failing_late_query`: after
     thousands of rows. `many_rows`: a query of them, `last_row` the largest value of its column `n`. `first_two`: the
@@ -63,6 +64,7 @@ class Suite:
     engine_lacks: ClassVar[frozenset[Capability]] = frozenset()
     slow_query: ClassVar[str] = f"SELECT SUM(t0.id + t15.id) AS total FROM {CROSS_JOIN}"
     failing_query: ClassVar[str] = f"SELECT CAST(title AS INTEGER) AS number FROM {sample.TRACK}"
+    generated: ClassVar[str] = "GENERATED ALWAYS AS (id + 1)"
     relations: ClassVar[int] = 101
     many_rows: ClassVar[str] = product(SIDE)
     last_row: ClassVar[int] = SIDE**3
@@ -132,7 +134,8 @@ class Suite:
                 f"{', '.join(both)}: {cls.__name__}.engine_lacks says that the engine has none, and the dialect"
                 " declares the capability. Take it out of one of the two."
             )
-        return tuple(sample.statements(known, {**sample.TYPES, **cls.types}, cls.engine_lacks, cls.relations))
+        types = {**sample.TYPES, **cls.types}
+        return tuple(sample.statements(known, types, cls.engine_lacks, cls.relations, cls.generated))
 
     @classmethod
     def fill(cls, dialect: str, connection: Any) -> None:

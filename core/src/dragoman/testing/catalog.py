@@ -284,6 +284,21 @@ class CatalogCases(Suite):
         assert "3" in (columns["grade"] or ""), f"TableColumn.default of grade is {columns['grade']!r}; it is 3."
         assert columns["code"] is None, f"TableColumn.default of code is {columns['code']!r}; there is none."
 
+    @recommended
+    async def test_a_generated_column_is_told_with_what_it_is_made_of(self, opened: OpenDatabase) -> None:
+        if not self.generated:
+            return
+        columns = {column.name.lower(): column for column in (await inspect(opened))[sample.MADE].columns}
+        told = {name: column.generated for name, column in columns.items()}
+        assert told["id"] is None, f"TableColumn.generated of id is {told['id']!r}, and it is a plain column."
+        assert re.search(r"\bid\b", told["made"] or "", re.IGNORECASE), (
+            f"TableColumn.generated of made is {told['made']!r}; it is id + 1. Who does not see id would see it there:"
+            " what is made of a hidden column is hidden where the inspector tells what it is made of."
+        )
+        assert columns["made"].default is None, (
+            f"TableColumn.default of made is {columns['made'].default!r}: it has none."
+        )
+
     @recommended(Capability.PRIMARY_KEYS)
     async def test_a_check_is_told(self, opened: OpenDatabase, dialect: Dialect) -> None:
         if Capability.PRIMARY_KEYS not in dialect.capabilities:

@@ -18,6 +18,8 @@ LISTING: Final = "kit_listing"
 APPEAL: Final = "kit_appeal"
 """A table of every kind of constraint, whose composite foreign key has its columns in an order of its own."""
 LATER: Final = "kit_later"
+MADE: Final = "kit_made"
+"""A table with a column `made` of its `id`, where the engine has such columns."""
 ODD: Final = "kit odd"
 """A name that needs quotes, with a column that does too."""
 MARK: Final = "Kit Mark"
@@ -40,8 +42,13 @@ TRACKS: Final = ((1, 1, "So What"), (2, 1, "Naima"), (3, 2, HOSTILE_TITLE), (4, 
 TYPES: Final[Mapping[str, str]] = {"integer": "INTEGER", "text": "VARCHAR(100)", "decimal": "DECIMAL(7, 3)"}
 
 
-def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Capability], many: int) -> Iterator[str]:
-    """Yield the statements that build the sample, without what the engine lacks; `many` of its tables are alike."""
+def statements(
+    dialect: Dialect, types: Mapping[str, str], lacks: Collection[Capability], many: int, generated: str = ""
+) -> Iterator[str]:
+    """Yield the statements that build the sample, without what the engine lacks; `many` of its tables are alike.
+
+    `generated`: what makes a column of another one.
+    """
     key = "" if Capability.PRIMARY_KEYS in lacks else " PRIMARY KEY"
     integer, text = types["integer"], types["text"]
     reference = "" if Capability.FOREIGN_KEYS in lacks else f" REFERENCES {GENRE} (id)"
@@ -60,6 +67,8 @@ def statements(dialect: Dialect, types: Mapping[str, str], lacks: Collection[Cap
         f"CREATE TABLE {APPEAL} (id {integer} NOT NULL{key}, rated {integer}, rater {text}, code {text} NOT NULL,"
         f" amount {types['decimal']}, grade {integer}{_appeal_constraints(lacks)})"
     )
+    if generated:
+        yield f"CREATE TABLE {MADE} (id {integer}, made {integer} {generated})"
     yield f"CREATE TABLE {dialect.quote(DOTTED)} ({dialect.quote(PART)} {integer})"
     yield from (f"CREATE TABLE {MANY}_{number} (id {integer})" for number in range(1, many + 1))
     yield f"CREATE TABLE {dialect.quote(ODD)} ({dialect.quote('select')} {integer}, {dialect.quote(MARK)} {integer})"

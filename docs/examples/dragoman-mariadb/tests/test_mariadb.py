@@ -7,6 +7,7 @@ import warnings
 import anyio
 import pytest
 from dragoman import (
+    ColumnNotFound,
     ConnectionFailed,
     Database,
     DragomanError,
@@ -22,6 +23,7 @@ from dragoman import (
     UnsafeSql,
     WriteDenied,
 )
+from dragoman.config import load
 
 PLACES = """
     CREATE TABLE places (
@@ -224,3 +226,25 @@ async def test_values_partitions_and_changes_are_told(server):
         assert len(set(seen)) == len(seen)
         await run("INSERT INTO whose VALUES (1, 1)")
         assert await inspector.fingerprint() == seen[-1]
+
+
+ROLE = """
+[roles.r]
+principals = ["*"]
+[[roles.r.grants]]
+database = "made"
+tables = ["*.*"]
+deny_columns = ["*.secret"]
+"""
+
+
+@pytest.mark.anyio
+async def test_a_column_made_of_a_hidden_one_is_hidden(server, tmp_path):
+    made = "CREATE TABLE t (id INT, secret VARCHAR(9), gen VARCHAR(9) AS (CONCAT(secret, '!')), other INT AS (id + 1))"
+    database = await server.create("made", (made, "INSERT INTO t (id, secret) VALUES (1, 'hush')"))
+    where = f'host = "{database.host}"\nport = {database.port}\ndatabase = "made"\nuser = "{database.user}"\n'
+    (tmp_path / "dragoman.toml").write_text(f'[databases.made]\ndialect = "mariadb"\n{where}{ROLE}')
+    async with Gateway.open(load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)) as gateway:
+        assert (await gateway.query("made", "SELECT id, other FROM t")).rows == [[1, 2]]
+        with pytest.raises(ColumnNotFound):
+            await gateway.query("made", "SELECT gen FROM t")

@@ -3,7 +3,7 @@
 import re
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import dragoman
@@ -60,6 +60,7 @@ SELECT md5(string_agg(fact, chr(10) ORDER BY fact)) FROM (
     WHERE database_name = current_database()
 ) AS facts (fact)"""
 """Everything that `tables` tells but sizes and indexes."""
+_TEXTS: Final = re.compile(r"""'(?:[^']|'')*'|("(?:[^"]|"")*")""")  # and quoted names, which may hold a quote of texts
 LONGEST: Final = 64
 """Characters of a text that are read: longer ones are nobody's kinds."""
 SCHEMAS: Final = """
@@ -151,10 +152,11 @@ def _table(
     relation: Relation, facts: Row, columns: Sequence[Row], constraints: Sequence[Row], indexes: Sequence[Row]
 ) -> Table:
     kind, comment, rows, definition, system = facts
+    names = _pattern(name for name, *_ in columns)
     return Table(
         relation=relation,
         type=kind,
-        columns=tuple(_column(*row) for row in columns),
+        columns=tuple(_column(names, *row) for row in columns),
         constraints=tuple(_constraint(*row) for row in constraints if row[0] in {"PRIMARY KEY", "UNIQUE", "CHECK"}),
         foreign_keys=tuple(_foreign_key(relation, row) for row in constraints if row[0] == "FOREIGN KEY"),
         indexes=tuple(_index(*row) for row in indexes),
@@ -165,9 +167,20 @@ def _table(
     )
 
 
-def _column(name: str, type_: str, nullable: bool, default: str | None, comment: str | None) -> TableColumn:
+def _column(
+    columns: re.Pattern[str], name: str, type_: str, nullable: bool, default: str | None, comment: str | None
+) -> TableColumn:
+    """Tell a column. DuckDB tells what a generated column is made of as its default, and a default names no column."""
     spelled = type_ if "'" in type_ else type_.lower()
-    return TableColumn(name=name, type=spelled, nullable=nullable, default=default, comment=comment)
+    made = default is not None and columns.search(_TEXTS.sub(r"\1", default)) is not None
+    plain, generated = (None, default) if made else (default, None)
+    return TableColumn(name=name, type=spelled, nullable=nullable, default=plain, comment=comment, generated=generated)
+
+
+def _pattern(names: Iterable[str]) -> re.Pattern[str]:
+    """What finds one of these names in an expression as DuckDB writes it."""
+    written = {re.escape(form) for name in names for form in (name, name.replace('"', '""'))}
+    return re.compile(rf"(?<!\w)(?:{'|'.join(sorted(written))})(?!\w)", re.IGNORECASE)
 
 
 def _constraint(kind: Any, name: str | None, columns: Sequence[str], text: str, *_: Any) -> Constraint:

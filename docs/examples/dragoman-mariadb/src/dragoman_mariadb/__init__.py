@@ -99,7 +99,8 @@ FINGERPRINT = """
 SELECT GROUP_CONCAT(told ORDER BY told) FROM (
     SELECT CONCAT(origin, COUNT(*), ':', BIT_XOR(CAST(CONV(LEFT(MD5(fact), 16), 16, 10) AS UNSIGNED))) AS told FROM (
         SELECT 'c' AS origin, table_schema AS place, CONCAT_WS('|', table_schema, table_name, ordinal_position,
-            column_name, column_type, is_nullable, QUOTE(column_default), column_comment) AS fact
+            column_name, column_type, is_nullable, QUOTE(column_default), QUOTE(generation_expression),
+            column_comment) AS fact
         FROM information_schema.columns
         UNION ALL SELECT 't', table_schema, CONCAT_WS('|', table_schema, table_name, table_type, table_comment)
         FROM information_schema.tables
