@@ -165,7 +165,22 @@ async def test_a_column_that_is_gone_is_no_text_of_its_name(opened, shop, own):
             writer.executescript("ALTER TABLE orders RENAME tenant TO owner; ALTER TABLE orders RENAME note TO remark;")
         for sql in ("SELECT * FROM orders", "SELECT count(*) FROM orders", "SELECT o.tenant FROM orders o JOIN paid"):
             answer = await ask(toolbox, "execute_query", sql=sql)
-            assert answer.get("error", answer).get("code") == "COLUMN_NOT_FOUND", answer
+            # A mask goes with its column, once it is known that this is gone.
+            assert answer.get("rows") == ([[3]] if not own and "count" in sql else None), answer
+
+
+async def test_a_filtered_table_that_was_replaced_is_read_at_the_second_call(opened, shop):
+    async with opened(ROLES) as toolbox:
+        sql = "SELECT * FROM orders"
+        await ask(toolbox, "execute_query", sql=sql)
+        for column in ("fresh", "other"):
+            with closing(sqlite3.connect(shop / "shop.db")) as writer:
+                writer.executescript(f"DROP TABLE orders; CREATE TABLE orders (tenant TEXT, {column} INTEGER);")
+            error = (await ask(toolbox, "execute_query", sql=sql))["error"]
+            assert (error["code"], "Ask again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", True)
+            assert (await ask(toolbox, "execute_query", sql=sql))["columns"] == ["tenant", column]
+        error = (await ask(toolbox, "execute_query", sql="SELECT q.other FROM orders, (SELECT 1 AS a) q"))["error"]
+        assert (error["code"], "Ask again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", False)
 
 
 @pytest.mark.parametrize("names", ['x`a"b,am`o"unt', "x y,my amount", "x[odd],select"])

@@ -199,6 +199,24 @@ async def test_a_value_of_a_wrong_type_is_told_as_the_tokens_or_the_callers_own(
                 assert (own["code"], own["message"][:12]) == ("PARAMETER_ERROR", "Parameter 1 ")
 
 
+async def test_a_filtered_table_that_was_replaced_is_read_at_the_second_call(server, database, database_name):
+    async with opened(database, filter=FILTERS["claim"]) as gateway:
+        toolbox = Toolbox(gateway)
+        sql = "SELECT * FROM sales.orders"
+        await ask(toolbox, "execute_query", sql=sql)
+        connection = await asyncpg.connect(server.address(database_name))
+        for column in ("fresh", "other"):
+            await connection.execute(
+                f"DROP TABLE sales.orders CASCADE; CREATE TABLE sales.orders (tenant text, {column} int)"
+            )
+            error = (await ask(toolbox, "execute_query", sql=sql))["error"]
+            assert (error["code"], "Ask again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", True)
+            assert (await ask(toolbox, "execute_query", sql=sql))["columns"] == ["tenant", column]
+        await connection.close()
+        error = (await ask(toolbox, "execute_query", sql="SELECT 1 FROM sales.orders, (SELECT other) q"))["error"]
+        assert (error["code"], "Ask again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", False)
+
+
 async def test_an_error_is_shown_in_the_callers_own_text(database):
     async with opened(database, filter=FILTERS["claim"]) as gateway:
         sql = "SELECT id\nFROM sales.orders\nWHERE ttotal > 0"

@@ -297,6 +297,16 @@ class Catalog:
         last = self._misses.get(key)
         return last is None or self._cost < _CHEAP or self._clock() - last > self._cost * _PATIENCE
 
+    async def have_lost(self, relations: Sequence[Relation], column: str) -> bool:
+        """Whether a relation has a column no more; they are read again, unless that was just done for such a column."""
+        missed = (f".{column}", None)  # which is no relation's name
+        if self._may_look_again(missed):
+            await self.look(_scope_of(relations))
+            self._misses[missed] = self._clock()
+        known = (await self.snapshot()).by_relation
+        tables = [known.get(each) for each in relations]
+        return not all(table and column in {each.name for each in table.columns} for table in tables)
+
     async def look(self, scope: Scope) -> Snapshot:
         """Read `scope` again and return everything visible. Raises `QueryTimeout`; the load then goes on."""
         try:
@@ -387,6 +397,15 @@ class Catalog:
             return after.prepare()
         after = replace(after, version=before.version)
         return before if after == before else replace(after, version=before.version + 1).prepare()
+
+
+def _scope_of(relations: Iterable[Relation]) -> Scope:
+    some = tuple(relations)
+    return Scope(
+        catalogs=frozenset(each.catalog for each in some if each.catalog),
+        schemas=frozenset(each.schema for each in some if each.schema),
+        names=frozenset(each.name for each in some),
+    )
 
 
 def _count(group: Names) -> int:

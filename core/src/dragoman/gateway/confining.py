@@ -13,6 +13,7 @@ from dragoman.access import Misfit, Permission, value_of
 from dragoman.catalog import GrantedCatalog
 from dragoman.dialect import Confined, Dialect, NamedPart
 from dragoman.errors import (
+    ColumnNotFound,
     DragomanError,
     InvalidSql,
     NotFound,
@@ -24,7 +25,7 @@ from dragoman.errors import (
 )
 from dragoman.gateway.failures import Source
 from dragoman.gateway.resolving import Resolver
-from dragoman.model import Claims, ConfinedRelation, Confinement, Database, Principal, Request
+from dragoman.model import Claims, ConfinedRelation, Confinement, Database, Principal, Relation, Request
 from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
 from dragoman.validators import ReadOnly, read_query
@@ -69,6 +70,15 @@ class ConfinedStatement:
         names = dict.fromkeys(name for part in self.parts for name in part.values)
         values = {name: _value(name, principal, self.value_of) for name in names}
         return Confinement(relations=self.parts, values=Claims(values), lead=self.confined.lead)
+
+    def parts_with(self, error: DragomanError) -> list[Relation]:
+        """Return the relations that have, as far as was known, the column that the database does not find.
+
+        What stands for them names all of their columns: nothing of them can be read until it is known that one is gone.
+        """
+        if not isinstance(error, ColumnNotFound):
+            return []
+        return [part.relation for part in self.parts if any(each.name == error.identifier for each in part.columns)]
 
     def error(self, error: DragomanError) -> DragomanError:
         """Return an error about what was sent as one about what was written.

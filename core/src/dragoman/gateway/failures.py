@@ -90,6 +90,15 @@ async def explain(error: DragomanError, statement: Statement, catalog: Catalog, 
     return error.replace(suggestion=f"{did_you_mean(near[:SHOWN])} {own}".strip())
 
 
+async def have_lost(relations: Sequence[Relation], column: str, catalog: Catalog) -> bool:
+    """Whether relations have lost a column since they were read; they are read again to find out."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await catalog.have_lost(relations, column)
+    except (DragomanError, TimeoutError):
+        return False
+
+
 async def not_there(written: Relation, statement: Statement, catalog: Catalog) -> DragomanError:
     """Return the error of a relation of a statement that does not exist for its caller."""
 

@@ -14,7 +14,7 @@ from dragoman.dialect import Capability
 from dragoman.errors import CostExceeded, DragomanError, InvalidSql, ParameterError, QueryTimeout, Unsupported
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.confining import ConfinedStatement
-from dragoman.gateway.failures import explain
+from dragoman.gateway.failures import explain, have_lost
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
 from dragoman.results import Bounded, Collected, Collector, check_columns, check_stream
@@ -25,6 +25,7 @@ T = TypeVar("T")
 TOOL = "execute_query"
 """By means of what statements are asked for that name no tool."""
 NO_TAGS = Request(statement="").tags
+_CHANGED = "A table has changed since its columns were read. Ask again."
 _NO_PLAN = "The query reads tables of which you may see a part: it would run, but its plan is not shown."
 Put = Callable[[Encoded], Awaitable[None]]
 
@@ -227,7 +228,11 @@ class Query:
         told = opened.source.translate(error, f"Executor.{method}")
         opened.health.saw(told)
         told = opened.places.clean(told)
-        told = self.confined.error(told) if self.confined else told
+        if self.confined is not None:
+            told = self.confined.error(told)
+            having = self.confined.parts_with(told)
+            if having and await have_lost(having, told.identifier or "", opened.catalog):
+                return _about(told.replace(suggestion=_CHANGED), self.sql)
         relations = partial(opened.judge.relations, self.statement)
         return _about(await explain(told, self.statement, opened.catalog, relations), self.sql)
 
