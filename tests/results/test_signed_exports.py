@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -167,6 +168,21 @@ async def test_an_address_ends_when_the_query_may_not_run_any_more(configuration
         assert await field.status(url) == 404
         await field.gateway.reload(configuration)
         assert await field.status(url) == 200
+
+
+async def test_an_address_ends_with_the_token_that_its_owner_signed_in_with(configuration):
+    ada, eve = configuration.server.tokens
+    async with opened(configuration) as field:
+        url = await field.export()
+        assert await field.status(url) == 200
+        for tokens, status in (
+            ((eve,), 404),
+            ((ada, eve), 200),
+            ((replace(ada, expires=datetime.fromtimestamp(field.now, UTC)), eve), 404),
+            ((replace(ada, expires=datetime.fromtimestamp(field.now + 1, UTC)), eve), 200),
+        ):
+            await field.gateway.reload(replace(configuration, server=replace(configuration.server, tokens=tokens)))
+            assert await field.status(url) == status
 
 
 async def test_a_file_is_written_in_time_or_not_at_all(configuration):

@@ -155,7 +155,15 @@ class Exports:
             raise _missing()
         if exported.expires <= self._clock() or (caller and caller.identity != exported.principal.identity):
             raise _missing()
+        if not self._may_sign_in(exported.principal):
+            raise _missing()
         return exported
+
+    def _may_sign_in(self, owner: Principal) -> bool:
+        """Whether the configured token is still good that its owner signed in with, if it was one."""
+        now, tokens = self._clock(), self._gateway.configuration.server.tokens
+        known = {token.name for token in tokens if token.expires is None or token.expires.timestamp() > now}
+        return not owner.token or owner.token in known
 
 
 def home_of(owner: Owner) -> int:
