@@ -395,6 +395,16 @@ async def test_other_answers_are_errors_that_say_what_to_look_at(trino_server, c
     assert moody.requests == (4 if code == 503 else 1)
 
 
+@pytest.mark.parametrize("page", [b"<html>", b"[]", b'{"data": 1}', b"\xff", b""])
+async def test_what_does_not_speak_the_protocol_is_no_server(trino_server, page):
+    said = b"HTTP/1.1 200 Fine\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(page), page)
+    async with Moody(trino_server, [said] * 9) as moody:
+        client = Client(trino_server.configure(port=moody.port))
+        with pytest.raises(ConnectionFailed, match="cannot be reached"):
+            await client.rows("SELECT 1")
+        await client.aclose()
+
+
 async def test_a_transaction_the_server_lost_is_begun_anew(executor):
     await value_of(executor, "SELECT 1")
     await executor._client.settle()

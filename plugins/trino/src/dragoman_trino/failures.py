@@ -7,6 +7,7 @@ import re
 from collections.abc import Generator, Mapping
 from typing import Any
 
+import msgspec
 from dragoman import (
     ColumnNotFound,
     ConnectionFailed,
@@ -140,6 +141,8 @@ def translate_errors(database: str, statement: str = "", about: str = "") -> Gen
         raise _translate_refusal(error, database, statement, about) from None
     except OSError as error:  # requests' own errors are of this kind
         raise _network_error(error, database) from None
+    except msgspec.DecodeError:  # a page of a proxy's, say
+        raise unreachable(database, "what answers there does not speak Trino's protocol") from None
     except UnicodeError:
         raise unreachable(
             database, "a name in its options cannot be sent", "Use ASCII for user, source and tags."
