@@ -41,7 +41,12 @@ def test_the_chart_lints(helm: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{}, {"networkPolicy": {"from": [{"podSelector": {}}]}, "replicas": 3, "secretName": "other"}]
+    "changed",
+    [
+        {},
+        {"networkPolicy": {"from": [{"podSelector": {}}]}, "replicas": 3, "secretName": "other"},
+        {"tlsSecretName": "certificate"},
+    ],
 )
 def test_helm_makes_of_the_chart_what_the_tests_make_of_it(helm: str, tmp_path: Path, changed: dict[str, Any]) -> None:
     (tmp_path / "values.yaml").write_text(yaml.safe_dump(changed))

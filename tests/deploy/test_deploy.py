@@ -21,6 +21,7 @@ import trustme
 import yaml
 from dragoman.cli import main
 from dragoman.config import load
+from dragoman.mcp.tls import tls_context
 from dragoman_postgres.testing import Server
 
 from .rendering import render
@@ -259,6 +260,23 @@ def test_the_chart_makes_pods_that_write_nothing_and_end_in_time(tmp_path: Path)
     server = load(tmp_path / "dragoman.toml", environ=environment, folder=tmp_path).server
     assert pod["terminationGracePeriodSeconds"] > server.drain + server.grace
     server.check_exposure()
+
+
+def test_the_chart_s_pods_serve_and_are_asked_over_tls_where_a_secret_is_named(tmp_path: Path):
+    (plain,) = documents()["Deployment"]["spec"]["template"]["spec"]["containers"]
+    pod = documents(tlsSecretName="certificate")["Deployment"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    probes = [(each["livenessProbe"], each["readinessProbe"]) for each in (plain, container)]
+    assert [[probe["httpGet"].get("scheme") for probe in pair] for pair in probes] == [[None] * 2, ["HTTPS"] * 2]
+    (mount,) = [each for each in container["volumeMounts"] if each["name"] == "tls"]
+    assert {"name": "tls", "secret": {"secretName": "certificate", "defaultMode": 0o440}} in pod["volumes"]
+    certificate = trustme.CA().issue_cert("gateway.example")
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "tls.crt")
+    certificate.private_key_pem.write_to_path(tmp_path / "tls.key")
+    given = {each["name"]: each["value"].replace(mount["mountPath"], str(tmp_path)) for each in container["env"]}
+    file = tmp_path / "dragoman.toml"
+    file.write_text("[databases.shop]\nurl = 'sqlite:///:memory:'\n")
+    assert tls_context(load(file, environ=given, folder=tmp_path).server) is not None
 
 
 def test_the_chart_says_who_may_connect_where_that_is_given():
