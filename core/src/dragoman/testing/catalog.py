@@ -289,6 +289,7 @@ class CatalogCases(Suite):
         if not self.generated:
             return
         columns = {column.name.lower(): column for column in (await inspect(opened))[sample.MADE].columns}
+        assert columns.keys() == {"id", "made"}, f"Of the columns id and made only {sorted(columns)} are told."
         told = {name: column.generated for name, column in columns.items()}
         assert told["id"] is None, f"TableColumn.generated of id is {told['id']!r}, and it is a plain column."
         assert re.search(r"\bid\b", told["made"] or "", re.IGNORECASE), (
