@@ -456,6 +456,19 @@ async def test_a_call_that_begins_after_its_client_left_is_called_off_at_once() 
     assert called_off == [True]
 
 
+@pytest.mark.parametrize("way", ["hot"], indirect=True)  # through the SDK, the first call is not told of it
+async def test_a_client_that_leaves_with_requests_unanswered_leaves_no_traceback(serve_standin: Any) -> None:
+    waits = json.dumps({**CALL, "params": {"name": "wait", "arguments": {}}}).encode()
+    async with serve_standin(TOKEN) as (peer, url), Clients(url) as clients:
+        client = await clients.connect()
+        await client.send(head(content_length=str(len(waits))) + waits + GOOD)
+        await peer.logged("waiting")
+        await client.aclose()
+        await peer.logged("cancelled")
+        await clients.answers()
+    assert not [line for line in peer.log if "Traceback" in line or "ASGI" in line]
+
+
 async def test_an_answer_leaves_in_one_piece(clients: Clients) -> None:
     client = await clients.connect()
     for _ in range(50):

@@ -251,7 +251,7 @@ class _Gathered:
     def _send(self, data: bytes = b"") -> None:
         held, self._held = self._held, b""
         # Not `writelines`: that of Python 3.12.0 to 3.12.8 knows no high-water mark (CVE-2024-12254).
-        if whole := held + data:
+        if (whole := held + data) and not self._transport.is_closing():
             self._transport.write(whole)
 
     def close(self) -> None:

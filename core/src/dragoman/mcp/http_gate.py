@@ -118,9 +118,9 @@ class HttpGate:
             )
             message = answers.message(call.request, made, _STAMP if origin.version == MODERN_VERSION else None)
         except asyncio.CancelledError:
-            if departure.explains():
-                return
-            raise
+            if not departure.explains():
+                raise
+            message = b""  # uvicorn looks for an answer where the client had sent further requests
         except Exception:
             LOGGER.exception("a call of %s could not be answered", call.name)
             message = answers.error(call.request, _INTERNAL, "Internal server error")
