@@ -110,7 +110,7 @@ class HttpGate:
     async def _answer(
         self, call: Call, origin: Origin, principal: Principal, departure: _Departure, reply: _Reply
     ) -> None:
-        """Answer a call; when the client goes away meanwhile, the call is cancelled and nothing is sent."""
+        """Answer a call; when the client goes away meanwhile, it is cancelled, and an empty answer reaches nobody."""
         timer = asyncio.get_running_loop().call_later(SILENCE, reply.keep_alive)
         try:
             made = await self._calls.call(
