@@ -514,7 +514,7 @@ async def test_a_client_that_leaves_cancels_its_call_and_gets_nothing(standin: A
             exchange.leave()
             await asking
     assert toolbox.log == ["waiting", "cancelled"]
-    assert exchange.status == 0
+    assert exchange.sent == b""
 
 
 @ERAS
