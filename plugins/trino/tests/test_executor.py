@@ -272,31 +272,34 @@ async def test_a_caller_who_waits_too_long_for_a_place_is_told(trino_server):
 async def test_the_event_loop_goes_on_while_large_answers_are_read(executor):
     """Nobody waits for the whole answer to be decoded: that happens elsewhere, in pieces.
 
-    The best of three: a busy machine may stop the loop now and then, decoding on the loop would stop it every time.
+    The best of three, since a garbage collection runs wherever it is due.
     """
-    shares = [await longest_pause_share(executor) for _ in range(3)]
-    assert min(shares) < 1 / 4, shares
+    shares = [await longest_step_share(executor) for _ in range(3)]
+    assert min(shares) < 1 / 10, shares
 
 
-async def longest_pause_share(executor):
-    """Return the loop's longest pause while a large answer is read, as a share of the whole time."""
+async def longest_step_share(executor):
+    """Return the longest step of the loop while a large answer is read, as a share of the work that the answer took.
+
+    Both are processor time: a busy machine makes a step late and not longer.
+    """
     longest = 0.0
 
     async def watch():
         nonlocal longest
-        last = time.perf_counter()
+        last = time.thread_time()
         while True:
             await asyncio.sleep(0.001)
-            now = time.perf_counter()
+            now = time.thread_time()
             longest, last = max(longest, now - last), now
 
     watcher = asyncio.ensure_future(watch())
-    began = time.perf_counter()
+    began = time.process_time()
     request = Request(statement="SELECT * FROM lineitem", limits=Limits(max_rows=100_000, max_bytes=100_000_000))
     async with executor.open(request) as stream:
         assert sum([batch.count async for batch in stream.batches]) == 60_175
     watcher.cancel()
-    return longest / (time.perf_counter() - began)
+    return longest / (time.process_time() - began)
 
 
 # A server that does not answer, or not always
