@@ -257,3 +257,56 @@ async def test_a_mask_of_several_expressions_stops_the_start(database, mask):
     with pytest.raises(ConfigurationError, match="more than one expression"):
         async with opened(database, masks={"note": mask}):
             pass
+
+
+OF_ROWS = (
+    "count(*)",
+    "count(id) FILTER (WHERE id > 1)",
+    "string_agg(note, ',')",
+    "(array_agg(note))[1]",
+    "percentile_disc(0.5) WITHIN GROUP (ORDER BY note)",
+    "upper(max(note))",
+    "row_number() OVER ()",
+    "first_value(note) OVER (ORDER BY id)",
+    "generate_series(1, 3)",
+    "unnest(ARRAY[1, 2])",
+    "regexp_split_to_table(note, 'i')",
+    "regexp_matches(note, 'i', 'g')",
+    "json_array_elements('[1, 2]')",
+    "upper(unnest(ARRAY[note, 'x']))",
+    "coalesce($user, max(note))",
+)
+OF_ONE_ROW = (
+    "$user",
+    "NULL",
+    "greatest(note, 'g')",
+    "ctid::text",
+    "orders",
+    "(SELECT string_agg(x, ',') FROM unnest(string_to_array(note, 'i')) AS x)",
+)
+
+
+async def test_a_filter_or_mask_that_is_no_expression_of_one_row_stops_the_start(database, subtests):
+    for expression in OF_ROWS:
+        alone = {"columns": ("note",), "masks": {"note": expression}}
+        for part in ({"filter": f"({expression}) IS NULL"}, {"masks": {"note": expression}}, alone):
+            with subtests.test(part=part), pytest.raises(ConfigurationError) as error:
+                async with opened(database, **part):
+                    pass
+            for told in ("roles.seller.grants.0: the", "must be an expression of one row"):
+                assert told in error.value.message
+
+
+async def test_a_mask_of_one_row_shows_each_of_them(database, subtests):
+    for expression in OF_ONE_ROW:
+        with subtests.test(expression=expression):
+            async with opened(database, masks={"note": expression}) as gateway:
+                answer = await ask(Toolbox(gateway), "execute_query", sql="SELECT id, note FROM sales.orders")
+                assert len(answer["rows"]) == 3
+
+
+async def test_a_mask_reads_no_relation(database):
+    for expression in ("(SELECT ssn FROM sales.people LIMIT 1)", "note || (TABLE sales.members LIMIT 1)"):
+        with pytest.raises(ConfigurationError, match="may read only the table's own columns"):
+            async with opened(database, masks={"note": expression}):
+                pass

@@ -303,3 +303,31 @@ async def test_a_filter_that_does_not_hold_stops_the_start(trino_server, schema,
     with pytest.raises(ConfigurationError, match=told):
         async with opened(trino_server, schema, rows):
             pass
+
+
+OF_ROWS = ("count(*)", "max_by(note, id)", "array_agg(note)[1]", "row_number() OVER ()", "lag(note) OVER (ORDER BY id)")
+OF_ONE_ROW = ("$user", "NULL", "greatest(note, 'g')", "(SELECT max(x) FROM UNNEST(split(note, 'i')) AS t(x))")
+
+
+async def test_a_filter_or_mask_is_an_expression_of_one_row_and_a_mask_reads_no_relation(
+    trino_server, schema, subtests
+):
+    def opened_with(**part):
+        grant = Grant(database="db", tables=(f"{schema}.orders",), key="grants.0", **part)
+        role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
+        database = trino_server.configure(*schema.split("."), name="db")
+        return Gateway.open(Configuration(databases={"db": database}, roles={"seller": role}))
+
+    wrong = [({"masks": {"note": each}}, "the mask of note must be an expression of one row") for each in OF_ROWS]
+    wrong += [({"filter": f"({each}) IS NULL"}, "the filter must be an expression of one row") for each in OF_ROWS]
+    other = f"(SELECT max(ssn) FROM {schema}.people)"
+    wrong.append(({"masks": {"note": other}}, "may read only the table's own columns"))
+    for part, told in wrong:
+        with subtests.test(part=part), pytest.raises(ConfigurationError, match=told):
+            async with opened_with(**part):
+                pass
+    for expression in OF_ONE_ROW:
+        with subtests.test(expression=expression):
+            async with opened_with(masks={"note": expression}) as gateway:
+                answer = await ask(Toolbox(gateway), "execute_query", sql="SELECT id, note FROM orders")
+                assert len(answer["rows"]) == 3

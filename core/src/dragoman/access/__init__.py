@@ -6,6 +6,7 @@ Decides and knows no database: what it decides about is enforced by the catalog,
 from dragoman.access.checking import Misfit, misfits
 from dragoman.access.delegation import Delegation, act_for, delegations, value_of
 from dragoman.access.grants import DatabaseAccess, Grants, Permission, ReadGrant
+from dragoman.access.parts import as_condition, as_conditions
 from dragoman.access.quotas import Quota, Quotas
 from dragoman.access.restricting import Decider, Restrictions, intersect
 from dragoman.access.roles import Access, Roles, has, narrow
@@ -24,6 +25,8 @@ __all__ = [
     "Restrictions",
     "Roles",
     "act_for",
+    "as_condition",
+    "as_conditions",
     "delegations",
     "has",
     "intersect",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dragoman.access.expressions import problem
+from dragoman.access.expressions import check_mask, problem
 from dragoman.access.grants import Grants, ReadGrant
 from dragoman.access.patterns import ANY, ColumnPattern, NamePattern, RelationPattern, key_of
 from dragoman.dialect import Dialect
@@ -80,7 +80,7 @@ class _Checker:
         if grant.filter and (wrong := problem(grant.filter, self._dialect)):
             yield Misfit(f"{grant.key}.filter", wrong.message.removesuffix("."), wrong.suggestion)
         for pattern, shown in grant.masks:
-            wrong = None if isinstance(shown, str) else problem(shown, self._dialect)
+            wrong = None if isinstance(shown, str) else problem(shown, self._dialect, check_mask)
             if wrong:
                 yield Misfit(f'{grant.key}.masks."{pattern.text}"', wrong.message.removesuffix("."), wrong.suggestion)
 

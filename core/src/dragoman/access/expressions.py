@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from dragoman.dialect import Dialect
 from dragoman.errors import ConfigurationError, DragomanError, InvalidSql
 from dragoman.model import Expression
+from dragoman.sql import Statement
 from dragoman.sql.expressions import read_expression
+from dragoman.validators import read_query
 
+Check = Callable[[Expression, Dialect], None]
 MASKS = ("null", "hash", "partial", "year")
 _QUOTED = r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""
 _VALUE = re.compile(
@@ -41,14 +45,27 @@ def expression(text: str, key: str, policy: str | None = None) -> Expression:
 
 def check(written: Expression, dialect: Dialect) -> None:
     """Raise `InvalidSql` or `UnsafeSql` for what is not one expression, or binds values that it does not name."""
-    numbers = iter(range(1, len(written.values) + 1))
-    text = written.write(lambda _: f"${next(numbers)}" if dialect.placeholder == "$1" else "?")
-    statement = read_expression(text, "It", sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
+    statement = read_expression(_write(written, dialect), "It", sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
     if sum(token.kind == "parameter" for token in statement.tokens) != len(written.values):
         raise InvalidSql("It has a parameter, or names a value inside of a text.")
 
 
-def problem(written: Expression, dialect: Dialect) -> DragomanError | None:
+def check_mask(written: Expression, dialect: Dialect) -> None:
+    """As `check`; raise `InvalidSql` for what reads a relation too. A filter may: it shows nothing of another's."""
+    check(written, dialect)
+    query = f"SELECT (\n{_write(written, dialect)}\n)"
+    read = read_query(dialect, Statement.parse(query, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))
+    if read.relations:
+        raise InvalidSql(f"It reads {read.relations[0].relation}: a mask may read only the table's own columns.")
+
+
+def _write(written: Expression, dialect: Dialect) -> str:
+    """Return an expression with a parameter for each of its values."""
+    numbers = iter(range(1, len(written.values) + 1))
+    return written.write(lambda _: f"${next(numbers)}" if dialect.placeholder == "$1" else "?")
+
+
+def problem(written: Expression, dialect: Dialect, check: Check = check) -> DragomanError | None:
     """Return what is wrong with an expression, if anything is."""
     try:
         check(written, dialect)

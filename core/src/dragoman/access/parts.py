@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from dragoman.access.expressions import concat, disjoin
@@ -60,3 +61,20 @@ def _combine_masks(column: str, parts: Sequence[Part], dialect: Dialect) -> Expr
 
 def _plain(shown: Expression, own: Expression) -> Expression | None:
     return None if shown == own else shown
+
+
+def as_conditions(part: ConfinedRelation) -> ConfinedRelation:
+    """Return a part whose masks are conditions on its rows too.
+
+    There every engine refuses what is made of several rows, as aggregates are, and what makes several of one.
+    """
+    masks = dict.fromkeys(column.expression for column in part.columns if column.expression is not None)
+    if not masks:
+        return part
+    own = concat("(\n", part.filter or "true", "\n)")
+    return replace(part, filter=concat(own, *(concat(" AND ", as_condition(mask)) for mask in masks)))
+
+
+def as_condition(expression: Expression) -> Expression:
+    """Return a condition in which an expression stands that may have any type, a value without one included."""
+    return concat("coalesce((\n", expression, "\n), NULL) IS NULL")

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from dragoman.access.expressions import MASKS, concat, expression, problem
+from dragoman.access.expressions import MASKS, Check, check, check_mask, concat, expression, problem
 from dragoman.access.generated import leave_out_telling
 from dragoman.access.grants import Permission, named_mask
 from dragoman.access.parts import NOTHING
@@ -102,14 +102,14 @@ class Restrictions:
         return ConfinedColumn(name=column.name, type=column.type, expression=shown)
 
     def _read_mask(self, mask: str, column: TableColumn) -> Expression:
-        return named_mask(mask, column, self._dialect) if mask in MASKS else self._read(mask)
+        return named_mask(mask, column, self._dialect) if mask in MASKS else self._read(mask, check_mask)
 
-    def _read(self, text: str) -> Expression:
+    def _read(self, text: str, check: Check = check) -> Expression:
         try:
             read = expression(text, "it", self._restricting.policy)
         except ConfigurationError as error:
             raise self._restricting.fault(f"wrote {text!r}: {error.message.rstrip('.')}") from None
-        if wrong := problem(read, self._dialect):
+        if wrong := problem(read, self._dialect, check):
             raise self._restricting.fault(f"wrote {text!r}: {wrong.message.rstrip('.')}")
         return read
 

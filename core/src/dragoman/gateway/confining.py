@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dragoman.access import Misfit, Permission, value_of
+from dragoman.access import as_conditions, value_of
 from dragoman.catalog import GrantedCatalog
 from dragoman.dialect import Confined, Dialect, NamedPart
 from dragoman.errors import (
@@ -30,6 +30,7 @@ from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
 from dragoman.validators import ReadOnly, read_query
 
+PartOf = Callable[[Relation], ConfinedRelation | None]
 Prepare = Callable[[Request], Awaitable[None]]
 ValueOf = Callable[[str, Principal], Any]
 """Returns a value of a policy's, by the name an expression has for it."""
@@ -37,9 +38,7 @@ _FAILS = "The query fails on a value that it computes with; of tables whose rows
 _GUARD = "Guard divisions, casts and what functions are given, for instance with NULLIF or CASE."
 REMEMBERED = 512
 """Statements whose confined form is kept for a set of roles, the least recently used forgotten first."""
-TOGETHER = 16
-"""Parts of relations that the database is asked to compile in one statement."""
-_UNFIT = (InvalidSql, NotFound, QueryError, Refused, Unsupported)
+UNFIT = (InvalidSql, NotFound, QueryError, Refused, Unsupported)
 """What a database says of a filter or a mask that it cannot compile."""
 _log = logging.getLogger(__name__)
 
@@ -149,12 +148,12 @@ class Confiner:
     async def trial(self, *parts: ConfinedRelation) -> Request:
         """Return a request that reads parts of relations, without the values of a caller: it can be compiled.
 
-        Raises what is wrong with their filters and masks.
+        They are taken as given, whatever the catalog's are. Raises what is wrong with their filters and masks.
         """
         sql = _read_whole([self._dialect.qualify(part.relation) for part in parts])
         statement = Statement.parse(sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
         try:
-            confined = await self._confine(statement)
+            confined = await self._confine(statement, {part.relation: part for part in parts}.get)
         except Unsupported as error:
             # What was refused is the filter or a mask, not a statement of a caller's.
             raise error.__cause__ or error from None
@@ -170,8 +169,8 @@ class Confiner:
         if part in self._compiled or self._compile is None:
             return
         try:
-            await self._compile(await self.trial(part))
-        except _UNFIT as error:
+            await self._compile(await self.trial(as_conditions(part)))
+        except UNFIT as error:
             _log.error("what a policy leaves of %s does not fit it: %s", part.relation, error.message)
             raise PermissionDenied(
                 f"The rules of this server do not fit {part.relation.name}, so it is closed.",
@@ -179,9 +178,11 @@ class Confiner:
             ) from None
         self._compiled.add(part)
 
-    async def _confine(self, statement: Statement) -> ConfinedStatement | None:
+    async def _confine(self, statement: Statement, tried: PartOf | None = None) -> ConfinedStatement | None:
+        """As `confine`, anew; `tried`: the parts to hold it to instead of those that the catalog has."""
         parsed = await asyncio.to_thread(read_query, self._dialect, statement)
-        named = await self._find_parts(parsed)
+        held = await self._find_held() if tried is None else tried
+        named = await self._find_parts(parsed, held)
         parts = tuple(dict.fromkeys(part for _, part in named if part is not None))
         confine = self._dialect.confine
         if not parts or confine is None:
@@ -189,66 +190,37 @@ class Confiner:
         with self._source.ours("Dialect.confine"):
             confined = await asyncio.to_thread(confine, statement, named)
         if confined.replaced:
-            await self._judge(confined)
+            await self._judge(confined, held)
         return ConfinedStatement(confined, parts, self._value_of)
 
-    async def _find_parts(self, parsed: ParsedStatement) -> list[NamedPart]:
+    async def _find_held(self) -> PartOf:
         permissions = await self._catalog.permissions()
-        tables = await self._whole.find_tables(parsed.names)
 
-        def part(permission: Permission | None) -> ConfinedRelation | None:
+        def part_of(relation: Relation) -> ConfinedRelation | None:
+            permission = permissions.get(relation)
             return None if permission is None else permission.confined
 
-        found = [(each, tables[each.relation]) for each in parsed.relations]
-        return [(each, part(permissions.get(table.relation)) if table else None) for each, table in found]
+        return part_of
 
-    async def _judge(self, confined: Confined) -> None:
+    async def _find_parts(self, parsed: ParsedStatement, held: PartOf) -> list[NamedPart]:
+        tables = await self._whole.find_tables(parsed.names)
+        found = [(each, tables[each.relation]) for each in parsed.relations]
+        return [(each, held(table.relation) if table else None) for each, table in found]
+
+    async def _judge(self, confined: Confined, held: PartOf) -> None:
         """Judge what a dialect has made, by the rules for every statement; all that is confined must be replaced."""
         try:
             parsed = await asyncio.to_thread(self._read, confined.text)
             self._read_only.judge(parsed)
         except DragomanError as error:
             raise _unheld() from error
-        for (_, offset), part in await self._find_parts(parsed):
+        for (_, offset), part in await self._find_parts(parsed, held):
             if part is not None and (offset is None or not confined.is_replaced(offset)):
                 raise _unheld()
 
     def _read(self, text: str) -> ParsedStatement:
         sent = Statement.parse(text, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
         return read_query(self._dialect, sent)
-
-
-async def try_parts(
-    catalog: GrantedCatalog, confiner: Confiner, prepare: Prepare, compiled: set[ConfinedRelation]
-) -> list[Misfit]:
-    """Return what of a role's filters and masks the database cannot compile. Raises `ConnectionFailed`.
-
-    Those that do not compile together are halved, until it is known which. Those that do are added to `compiled`, and
-    what is there already is not asked again: who is interrupted goes on where they were.
-    """
-    permissions = (await catalog.permissions()).values()
-    confined = [(permission, permission.confined) for permission in permissions if permission.confined]
-    parts = [(permission, part) for permission, part in confined if part not in compiled]
-    left = [parts[start : start + TOGETHER] for start in range(0, len(parts), TOGETHER)][::-1]
-    found: list[Misfit] = []
-    while left:
-        some = left.pop()
-        try:
-            await prepare(await confiner.trial(*(part for _, part in some)))
-        except _UNFIT as error:
-            middle = len(some) // 2
-            if middle:
-                left += (some[middle:], some[:middle])
-            else:
-                found.append(_misfit(*some[0], error))
-        else:
-            compiled.update(part for _, part in some)
-    return found
-
-
-def _misfit(permission: Permission, part: ConfinedRelation, error: DragomanError) -> Misfit:
-    message = f"the filter or a mask does not fit {part.relation}: {error.message.removesuffix('.')}"
-    return Misfit(permission.keys[0], message, error.suggestion)
 
 
 def _read_whole(relations: Sequence[str]) -> str:

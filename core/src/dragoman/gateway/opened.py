@@ -28,7 +28,7 @@ from dragoman.dialect import Dialect, Executor, Inspector, Report, Validator
 from dragoman.errors import ParameterError
 from dragoman.gateway.breaker import Breaker
 from dragoman.gateway.calls import Limiter
-from dragoman.gateway.confining import Confiner, try_parts
+from dragoman.gateway.confining import Confiner
 from dragoman.gateway.delegating import DelegatedInspector, guard
 from dragoman.gateway.doctor import Watch, find_openings, worst_first
 from dragoman.gateway.failures import Source
@@ -40,6 +40,7 @@ from dragoman.gateway.judge import Judge
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
+from dragoman.gateway.trying import try_parts
 from dragoman.gateway.written import Written
 from dragoman.knowledge import KeptInspector, Knowledge, KnowledgeFile
 from dragoman.meaning import DescribedInspector, read_meaning
