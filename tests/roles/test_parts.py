@@ -2,11 +2,13 @@
 
 import asyncio
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from itertools import chain
 
 import pytest
 from dragoman import Gateway
+from dragoman.access import Grants
 from dragoman.access.patterns import NamePattern
 from dragoman.audit import records
 from dragoman.config import load
@@ -478,6 +480,66 @@ async def test_a_table_s_name_is_compared_with_few_of_many_patterns(many, monkey
         assert answer["columns"] == (["id", "tenant", "note"] if "masks" in grants else ["id", "tenant"])
         assert answer["rows"][0][2:] == (["f***"] if "masks" in grants else [])
     assert compared < 100 * 300
+
+
+async def test_a_filter_need_not_fit_a_view_that_its_pattern_names_and_that_is_not_there(opened):
+    roles = PART.format(part='filter = "tenant = $claim.tenant"')
+    async with opened(roles.replace('"main.orders"', '"main.orders", "main.pai*"')) as toolbox:  # it has no tenant
+        assert (await ask(toolbox, "execute_query", sql="SELECT id FROM orders"))["rows"] == [[1], [3]]
+    with pytest.raises(ConfigurationError, match="paid"):
+        async with opened(roles.replace('"main.orders"', '"main.orders", "main.paid"')):
+            pass
+
+
+ROLE = """
+[roles.r{0}]
+groups = ["g{0}"]
+[[roles.r{0}.grants]]
+database = "shop"
+{1}
+"""
+ROLES_OF_ONE_TABLE = {
+    "a filter each": 'tables = ["main.T{0}"]\nfilter = "tenant = $claim.tenant"',
+    "a mask each": 'tables = ["main.t{0}"]\nmasks = {{ "main.t{0}.note" = "upper(note)" }}',
+    "denied each": 'tables = ["main.*"]\ndeny = ["main.t{0}"]\ndeny_columns = ["main.others.secret"]',
+    "all beside it": """tables = ["main.T{0}"]
+filter = "id = {0}"
+[[roles.r{0}.grants]]
+database = "shop"
+tables = ["*"]
+deny_columns = ["main.others.secret"]""",
+}
+
+
+@pytest.mark.parametrize("grant", ROLES_OF_ONE_TABLE.values(), ids=ROLES_OF_ONE_TABLE)
+async def test_the_work_of_the_start_grows_with_roles_and_tables_and_not_with_their_product(
+    many, compiled, monkeypatch, tmp_path, grant
+):
+    worked = Counter[str]()
+
+    def count(of, name):
+        own = getattr(of, name)
+
+        def counted(*arguments, **named):
+            worked[name] += 1
+            return own(*arguments, **named)
+
+        monkeypatch.setattr(of, name, counted)
+
+    for of, name in ((NamePattern, "fits"), (Grants, "on"), (OpenDatabase, "restrict")):
+        count(of, name)
+    many("null")
+    roles = "".join(ROLE.format(number, grant.format(number)) for number in range(300))
+    (tmp_path / "dragoman.toml").write_text(f'[databases.shop]\nurl = "sqlite:///shop.db"\n{roles}')
+    async with Gateway.open(load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)) as gateway:
+        began = Counter(worked)
+        who = Principal("eve", groups=frozenset({"g7"}), claims=Claims({"tenant": "a"}))
+        answer = await ask(Toolbox(gateway), "execute_query", who, sql="SELECT note FROM t7")
+        assert ("rows" in answer) == ("deny = " not in grant)
+    assert began["fits"] < 20 * 600
+    assert began["on"] < 2 * 600
+    assert began["restrict"] < 10
+    assert len(compiled) < 30
 
 
 async def test_parts_are_compiled_once_for_all_who_come_first_at_once(many, compiled, tmp_path):

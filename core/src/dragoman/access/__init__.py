@@ -3,7 +3,7 @@
 Decides and knows no database: what it decides about is enforced by the catalog, the gateway and the dialects.
 """
 
-from dragoman.access.checking import Misfit, misfits
+from dragoman.access.checking import Misfit, NamedTables, misfits
 from dragoman.access.delegation import Delegation, act_for, delegations, value_of
 from dragoman.access.grants import DatabaseAccess, Grants, Permission, ReadGrant
 from dragoman.access.parts import as_condition, as_conditions
@@ -18,6 +18,7 @@ __all__ = [
     "Delegation",
     "Grants",
     "Misfit",
+    "NamedTables",
     "Permission",
     "Quota",
     "Quotas",

@@ -46,11 +46,25 @@ class _Tables:
         return self._all if key is None else self._by_name.get(key, ())
 
 
+class NamedTables:
+    """Tables of a database that are found by a pattern of relations."""
+
+    def __init__(self, tables: Sequence[Table], dialect: Dialect, database: Database) -> None:
+        self._by_name = _Tables(tables, dialect)
+        self._whole = Grants((), dialect, database)
+
+    def find(self, pattern: RelationPattern) -> Iterator[Table]:
+        """Yield the tables that a pattern names."""
+        for table in self._by_name.find(pattern.parts[-1]):
+            if self._whole.fits(pattern, table.relation):
+                yield table
+
+
 class _Checker:
     def __init__(self, tables: Sequence[Table], dialect: Dialect, database: Database) -> None:
         self._tables = tables
-        self._by_name = _Tables(tables, dialect)
-        self._whole = Grants((), dialect, database)
+        self._named = NamedTables(tables, dialect, database)
+        self._granted: dict[tuple[RelationPattern, ...], tuple[Sequence[Table], _Tables]] = {}
         self._dialect = dialect
         self._database = database
 
@@ -59,9 +73,8 @@ class _Checker:
             for pattern in getattr(grant, name):
                 if not self._is_any_table(pattern):
                     yield self._no_table(f"{grant.key}.{name}", pattern)
-        granted = list({table.relation: table for pattern in grant.tables for table in self._find(pattern)}.values())
-        named = _Tables(granted, self._dialect)
         yield from self._check_parts(grant)
+        granted, named = self._find_granted(grant.tables)
         columns = {
             "columns": grant.columns,
             "deny_columns": grant.deny_columns,
@@ -85,13 +98,15 @@ class _Checker:
                 yield Misfit(f'{grant.key}.masks."{pattern.text}"', wrong.message.removesuffix("."), wrong.suggestion)
 
     def _is_any_table(self, pattern: RelationPattern) -> bool:
-        return any(True for _ in self._find(pattern))
+        return any(True for _ in self._named.find(pattern))
 
-    def _find(self, pattern: RelationPattern) -> Iterator[Table]:
-        """Yield the tables that a pattern names."""
-        for table in self._by_name.find(pattern.parts[-1]):
-            if self._whole.fits(pattern, table.relation):
-                yield table
+    def _find_granted(self, patterns: tuple[RelationPattern, ...]) -> tuple[Sequence[Table], _Tables]:
+        """Return the tables that patterns name, which those of many roles do alike."""
+        if patterns not in self._granted:
+            named = {table.relation: table for pattern in patterns for table in self._named.find(pattern)}
+            granted = list(named.values())
+            self._granted[patterns] = granted, _Tables(granted, self._dialect)
+        return self._granted[patterns]
 
     def _no_table(self, key: str, pattern: RelationPattern) -> Misfit:
         written = ".".join(part.text for part in pattern.parts)

@@ -20,8 +20,8 @@ from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
 from dragoman.words import quote_foreign
 
-TryOut = Callable[[str, tuple[ReadGrant, ...], set[ConfinedRelation]], Awaitable[Sequence[Misfit]]]
-"""Tells of the grants of a role which of their filters and masks the database cannot compile; notes those it can."""
+TryOut = Callable[[Sequence[Sequence[ReadGrant]], Snapshot, set[ConfinedRelation]], Awaitable[Sequence[Misfit]]]
+"""Tells of the grants of each role which of their filters and masks the database cannot compile; notes those it can."""
 FEW = 20
 """Columns named where a statement reads others."""
 _log = logging.getLogger(__name__)
@@ -61,15 +61,19 @@ class RolesFit:
         found = await asyncio.to_thread(
             lambda: list(misfits(self.grants, snapshot.tables, self._dialect, self._database))
         )
-        roles = dict.fromkeys(grant.role for grant in self.grants if grant.confines)
         if snapshot is not self._compiled_of:  # of another catalog, a part may not compile any more
             self._compiled_of, self._compiled = snapshot, set()
-        for role in () if found else roles:
-            found += await self._try_out(
-                role, tuple(grant for grant in self.grants if grant.role == role), self._compiled
-            )
+        if not found:
+            found += await self._try_out(self._confining_roles(), snapshot, self._compiled)
         self._fits = not found
         return found
+
+    def _confining_roles(self) -> list[list[ReadGrant]]:
+        """The grants of each role that filters or masks anything."""
+        roles: dict[str, list[ReadGrant]] = {}
+        for grant in self.grants:
+            roles.setdefault(grant.role, []).append(grant)
+        return [grants for grants in roles.values() if any(grant.confines for grant in grants)]
 
     async def check(self, snapshot: Snapshot) -> None:
         """Raise `PermissionDenied` when a role does not fit: a mistaken `deny` would be open."""

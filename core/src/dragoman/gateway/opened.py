@@ -40,7 +40,7 @@ from dragoman.gateway.judge import Judge
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
-from dragoman.gateway.trying import try_parts
+from dragoman.gateway.trying import PartsOfRoles, try_parts
 from dragoman.gateway.written import Written
 from dragoman.knowledge import KeptInspector, Knowledge, KnowledgeFile
 from dragoman.meaning import DescribedInspector, read_meaning
@@ -272,14 +272,15 @@ class OpenDatabase:
         await self.fit.check(snapshot)
 
     async def _try_parts(
-        self, role: str, grants: tuple[ReadGrant, ...], compiled: set[ConfinedRelation]
+        self, roles: Sequence[Sequence[ReadGrant]], snapshot: Snapshot, compiled: set[ConfinedRelation]
     ) -> Sequence[Misfit]:
-        """Return what of a role's filters and masks the database cannot compile."""
-        seen = self.restrict(DatabaseAccess(roles=(role,), grants=grants), check=_take)
-        if not isinstance(seen.catalog, GrantedCatalog) or seen.confiner is None:
+        """Return what of the filters and masks of roles, each with its grants, the database cannot compile."""
+        confiner = self.restrict(DatabaseAccess(roles=(), grants=()), check=_take).confiner
+        if confiner is None:
             return ()
-
-        return await try_parts(seen.catalog, seen.confiner, self._compile, compiled)
+        resolver = Resolver(self.dialect, self.config, self.catalog, self._offload)
+        parts = PartsOfRoles(snapshot, self.dialect, self.config, resolver.behind)
+        return await try_parts(await parts.find(roles), confiner, self._compile, compiled)
 
     async def _compile(self, request: Request) -> None:
         """Have the database check a statement of the gateway's own."""

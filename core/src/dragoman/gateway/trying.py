@@ -2,57 +2,119 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from dragoman.access import Misfit, Permission, as_condition, as_conditions
-from dragoman.catalog import GrantedCatalog
+from dragoman.access import Grants, Misfit, NamedTables, Permission, ReadGrant, as_condition, as_conditions
+from dragoman.catalog import Snapshot
+from dragoman.catalog.granted import VIEWS, Behind
+from dragoman.cooperative import without_blocking
+from dragoman.dialect import Dialect
 from dragoman.errors import DragomanError
 from dragoman.gateway.confining import UNFIT, Confiner, Prepare
-from dragoman.model import ConfinedRelation
+from dragoman.model import ConfinedRelation, Database, Relation, Table
 
 TOGETHER = 16
 """Parts of relations that the database is asked to compile in one statement."""
 _ONE_ROW = "Leave out aggregates, window functions and what returns sets; a filter may have them in a subquery."
 
 
+Found = Mapping[ConfinedRelation, Sequence[str]]
+"""Parts of relations, and the keys of the grants that each is told under."""
+
+
+class PartsOfRoles:
+    """Finds what roles leave of relations, of those alone that their grants filter or mask."""
+
+    def __init__(self, snapshot: Snapshot, dialect: Dialect, database: Database, behind: Behind) -> None:
+        self._snapshot = snapshot
+        self._tables = NamedTables(snapshot.tables, dialect, database)
+        self._dialect = dialect
+        self._database = database
+        self._behind = behind
+
+    async def find(self, roles: Sequence[Sequence[ReadGrant]]) -> Found:
+        """Return the parts that the grants of each role leave together."""
+        found: dict[ConfinedRelation, list[str]] = {}
+        async for grants in without_blocking(roles):
+            for permission in await self._find(grants):
+                if permission.confined:
+                    found.setdefault(permission.confined, []).append(permission.keys[0])
+        return found
+
+    async def _find(self, grants: Sequence[ReadGrant]) -> list[Permission]:
+        decider = Grants(grants, self._dialect, self._database)
+        patterns = dict.fromkeys(pattern for grant in grants if grant.confines for pattern in grant.tables)
+        named = {table.relation: table for pattern in patterns for table in self._tables.find(pattern)}
+        found = [(table, decider.on(table)) for table in named.values()]
+        return [each for table, each in found if each and await self._is_there(table, each, decider)]
+
+    async def _is_there(self, table: Table, permission: Permission, decider: Grants) -> bool:
+        """Whether a relation exists for the role, as `GrantedCatalog` decides: a view of a part may not."""
+        shown = () if table.shows is None else (table.shows,)
+        behind = () if permission.named else await self._sources(table)
+        return behind is not None and all(self._is_whole(each, decider) for each in (*shown, *behind))
+
+    def _is_whole(self, relation: Relation, decider: Grants) -> bool:
+        table = self._snapshot.by_relation.get(relation)
+        permission = decider.on(table) if table else None
+        if table is None or permission is None or not permission.whole:
+            return False
+        return table.shows is None or self._is_whole(table.shows, decider)
+
+    async def _sources(self, table: Table) -> Collection[Relation] | None:
+        if table.type in VIEWS:
+            return await self._behind(table)
+        return () if table.partition_of is None else (table.partition_of,)
+
+
 async def try_parts(
-    catalog: GrantedCatalog, confiner: Confiner, prepare: Prepare, compiled: set[ConfinedRelation]
+    found: Found, confiner: Confiner, prepare: Prepare, compiled: set[ConfinedRelation]
 ) -> list[Misfit]:
-    """Return what of a role's filters and masks the database cannot compile. Raises `ConnectionFailed`.
+    """Return which parts, as roles' filters and masks leave them, the database cannot compile.
 
     Those that do not compile together are halved, until it is known which. Those that do are added to `compiled`, and
-    what is there already is not asked again: who is interrupted goes on where they were.
+    what is there already is not asked again: who is interrupted goes on where they were. Raises `ConnectionFailed`.
     """
-    permissions = (await catalog.permissions()).values()
-    confined = [(permission, permission.confined) for permission in permissions if permission.confined]
-    parts = [(permission, part) for permission, part in confined if part not in compiled]
-    left = [parts[start : start + TOGETHER] for start in range(0, len(parts), TOGETHER)][::-1]
-    found: list[Misfit] = []
+    wrong: list[Misfit] = []
+    left = _batch([part for part in found if part not in compiled])[::-1]
     while left:
         some = left.pop()
         try:
-            await prepare(await confiner.trial(*(as_conditions(part) for _, part in some)))
+            await prepare(await confiner.trial(*map(as_conditions, some)))
         except UNFIT as error:
             middle = len(some) // 2
             if middle:
                 left += (some[middle:], some[:middle])
             else:
-                found.append(await _explain(*some[0], error, confiner, prepare))
+                message, remedy = await _explain(some[0], error, confiner, prepare)
+                wrong += [Misfit(key, message, remedy) for key in found[some[0]]]
         else:
-            compiled.update(part for _, part in some)
-    return found
+            compiled.update(some)
+    return wrong
+
+
+def _batch(parts: Sequence[ConfinedRelation]) -> list[list[ConfinedRelation]]:
+    """Return what is tried in one statement each: of one relation a single part."""
+    rounds: list[list[ConfinedRelation]] = []
+    seen = Counter[Relation]()
+    for part in parts:
+        if seen[part.relation] == len(rounds):
+            rounds.append([])
+        rounds[seen[part.relation]].append(part)
+        seen[part.relation] += 1
+    return [some[start : start + TOGETHER] for some in rounds for start in range(0, len(some), TOGETHER)]
 
 
 async def _explain(
-    permission: Permission, part: ConfinedRelation, error: DragomanError, confiner: Confiner, prepare: Prepare
-) -> Misfit:
-    """Return what is wrong with a part that does not compile."""
+    part: ConfinedRelation, error: DragomanError, confiner: Confiner, prepare: Prepare
+) -> tuple[str, str]:
+    """Return what is wrong with a part that does not compile, and the remedy."""
     wrong, why = await _find_of_rows(part, confiner, prepare), error.message.removesuffix(".")
     if wrong is None:
-        message = f"the filter or a mask does not fit {part.relation}: {why}"
-        return Misfit(permission.keys[0], message, error.suggestion)
-    message = f"the {wrong} must be an expression of one row of {part.relation}: {why}"
-    return Misfit(permission.keys[0], message, _ONE_ROW)
+        return f"the filter or a mask does not fit {part.relation}: {why}", error.suggestion
+    return f"the {wrong} must be an expression of one row of {part.relation}: {why}", _ONE_ROW
 
 
 async def _find_of_rows(part: ConfinedRelation, confiner: Confiner, prepare: Prepare) -> str | None:
