@@ -84,6 +84,34 @@ async def test_a_proxy_that_names_nobody_needs_a_token() -> None:
     assert await who(SERVER, legacy, hot=True, peer="10.0.0.1", **given) == (200, "reports")
 
 
+async def ask_named(user: bytes, groups: bytes = b"") -> Any:
+    """Return the answer to a trusted proxy that names a user so."""
+    request = legacy("echo")
+    named = [(b"x-forwarded-user", user), (b"x-forwarded-groups", groups)]
+    headers = [*((name.encode(), value.encode()) for name, value in request["headers"].items()), *named]
+    async with client_of(SERVER, peer="10.0.0.1") as client:
+        return await client.post("/mcp", json=request["json"], headers=headers)
+
+
+@pytest.mark.parametrize(
+    "user", ["ada", "ümlaut", "à", "Łódź", "名前", "a\N{COMBINING DIAERESIS}", "\N{GRINNING FACE}"]
+)
+async def test_a_proxy_names_users_in_utf_8(user: str) -> None:
+    response = await ask_named(user.encode(), "größe, команда".encode())
+    assert response.json()["result"]["structuredContent"]["who"] == user
+
+
+@pytest.mark.parametrize(
+    "octets",
+    ["ümlaut".encode("latin-1"), b"\xff", b"\xc0\xafroot", "ada".encode("utf-16"), b"\xed\xa0\x80", "ü".encode()[:1]],
+)
+async def test_a_name_that_is_not_utf_8_is_refused_and_not_told(octets: bytes) -> None:
+    for header, sent in {"X-Forwarded-User": (octets,), "X-Forwarded-Groups": (b"ada", octets)}.items():
+        response = await ask_named(*sent)
+        assert (response.status_code, response.json()["error"]) == (400, "invalid_request")
+        assert response.json()["message"] == f"{header} is not UTF-8: have the proxy send it so."
+
+
 async def test_a_user_named_twice_is_nobody() -> None:
     request = legacy("echo")
     headers = [*request["headers"].items(), ("x-forwarded-user", "ada"), ("x-forwarded-user", "eve")]

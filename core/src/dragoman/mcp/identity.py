@@ -160,11 +160,14 @@ class _Proxies:
         self._networks = [ipaddress.ip_network(each) for each in networks]
 
     def principal(self, scope: Scope, headers: Headers) -> Principal | None:
-        """Return the caller a trusted proxy names; None when the peer is no such proxy, or names nobody."""
+        """Return the caller a trusted proxy names; None when the peer is no such proxy, or names nobody.
+
+        Raises `Refused` for a name or group that is not UTF-8.
+        """
         if not self._networks or not self._trusts(scope):
             return None
-        user = headers.get(FORWARDED_USER, "").strip()
-        groups = (each.strip() for each in headers.get(FORWARDED_GROUPS, "").split(","))
+        user = _read_name(headers, FORWARDED_USER).strip()
+        groups = (each.strip() for each in _read_name(headers, FORWARDED_GROUPS).split(","))
         return Principal(user, PROXY_ISSUER, user, groups=frozenset(filter(None, groups))) if user else None
 
     def _trusts(self, scope: Scope) -> bool:
@@ -174,6 +177,16 @@ class _Proxies:
             return False
         peer = getattr(peer, "ipv4_mapped", None) or peer
         return any(peer in network for network in self._networks)
+
+
+def _read_name(headers: Headers, name: str) -> str:
+    """Return a header's text. Raises `Refused` for bytes that are not UTF-8: they would name somebody else."""
+    given = headers.get(name, "").encode("latin-1")  # the bytes that were sent
+    try:
+        return given.decode()
+    except UnicodeDecodeError:
+        titled = name.title()
+        raise Refused(400, "invalid_request", f"{titled} is not UTF-8: have the proxy send it so.") from None
 
 
 def _bearer(given: str) -> str:
