@@ -395,9 +395,10 @@ class Inspector(abc.ABC):
         return {}
 
     async def fingerprint(self) -> str | None:
-        """Return a text that changes when relations, columns or keys do; None when there is no such text.
+        """Return a text that changes when relations, columns, keys or the queries of views do, or None.
 
-        Cheap: it is asked instead of reading everything again. Comments and estimates may change without it.
+        Cheap: it is asked instead of reading everything again, once a second while callers with roles ask. Comments
+        and estimates may change without it.
         """
         return None
 

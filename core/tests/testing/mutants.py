@@ -645,6 +645,13 @@ class CountsTables(Told):
         return str(len((await self.tables(Scope())).tables))
 
 
+@mutant("the_fingerprint_changes_with_the_schema", says="after CREATE VIEW")
+class CountsColumns(Told):
+    async def fingerprint(self):
+        tables = (await self.tables(Scope())).tables
+        return str(sorted((str(table.relation), *map(str, table.columns)) for table in tables))
+
+
 # What careless authors did whose variants of the DuckDB example passed an earlier kit
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from dragoman import Gateway, Principal
+from dragoman.catalog.watch import Watch
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
 from dragoman.tools import Toolbox
@@ -70,3 +71,24 @@ async def test_every_column_means_those_that_are_granted(toolbox, sql):
     columns = (await ask(toolbox, "execute_query", sql=sql))["columns"]
     assert len(columns) == 7
     assert "phone" not in columns
+
+
+async def test_a_view_that_is_replaced_is_there_for_what_it_reads_now(trino_server, monkeypatch):
+    async with trino_server.schema() as schema:
+        await trino_server.run(
+            "CREATE TABLE shown AS SELECT 1 AS id",
+            "CREATE TABLE hidden AS SELECT 2 AS id",
+            "CREATE VIEW few AS SELECT id FROM shown",
+            schema=schema,
+        )
+        grant = Grant(database="shop", tables=(f"{schema}.*",), deny=(f"{schema}.hidden",), key="roles.reader.grants.0")
+        role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
+        database = trino_server.configure(*schema.split("."), name="shop", schemas=(schema,))
+        async with Gateway.open(Configuration(databases={"shop": database}, roles={"reader": role})) as gateway:
+            toolbox = Toolbox(gateway)
+            assert (await ask(toolbox, "execute_query", sql="SELECT * FROM few"))["rows"] == [[1]]
+            await trino_server.run("CREATE OR REPLACE VIEW few AS SELECT id FROM hidden", schema=schema)
+            monkeypatch.setattr(Watch, "is_due", True)
+            assert "error" in await ask(toolbox, "execute_query", sql="SELECT * FROM few")
+            await trino_server.run("CREATE OR REPLACE VIEW few AS SELECT id FROM shown", schema=schema)
+            assert (await ask(toolbox, "execute_query", sql="SELECT * FROM few"))["rows"] == [[1]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeVar
@@ -19,6 +19,7 @@ from dragoman.catalog.names import Namespace, Part, parse_name
 from dragoman.catalog.places import Places
 from dragoman.catalog.search import Match, MatchKind
 from dragoman.catalog.snapshot import Snapshot
+from dragoman.catalog.watch import Clock, Watch
 from dragoman.cooperative import consume_in_thread, in_thread_if_many, without_blocking
 from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError, NotFound, PathNotFound, QueryTimeout, SchemaNotFound
@@ -28,7 +29,6 @@ from dragoman.words import display
 Direction = Literal["outgoing", "incoming", "both"]
 Found = TypeVar("Found")
 ALL_KINDS: tuple[MatchKind, ...] = ("table", "view", "column")
-Clock = Callable[[], float]
 
 _REMEMBERED_MISSES = 1000
 _CHEAP = 0.05
@@ -68,6 +68,8 @@ class Catalog:
         self._namespace = Namespace(dialect, self._homes[0] if self._homes else None, catalog)
         self._clock = clock
         self._flights = SingleFlight()
+        self._watch: Watch | None = None
+        self._begun = self._merged = 0
         self._merging = asyncio.Lock()
         self._snapshot: Snapshot | None = None
         self._early: tuple[Listing, float] | None = None
@@ -95,11 +97,19 @@ class Catalog:
         """What was seen last, however long ago, without asking the database."""
         return self._snapshot
 
+    def watch(self) -> None:
+        """Tell from now on what the database holds now: what callers may read depends on what views read."""
+        self._watch = self._watch or Watch(self._inspector, self._clock)
+
     async def snapshot(self) -> Snapshot:
         """Return everything visible, at most `catalog_ttl` seconds old. Callers share one load."""
-        if self._snapshot is not None and self._is_young(self._born):
+        young = self._is_young(self._born)
+        if self._snapshot is not None and young and (self._watch is None or not self._watch.is_due):
             return self._snapshot
-        return await self.look(self._scope())
+        if self._watch is None:
+            return await self.look(self._scope())
+        confirm = partial(self._watch.confirm, partial(self._take, self._scope()), stale=not young)
+        return await self._load("confirmed", confirm)
 
     async def refresh(self) -> Snapshot:
         """Read everything again and return it."""
@@ -309,9 +319,12 @@ class Catalog:
 
     async def look(self, scope: Scope) -> Snapshot:
         """Read `scope` again and return everything visible. Raises `QueryTimeout`; the load then goes on."""
+        return await self._load(scope, partial(self._take, scope))
+
+    async def _load(self, key: Scope | str, work: Callable[[], Awaitable[None]]) -> Snapshot:
         try:
             async with asyncio.timeout(self._database.timeout):
-                await self._flights.run(scope, lambda: self._take(scope))
+                await self._flights.run(key, work)
         except TimeoutError:
             raise QueryTimeout(
                 f"The catalog of {self._database.name} was not read within {self._database.timeout:g} seconds.",
@@ -326,16 +339,25 @@ class Catalog:
         whole = scope == self._scope()
         schemas = tuple(await self._inspector.schemas()) if whole or self._snapshot is None else None
         self._settle(schemas or ())
-        held = [await self._inspector.tables(scope)]
-        async with self._merging:
-            # In a thread: there may be 10,000 tables, and of each every text is looked through.
-            await consume_in_thread(held, partial(self._renew, scope, schemas))
+        await self._read(scope, schemas)
         fresh = self._snapshot
         assert fresh is not None  # it was just renewed
         self._details = {name: each for name, each in self._details.items() if name in fresh.by_relation}
         if schemas is not None:
             self._born, self._early = self._clock(), None
         self._cost = self._clock() - start
+
+    async def _read(self, scope: Scope, schemas: tuple[Schema, ...] | None) -> None:
+        """Read `scope`, and again where a look that began later came to its end before: that one knew better."""
+        while True:
+            self._begun = begun = self._begun + 1
+            held = [await self._inspector.tables(scope)]
+            async with self._merging:
+                if begun > self._merged:
+                    # In a thread: there may be 10,000 tables, and of each every text is looked through.
+                    await consume_in_thread(held, partial(self._renew, scope, schemas))
+                    self._merged = begun
+                    return
 
     def _renew(self, scope: Scope, schemas: tuple[Schema, ...] | None, seen: Inspection) -> None:
         """Put what was seen in the place of what was known, which is freed here and not in the event loop's thread."""

@@ -23,7 +23,7 @@ from dragoman.errors import (
     Refused,
     Unsupported,
 )
-from dragoman.gateway.failures import Source
+from dragoman.gateway.failures import Source, not_there
 from dragoman.gateway.resolving import Resolver
 from dragoman.model import Claims, ConfinedRelation, Confinement, Database, Principal, Relation, Request
 from dragoman.parsed import ParsedStatement
@@ -181,6 +181,8 @@ class Confiner:
     async def _confine(self, statement: Statement, tried: PartOf | None = None) -> ConfinedStatement | None:
         """As `confine`, anew; `tried`: the parts to hold it to instead of those that the catalog has."""
         parsed = await asyncio.to_thread(read_query, self._dialect, statement)
+        if tried is None:
+            await self._check_still_there(statement, parsed)
         held = await self._find_held() if tried is None else tried
         named = await self._find_parts(parsed, held)
         parts = tuple(dict.fromkeys(part for _, part in named if part is not None))
@@ -201,6 +203,13 @@ class Confiner:
             return None if permission is None else permission.confined
 
         return part_of
+
+    async def _check_still_there(self, statement: Statement, parsed: ParsedStatement) -> None:
+        """Raise `NotFound` for a relation that was there when the statement was judged, and now is not."""
+        permissions = await self._catalog.permissions()
+        for written, table in (await self._whole.find_tables(parsed.names)).items():
+            if table is not None and table.relation not in permissions:
+                raise await not_there(written, statement, self._catalog)
 
     async def _find_parts(self, parsed: ParsedStatement, held: PartOf) -> list[NamedPart]:
         tables = await self._whole.find_tables(parsed.names)

@@ -164,11 +164,13 @@ class Judge:
 
         async def resolve() -> Resolution:
             nonlocal resolved
+            self._whole.watch()
             await look()
             resolved = await self._whole.resolution(statement, parsed)
             return resolved
 
         async def relations() -> tuple[Relation, ...]:
+            self._whole.watch()
             await look()
             return await self._whole.relations(parsed)
 

@@ -175,6 +175,8 @@ class OpenDatabase:
             read=self._read,
             file=None if state is None else KnowledgeFile(state, self.config),
         )
+        if self._grants:
+            self.catalog.watch()
         self._vetoed = parts.vetoes_values
         self.validators = [ReadOnly(self.dialect, self.config), *self._foreign(parts), *parts.validators]
         self.judge = Judge(self.dialect, self.config, self.catalog, self.validators, self.source, self._offload)
@@ -310,6 +312,7 @@ class OpenDatabase:
         if access is not None:
             deciders.insert(0, Grants(access.grants, self.dialect, self.config))
         resolver = Resolver(self.dialect, self.config, self.catalog, self._offload)
+        self.catalog.watch()  # a view is there for what it reads
         seen = copy.copy(self)
         if access is not None:
             seen.role_rows, seen.max_cost = access.max_rows, access.max_cost

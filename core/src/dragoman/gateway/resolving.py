@@ -46,6 +46,10 @@ class Resolver:
         self._catalog = catalog
         self._offload = offload
 
+    def watch(self) -> None:
+        """Resolve from now on by what the database holds now."""
+        self._catalog.watch()
+
     async def resolution(self, statement: Statement, parsed: ParsedStatement) -> Resolution:
         """Relations and columns; what the catalog does not know stays as written."""
         tables = await self._tables(parsed.names)

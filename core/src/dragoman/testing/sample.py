@@ -18,6 +18,7 @@ LISTING: Final = "kit_listing"
 APPEAL: Final = "kit_appeal"
 """A table of every kind of constraint, whose composite foreign key has its columns in an order of its own."""
 LATER: Final = "kit_later"
+LATER_VIEW: Final = "kit_later_shown"
 MADE: Final = "kit_made"
 """A table with a column `made` of its `id`, where the engine has such columns."""
 ODD: Final = "kit odd"
@@ -92,9 +93,12 @@ def statements(
 def changes(integer: str, text: str) -> Iterator[str]:
     """Yield statements that change the schema one after the other, and leave it as it was.
 
-    The two tables it creates differ in a column's type alone.
+    The two views it creates differ in their queries alone, and the two tables in a column's type alone.
     """
     yield f"CREATE TABLE {LATER} (id {integer})"
+    for condition in ("id = 1", "id = 2"):
+        yield f"CREATE VIEW {LATER_VIEW} AS SELECT id FROM {LATER} WHERE {condition}"
+        yield f"DROP VIEW {LATER_VIEW}"
     yield f"ALTER TABLE {LATER} ADD COLUMN note {text}"
     yield f"DROP TABLE {LATER}"
     yield f"CREATE TABLE {LATER} (id {text})"

@@ -220,6 +220,8 @@ async def test_values_partitions_and_changes_are_told(server):
             "ALTER TABLE visits ADD PRIMARY KEY (id)",
             "CREATE TABLE whose (id INT PRIMARY KEY, visit INT)",
             "ALTER TABLE whose ADD FOREIGN KEY (visit) REFERENCES visits (id)",
+            "CREATE VIEW few AS SELECT id FROM whose",
+            "CREATE OR REPLACE VIEW few AS SELECT id FROM visits",
         ):
             await run(change)
             seen.append(await inspector.fingerprint())

@@ -134,20 +134,24 @@ class TrinoInspector(Inspector):
         return found
 
     async def fingerprint(self) -> str | None:
-        """Return what the server adds up over names, types and columns; None where a catalog does not tell them.
+        """Return what the server adds up over names, types, columns and the queries of views.
 
-        Comments, the queries of views and what tables are partitioned by may change without it.
+        None where a catalog does not tell them. Comments and what tables are partitioned by may change without it.
         """
-        asked = [
-            (known, queries.checksums(known.name, portion))
-            for known in await self._catalogs()
-            for portion in queries.portions(self._scope(known.name))
+        portions = [
+            (known, scope) for known in await self._catalogs() for scope in queries.portions(self._scope(known.name))
         ]
-        answers = await together(*(self._ask_catalog(*each) for each in asked))
+        asked = [(known, queries.checksums(known.name, scope)) for known, scope in portions]
+        viewing = [(known, scope) for known, scope in portions if known.connector not in PLAIN_CONNECTORS]
+        optional = [sql for known, scope in viewing for sql in queries.view_checksums(known.name, scope)]
+        answers, of_views = await together(
+            together(*(self._ask_catalog(*each) for each in asked)), together(*map(self._optional, optional))
+        )
         told = [rows for rows in answers if not isinstance(rows, DragomanError)]
         if len(told) < len(asked):
             return None
-        facts = sorted((sql, sorted(map(str, rows))) for (_, sql), rows in zip(asked, told, strict=True))
+        texts = [*(sql for _, sql in asked), *optional]
+        facts = sorted((sql, sorted(map(str, rows))) for sql, rows in zip(texts, [*told, *of_views], strict=True))
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
     def _scope(self, catalog: str) -> Scope:

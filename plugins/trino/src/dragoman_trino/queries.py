@@ -80,10 +80,19 @@ def checksums(catalog: str, scope: Scope) -> str:
     )
 
 
+def view_checksums(catalog: str, scope: Scope) -> tuple[str, str]:
+    """A row of the views' queries, and one of the materialized views': as `checksums`. A connector may have neither."""
+    plain = f"SELECT count(*), to_hex(checksum(ROW({', '.join(_VIEW_FACTS)}))) FROM ({views(catalog, scope)})"
+    kept = materialized_views(catalog, scope)
+    return plain, f"SELECT count(*), to_hex(checksum(ROW({', '.join(_KEPT_VIEW_FACTS)}))) FROM ({kept})"
+
+
 _RELATION_FACTS = ("table_schema", "table_name", "table_type")
 _COLUMN_FACTS = (
     *("table_schema", "table_name", "ordinal_position", "column_name", "data_type", "is_nullable", "column_default"),
 )
+_VIEW_FACTS = ("table_schema", "table_name", "view_definition")
+_KEPT_VIEW_FACTS = ("schema_name", "name", "definition")
 
 
 def comments(catalog: str, scope: Scope) -> str:

@@ -109,6 +109,8 @@ SELECT GROUP_CONCAT(told ORDER BY told) FROM (
         FROM information_schema.key_column_usage
         UNION ALL SELECT 'p', table_schema, CONCAT_WS('|', table_schema, table_name, partition_expression)
         FROM information_schema.partitions WHERE partition_expression IS NOT NULL
+        UNION ALL SELECT 'v', table_schema, CONCAT_WS('|', table_schema, table_name, view_definition)
+        FROM information_schema.views
     ) AS facts WHERE LOWER(place) NOT IN ({system}) GROUP BY origin
 ) AS sums""".format(system=", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS)))
 LONGEST = 64
@@ -207,7 +209,7 @@ class MariaDBInspector(InformationSchemaInspector):
         return found
 
     async def fingerprint(self) -> str | None:
-        """Tell a sum over columns, keys, comments and partitions; checks may change without it."""
+        """Tell a sum over columns, keys, comments, partitions and queries of views; checks may change without it."""
         return str((await self.fetch(FINGERPRINT))[0][0])
 
 

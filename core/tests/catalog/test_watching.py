@@ -1,0 +1,126 @@
+"""A watched catalog is asked whether it still holds: what callers may read depends on what views read now."""
+
+import asyncio
+
+import pytest
+from dragoman import Busy
+from dragoman.catalog.watch import CONFIRMED, PATIENCE
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def watched(build, facts, make_table, clock):
+    """A function that makes a watched catalog of one table; `tell`: tells its fingerprint."""
+
+    def make(tell, **settings):
+        class Marked(facts):
+            async def fingerprint(self):
+                return await tell() if asyncio.iscoroutinefunction(tell) else tell()
+
+        known = Marked(make_table("users", "id"))
+        catalog = build(known, clock=clock, **settings)
+        catalog.watch()
+        return known, catalog
+
+    return make
+
+
+async def test_a_database_with_the_same_fingerprint_is_not_read_again(watched, clock):
+    known, catalog = watched(lambda: "same")
+    for _ in range(5):
+        await catalog.snapshot()
+        clock.now += CONFIRMED
+    assert len(known.scopes) == 1
+
+
+async def test_a_database_with_another_fingerprint_is_read_again_once_it_is_due(watched, clock, make_table):
+    marks = ["one"]
+    known, catalog = watched(lambda: marks[-1])
+    await catalog.snapshot()
+    known.all.append(make_table("fresh", "id"))
+    marks.append("two")
+    clock.now += CONFIRMED * 0.9
+    assert len((await catalog.snapshot()).tables) == 1
+    clock.now += CONFIRMED * 0.1
+    assert len((await catalog.snapshot()).tables) == 2
+
+
+async def test_a_database_without_a_fingerprint_is_read_again_each_time(watched, clock):
+    known, catalog = watched(lambda: None)
+    for _ in range(3):
+        await catalog.snapshot()
+        clock.now += CONFIRMED
+    assert len(known.scopes) == 3
+
+
+async def test_a_slow_answer_is_asked_for_less_often(watched, clock):
+    asked = 0
+
+    def tell():
+        nonlocal asked
+        asked += 1
+        clock.now += 1
+        return "same"
+
+    _, catalog = watched(tell)
+    await catalog.snapshot()
+    clock.now = PATIENCE - 0.1
+    await catalog.snapshot()
+    assert asked == 1
+    clock.now = PATIENCE
+    await catalog.snapshot()
+    assert asked == 2
+
+
+async def test_what_is_old_is_read_again_though_nothing_changed(watched, clock):
+    known, catalog = watched(lambda: "same", catalog_ttl=10)
+    await catalog.snapshot()
+    clock.now = 10
+    await catalog.snapshot()
+    assert len(known.scopes) == 2
+
+
+async def test_nothing_is_told_while_the_database_cannot_say_whether_it_changed(watched, clock):
+    failing = []
+
+    def tell():
+        if failing:
+            raise Busy("no place")
+        return "same"
+
+    _, catalog = watched(tell)
+    await catalog.snapshot()
+    clock.now += CONFIRMED
+    failing.append(True)
+    with pytest.raises(Busy):
+        await catalog.snapshot()
+    failing.clear()
+    assert len((await catalog.snapshot()).tables) == 1
+
+
+async def test_a_look_that_ends_late_does_not_replace_a_newer_one(build, facts, make_table):
+    known = facts(make_table("old", "id"))
+    catalog = build(known)
+    await catalog.snapshot()
+    scope, told = known.scopes[0], known.tables
+
+    async def answer_late(scope):
+        seen = await told(scope)
+        known.tables, known.all = told, [make_table("new", "id")]
+        await catalog.find("new")  # a look that begins later, and ends before
+        return seen
+
+    known.tables = answer_late
+    assert [table.relation.name for table in (await catalog.look(scope)).tables] == ["new"]

@@ -1,0 +1,257 @@
+"""A server that runs answers as one that has just started, whatever the database's owner changes meanwhile."""
+
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import apsw
+import asyncpg
+import pytest
+from dragoman import Database, Gateway, TableNotFound
+from dragoman.catalog.watch import Watch
+from dragoman.config import Configuration
+from dragoman.config.roles import Grant, Role
+from dragoman.model import Principal
+from dragoman.tools import Toolbox
+from dragoman_postgres.testing import Server
+
+ANN = Principal("ann", subject="ann")
+MARK = "zyxmark"
+"""Stands in what is hidden, and nowhere else."""
+VIEWS = ("va", "vb", "vc")
+NAMES = ("u", "t", "xt", *VIEWS)
+Run = Callable[..., Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Flavour:
+    """What differs between engines. `replace`: replaces a view `{name}` by a `{query}`."""
+
+    schema: str
+    text: str
+    replace: tuple[str, ...]
+    drop: str = "DROP {kind} {name}"
+    generated: str | None = None
+    keyed: str = " PRIMARY KEY"
+
+
+SQLITE = Flavour(
+    schema="main",
+    text="TEXT",
+    replace=("DROP VIEW IF EXISTS {name}", "CREATE VIEW {name} AS {query}"),
+    generated="ALTER TABLE u ADD COLUMN g TEXT GENERATED ALWAYS AS ({made}) VIRTUAL",
+)
+POSTGRES = Flavour(
+    schema="public",
+    text="text",
+    replace=("CREATE OR REPLACE VIEW {name} AS {query}",),
+    drop="DROP {kind} {name} CASCADE",
+    generated="ALTER TABLE u ADD COLUMN g text GENERATED ALWAYS AS ({made}) STORED",
+)
+TRINO = Flavour(schema="{schema}", text="varchar", replace=("CREATE OR REPLACE VIEW {name} AS {query}",), keyed="")
+
+
+class Owner:
+    """Changes a schema at random. `hid` and `u.secret` are hidden by the role, and stay."""
+
+    def __init__(self, flavour: Flavour, seed: int) -> None:
+        self._flavour = flavour
+        self._random = Random(seed)
+        self._xt = "TABLE"
+        self._made = False
+
+    def begin(self) -> Iterator[str]:
+        text, keyed = self._flavour.text, self._flavour.keyed
+        yield f"CREATE TABLE u (id INTEGER{keyed}, pub {text}, secret {text})"
+        yield f"INSERT INTO u VALUES (1, 'pub', '{MARK}'), (2, 'more', '{MARK}')"
+        for name, told in (("t", "plain"), ("xt", "table"), ("hid", MARK)):
+            yield f"CREATE TABLE {name} (id INTEGER{keyed}, pub {text})"
+            yield f"INSERT INTO {name} VALUES (1, '{told}'), (3, '{told}')"
+        for name in VIEWS:
+            yield from self._replace(name, "SELECT id, pub FROM t")
+
+    def change(self) -> Iterator[str]:
+        kinds = [self._change_view, self._change_view, self._turn]
+        yield from self._random.choice([*kinds, self._generate] if self._flavour.generated else kinds)()
+
+    def _replace(self, name: str, query: str) -> Iterator[str]:
+        for statement in self._flavour.replace:
+            yield statement.format(name=name, query=query)
+
+    def _change_view(self) -> Iterator[str]:
+        name = self._random.choice(VIEWS)
+        yield from self._replace(name, self._query(["u", "t", "t", "xt", "hid", *VIEWS[: VIEWS.index(name)]]))
+
+    def _turn(self) -> Iterator[str]:
+        """Make a table a view of the same name, or the other way round."""
+        yield self._flavour.drop.format(kind=self._xt, name="xt")
+        self._xt = "VIEW" if self._xt == "TABLE" else "TABLE"
+        columns = f"(id INTEGER{self._flavour.keyed}, pub {self._flavour.text})"
+        yield f"CREATE VIEW xt AS {self._query(['t', 'hid'])}" if self._xt == "VIEW" else f"CREATE TABLE xt {columns}"
+        for name in VIEWS:  # which may have gone with it
+            if "CASCADE" in self._flavour.drop:
+                yield from self._replace(name, self._query(["u", "t", "t", "xt", "hid"]))
+
+    def _generate(self) -> Iterator[str]:
+        """Add a column that is made of a hidden or of a visible one, or drop it."""
+        if self._made:
+            yield "ALTER TABLE u DROP COLUMN g"
+        else:
+            made = self._random.choice(("secret || '!'", "pub || '!'"))
+            yield str(self._flavour.generated).format(made=made)
+        self._made = not self._made
+
+    def _query(self, sources: list[str]) -> str:
+        one, other = self._random.choice(sources), self._random.choice(sources)
+        return self._random.choice(
+            (
+                f"SELECT id, pub FROM {one}",
+                f"SELECT id, pub FROM {one} WHERE id > 0",
+                "SELECT id, secret AS pub FROM u",
+                f"SELECT id, pub FROM {one} UNION ALL SELECT id, pub FROM {other}",
+                f"SELECT a.id, b.pub FROM {one} a JOIN {other} b ON a.id = b.id",
+                f"SELECT id, (SELECT max(pub) FROM {other}) AS pub FROM {one}",
+            )
+        )
+
+
+def calls() -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "list_tables", {}
+    yield "describe_table", {"table_names": ["u", "xt", "va"]}
+    for name in (*NAMES, "hid"):
+        yield "execute_query", {"sql": f"SELECT * FROM {name} ORDER BY id"}
+        yield "get_sample_rows", {"table_name": name}
+    for name in VIEWS:
+        yield "execute_query", {"sql": f"SELECT pub FROM {name} WHERE id = 1 ORDER BY 1"}
+    yield "execute_query", {"sql": "SELECT a.pub, b.pub FROM va a JOIN vb b ON a.id = b.id ORDER BY 1, 2"}
+
+
+async def answers(toolbox: Toolbox) -> dict[str, Any]:
+    """What every call is answered, without what differs from run to run."""
+    told = {}
+    for tool, arguments in calls():
+        answer = json.loads((await toolbox.call(tool, arguments, principal=ANN)).text)
+        answer.pop("elapsed_ms", None)
+        told[f"{tool} {arguments}"] = answer
+    return told
+
+
+def configure(database: Database, schema: str) -> Configuration:
+    grant = Grant(
+        database="shop",
+        tables=(f"{schema}.*",),
+        deny=(f"{schema}.hid",),
+        deny_columns=("secret",),
+        key="roles.r.grants.0",
+    )
+    role = Role(name="r", principals=frozenset({"*"}), grants=(grant,))
+    return Configuration(databases={"shop": database}, roles={"r": role})
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the database asked at every call whether it has changed."""
+    monkeypatch.setattr(Watch, "is_due", True)
+
+
+async def check(flavour: Flavour, configuration: Configuration, run: Run, seeds: range, steps: int) -> None:
+    """Change a schema step by step, and compare a server that runs on with one that begins after each step."""
+    hidden, shown = 0, 0
+    for seed in seeds:
+        owner = Owner(flavour, seed)
+        await run(*owner.begin())
+        async with Gateway.open(configuration) as gateway:
+            running = Toolbox(gateway)
+            await answers(running)
+            for step in range(steps):
+                await run(*owner.change())
+                async with Gateway.open(configuration) as started:
+                    expected = await answers(Toolbox(started))
+                told = await answers(running)
+                assert MARK not in json.dumps(expected), (seed, step)
+                assert told == expected, (seed, step)
+                hidden += sum("error" in answer for answer in expected.values())
+                shown += sum("error" not in answer for asked, answer in expected.items() if "pub FROM v" in asked)
+    assert hidden > steps * len(seeds) * 2  # `hid` alone makes two: some of the views were hidden, too
+    assert shown > 0
+
+
+async def check_on_sqlite(folder: Path, seeds: range, steps: int) -> None:
+    file = folder / "shop.db"
+
+    async def run(*statements: str) -> None:
+        if any(each.startswith("CREATE TABLE u") for each in statements):
+            file.unlink(missing_ok=True)
+        with closing(apsw.Connection(str(file))) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    database = Database(name="shop", dialect="sqlite", database="shop.db", folder=folder)
+    await check(SQLITE, configure(database, "main"), run, seeds, steps)
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_sqlite_file_that_is_changed_is_answered_as_it_is(tmp_path: Path) -> None:
+    await check_on_sqlite(tmp_path, range(2), 6)
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_view_that_is_replaced_between_two_looks_of_one_call_is_not_read(tmp_path: Path) -> None:
+    with closing(apsw.Connection(str(tmp_path / "shop.db"))) as connection:
+        for statement in Owner(SQLITE, 0).begin():
+            connection.execute(statement)
+        database = Database(name="shop", dialect="sqlite", database="shop.db", folder=tmp_path)
+        async with Gateway.open(configure(database, "main")) as gateway:
+            opened = gateway.for_principal(ANN).database("shop")
+            assert opened.confiner is not None
+            judged = await opened.judge.judge("SELECT * FROM va", "execute_query", ANN)
+            assert await opened.confiner.confine(judged) is None
+            connection.execute("DROP VIEW va")
+            connection.execute("CREATE VIEW va AS SELECT id, pub FROM hid")
+            with pytest.raises(TableNotFound):
+                await opened.confiner.confine(judged)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("at_once")
+async def test_a_sqlite_file_that_is_changed_often_is_answered_as_it_is(tmp_path: Path) -> None:
+    await check_on_sqlite(tmp_path, range(2, 6), 8)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("at_once")
+async def test_a_postgres_database_that_is_changed_is_answered_as_it_is() -> None:
+    server = Server.start()
+    try:
+        database = server.configure(await server.create("SELECT"), name="shop")
+        connection = await asyncpg.connect(
+            host=database.host, port=database.port, user=database.user, database=database.database
+        )
+
+        async def run(*statements: str) -> None:
+            if any(each.startswith("CREATE TABLE u") for each in statements):
+                await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+            for statement in statements:
+                await connection.execute(statement)
+
+        await check(POSTGRES, configure(database, "public"), run, range(2), 6)
+        await connection.close()
+    finally:
+        server.stop()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3_600)
+@pytest.mark.usefixtures("at_once")
+async def test_a_schema_of_trino_that_is_changed_is_answered_as_it_is(trino_server: Any) -> None:
+    async with trino_server.schema() as schema:
+
+        async def run(*statements: str) -> None:
+            await trino_server.run(*statements, schema=schema)
+
+        database = trino_server.configure(*schema.split("."), name="shop", schemas=(schema,))
+        await check(TRINO, configure(database, schema), run, range(2), 6)
