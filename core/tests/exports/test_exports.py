@@ -175,7 +175,23 @@ def test_csv_tells_null_from_an_empty_text(tmp_path):
     assert path.read_bytes() == b'a,"b, c"\r\n,""\r\n"x\ny","say ""hi"""\r\n'
 
 
-_MARKS = st.text(st.sampled_from("=+-@,\"'\r\n\t ab1.e\u00a0\u2028" + WIDE), max_size=5)
+UNSEEN = [
+    "\0",
+    "\t",
+    "\v",
+    "\f",
+    "\r",
+    "\n",
+    " ",
+    "\x1b",
+    "\x85",
+    "\xa0",
+    "\xad",
+    *"\u061c\u1680\u180e\u2003\u200b\u200d\u200e",
+]
+UNSEEN += [*"\u2028\u2029\u202e\u202f\u2060\u2066\u3000\u3164\ufeff\ufffb", "\U000e0001", "\U000e0061"]
+"""White space and characters that nobody sees."""
+_MARKS = st.text(st.sampled_from(["=", "+", "-", "@", *",\"'ab1.e\r\n\t ", *UNSEEN, *WIDE]), max_size=5)
 _CELLS = st.sampled_from([_MARKS, st.none() | _MARKS, st.integers(), st.none() | st.booleans(), _VALUES]).flatmap(
     lambda cells: st.lists(cells, min_size=4, max_size=4)
 )
@@ -191,10 +207,15 @@ def test_csv_gives_back_every_value_of_any_column_and_nothing_that_a_spreadsheet
     escaped = 0
     for value, cell in zip(chain(*rows), chain(*read), strict=True):
         text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
-        if live := isinstance(value, str) and value[:1] in {*"=+-@\t\r\n", *WIDE} and not _is_number(value):
+        if live := isinstance(value, str) and _begins_like_a_formula(value):
             escaped += 1
         assert cell == ("'" + text if live else text)
     assert sum(int(notice.split()[0]) for notice in notices) == escaped
+
+
+def _begins_like_a_formula(text: str) -> bool:
+    seen = text.lstrip("".join(UNSEEN))
+    return text[:1] in {*"\t\r\n"} or (seen[:1] in {*"=+-@", *WIDE} and not _is_number(seen))
 
 
 def _is_number(text: str) -> bool:
@@ -215,7 +236,22 @@ def test_a_spreadsheet_runs_nothing_of_a_csv(tmp_path, text):
     assert notices == ("1 values of the column 'a' begin like a formula; a ' stands before them.",)
 
 
-@pytest.mark.parametrize("name", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-x", "\t=1"])
+def test_a_spreadsheet_runs_nothing_behind_what_nobody_sees(tmp_path):
+    live = [f"{before}{sign}1+1" for before in (*UNSEEN, " \u200b\xa0") for sign in ("=", "+", "-", "@", *WIDE)]
+    numbers = [" -1.5", "\xa0+7", "\u200b-1e5", "\ufeff.5", "-1"]
+    plain = ["\xa0a=1", " ", "\u200b", "\ufeff'=1", "a\u200b=1"]
+    rows = [[text] for text in (*live, *numbers, *plain)]
+    path, notices = _export(tmp_path, "csv", [Column("a", "text", Kind("text"))], rows)
+    with path.open(newline="", encoding="utf-8") as file:
+        cells = [row[0] for row in csv.reader(file)][1:]
+    assert cells == [*(f"'{text}" for text in live), *numbers, *plain]
+    assert notices == (f"{len(live)} values of the column 'a' begin like a formula; a ' stands before them.",)
+    for text in live:  # alone in its column it is not looked at beside others
+        alone, _ = _export(tmp_path, "csv", [Column("a", "text", Kind("text"))], [[text]])
+        assert f"'{text}" in alone.read_bytes().decode()
+
+
+@pytest.mark.parametrize("name", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-x", "\t=1", "\u200b=1"])
 def test_a_spreadsheet_runs_no_name_of_a_column(tmp_path, name):
     columns = [Column(name, "integer", Kind("integer")), Column("-1", "integer", Kind("integer"))]
     path, notices = _export(tmp_path, "csv", columns, [[1, 2]])

@@ -14,9 +14,14 @@ from dragoman.model import Column
 _MARKS = re.compile(r'[,"\r\n]')
 _WIDE: Final = "\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}"
 """Signs that a spreadsheet set to Japanese or Chinese takes for those of ASCII."""
-_FORMULA = re.compile(rf"[=+\-@{_WIDE}\t\r\n]")
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-_SPECIAL_START = re.compile(rf"\n[=+\-@{_WIDE}\s]")
+_UNSEEN: Final = (
+    r"\s\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
+)
+"""White space, control characters and what has no glyph: some programs leave them out before they read a cell."""
+_FORMULA = re.compile(rf"[\t\r\n]|[{_UNSEEN}]*[=+\-@{_WIDE}]")
+_NUMBER = re.compile(rf"[{_UNSEEN}]*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_SPECIAL_START = re.compile(rf"\n[=+\-@{_WIDE}{_UNSEEN}]")
 """Of a text after a line's end: what may be a formula, or is blank or empty."""
 
 
@@ -90,7 +95,7 @@ class _Cells:
 
 def _is_live(text: str) -> bool:
     """Whether a spreadsheet would run a text."""
-    return _FORMULA.match(text) is not None and not _NUMBER.fullmatch(text)
+    return _FORMULA.match(text) is not None and (text[0] in "\t\r\n" or not _NUMBER.fullmatch(text))
 
 
 def _boolean(value: bool) -> str:
