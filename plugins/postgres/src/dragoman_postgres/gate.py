@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dragoman import Call, Database, FunctionCall, Named, ParsedStatement, Relation, Statement, UnsafeSql
 
+from dragoman_postgres.encodings import check_names
 from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.user_defined import Reader, Remembered, UserDefined
 
@@ -22,11 +23,12 @@ class PostgresGate(Remembered):
         self._relations = frozenset(name.lower() for name in database.allow_relations)
 
     async def check(self, statement: Statement, call: Call) -> None:
-        """Raise `UnsafeSql` for what may run code of the database's users.
+        """Raise `UnsafeSql` for what may run code of the database's users, and for names that it may read otherwise.
 
         Names mean what the server finds under them now, not what a cached catalog does.
         """
         made, parsed = await self.state(), call.parsed
+        check_names(statement, made.encoding)
         if made.everything:
             raise UnsafeSql(
                 f"Any query may run code that users of this database made: {', '.join(sorted(made.everything))}.",

@@ -12,13 +12,14 @@ from dragoman import Database, Relation, Validator
 
 from dragoman_postgres.bodies import BODIES, TAKEN, judge
 from dragoman_postgres.closure import ANYTHING, CALLING, REACHED, STAMP
+from dragoman_postgres.encodings import SAME
 from dragoman_postgres.pool import Connections
 from dragoman_postgres.rules.policy import patterns, read_policy
 
 # Whoever may create functions and operators must not take the calls of what follows.
 _SAFE_PATH = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL jit = off"
-# Where names without schema are looked for: what lies elsewhere takes nobody's calls.
-_PATH = "SELECT pg_catalog.current_schemas(true)"
+# Where names without schema are looked for: what lies elsewhere takes nobody's calls. And how names are read.
+_SESSION = "SELECT pg_catalog.current_schemas(true), pg_catalog.getdatabaseencoding()"
 Types = frozenset[int]
 
 
@@ -32,7 +33,7 @@ class UserDefined:
     `bound_operator`, `bound_type` (a cast to it): those that only values of certain types reach, by number; `binding`
     are the relations with such values, `binding_type` the types that make them by a cast. `relation`: reading them
     runs code; as written, and as it is named in full. `checked`: with columns whose values are checked by such code
-    once a literal takes their type. `everything`: what any query may reach.
+    once a literal takes their type. `everything`: what any query may reach. `encoding`: the database's.
     """
 
     function: frozenset[str] = frozenset()
@@ -48,6 +49,7 @@ class UserDefined:
     binding_type: Mapping[str, Types] = field(default_factory=dict[str, Types])
     relation: Mapping[Relation, Relation] = field(default_factory=dict[Relation, Relation])
     checked: Mapping[Relation, Relation] = field(default_factory=dict[Relation, Relation])
+    encoding: str = SAME
 
     def functions(self, types: Types | None) -> frozenset[str]:
         """The functions that a query which reads values of these types may reach; None: of any."""
@@ -69,7 +71,6 @@ def _reach(bound: Mapping[str, Types], types: Types | None) -> frozenset[str]:
 _NAMES = ("function", "single", "attribute", "operator", "type", "everything")
 _TYPED = ("bound_function", "bound_operator", "bound_type", "binding", "binding_type")
 _RELATIONS = ("relation", "checked")
-NOTHING = UserDefined()
 
 
 class Reader(Protocol):
@@ -115,14 +116,14 @@ class Remembered(Validator):
         harmless = patterns(self._policy["volatile"])
         acting = [_like(pattern) for pattern in patterns(self._policy["transitive"])]
         async with self._reader.connections.borrow() as connection:
-            path = await connection.fetchval(_PATH)
+            ((path, encoding),) = await connection.fetch(_SESSION)
             await connection.execute(_SAFE_PATH)
             stamp = await connection.fetchrow(STAMP)
             if self._calling is None or self._calling[0] != stamp:
                 self._calling = stamp, await connection.fetch(CALLING, harmless, acting)
             trees = self._calling[1]
             if not trees and not await connection.fetchval(ANYTHING):
-                return NOTHING
+                return UserDefined(encoding=encoding)
             found = await connection.fetch(
                 REACHED,
                 self._trusted,
@@ -136,7 +137,7 @@ class Remembered(Validator):
                 [row["oid"] for row in trees if row["populates"]],
                 await self._find_computing(connection),
             )
-        return _user_defined(found)
+        return _user_defined(found, encoding)
 
     async def _find_computing(self, connection: Any) -> list[int]:
         """The functions in SQL that only compute, by number."""
@@ -150,7 +151,7 @@ def _like(pattern: str) -> str:
     return pattern.replace("_", r"\_").replace("*", "%")
 
 
-def _user_defined(rows: Iterable[Any]) -> UserDefined:
+def _user_defined(rows: Iterable[Any], encoding: str) -> UserDefined:
     names: dict[str, set[str]] = {kind: set() for kind in _NAMES}
     found: dict[str, Any] = {kind: {} for kind in (*_TYPED, *_RELATIONS)}
     for kind, name, schema, types in rows:
@@ -164,7 +165,7 @@ def _user_defined(rows: Iterable[Any]) -> UserDefined:
         else:
             key = Relation(name, schema) if kind == "binding" else name
             found[kind][key] = found[kind].get(key, frozenset()) | frozenset(types)
-    found |= {kind: frozenset(names[kind]) for kind in _NAMES}
+    found |= {"encoding": encoding, **{kind: frozenset(names[kind]) for kind in _NAMES}}
     return UserDefined(**found)
 
 

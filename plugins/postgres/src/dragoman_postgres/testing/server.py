@@ -190,10 +190,13 @@ class Server:
         finally:
             await connection.close()
 
-    async def create(self, script: str = "", *, name: str | None = None) -> str:
+    async def create(
+        self, script: str = "", *, name: str | None = None, encoding: str = "UTF8", ctype: str = "C"
+    ) -> str:
         """Create a database of a name not used before, run `script` in it and return the name."""
         name = name or f"test_{os.getpid()}_{next(_numbers)}"
-        await self.run(f'CREATE DATABASE "{name}" TEMPLATE template0')
+        given = f"ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE '{ctype}'"
+        await self.run(f'CREATE DATABASE "{name}" TEMPLATE template0 {given}')
         if script:
             await self.run(script, name)
         return name
