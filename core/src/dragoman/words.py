@@ -32,6 +32,14 @@ _CLOSING: Final = {'"': '"', "`": "`", "[": "]"}
 _LINES: Final = {code: spelled for code, spelled in _SPELLED.items() if chr(code) not in "\n\t"}
 
 
+_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+def lower_ascii(name: str) -> str:
+    """Return a name in lower case as most engines have it: letters beyond ASCII stay."""
+    return name.lower() if name.isascii() else name.translate(_LOWER)
+
+
 def visible(text: str) -> str:
     """Return text with control and invisible characters spelled out."""
     return text if text.isascii() and text.isprintable() else text.translate(_SPELLED)

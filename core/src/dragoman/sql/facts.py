@@ -11,6 +11,7 @@ from dragoman.errors import InvalidSql
 from dragoman.model import Relation
 from dragoman.parsed import FunctionCall, Named, schema_of
 from dragoman.sql.calls import SYNTAX
+from dragoman.words import lower_ascii
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,7 @@ def _relation(node: exp.Expr, defined: _Names) -> Relation | None:
 
 
 def _fold(name: exp.Expr) -> _Name:
-    """What two spellings of one WITH name share. A name taken for another counts as a relation, which is safe."""
-    quoted = bool(name.args.get("quoted")) and name.name != name.name.lower()
-    return (name.name, True) if quoted else (name.name.lower(), False)
+    """What two spellings of one WITH name share in every engine. One taken for a relation's name is safe."""
+    folded = lower_ascii(name.name)
+    quoted = bool(name.args.get("quoted")) and name.name != folded
+    return (name.name, True) if quoted else (folded, False)

@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -15,10 +16,12 @@ from dragoman.dialect import Capability, Dialect
 from dragoman.errors import DragomanError, NotFound, Refused, UnsafeSql
 from dragoman.gateway import Gateway
 from dragoman.model import Database, Request, RowStream
+from dragoman.sql import Statement
 from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite, ask, run
 from dragoman.testing.idleness import family
 from dragoman.testing.tiers import recommended, required
+from dragoman.validators import read
 
 # What engines call functions that read or write files, ask other servers, run programs, change something or only wait.
 REACHING: Final = """
@@ -76,6 +79,8 @@ TELLING_NOTHING: Final = (
     "VACUUM",
     "KILL 1",
 )
+# A letter in both cases, and letters that some lower case takes for one.
+TWINS: Final = ("aA", "üÜ", "éÉ", "жЖ", "ωΩ", "σς", "\u212ak", "ıI", "iİ", "ßẞ", "ǆǅ", "ａＡ", "\U00010428\U00010400")
 # Ways to write a name, and the foldings under which it finds a table that was declared in lower case without quotes.
 WRITTEN: Final = {
     "another case without quotes": frozenset({"lower", "upper", "insensitive"}),
@@ -190,6 +195,24 @@ class ReachCases(Suite):
         )
 
     @required
+    async def test_a_member_of_with_hides_no_table_that_the_engine_reads(
+        self, opened: OpenDatabase, dialect: Dialect
+    ) -> None:
+        wrong: list[str] = []
+        for member, name in _spell_twice(dialect):
+            sql = f"WITH {member} AS (SELECT 1 AS n) SELECT n FROM {name}"
+            parsed = read(dialect, Statement.parse(sql, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))
+            if parsed.refusal is None and not parsed.relations:
+                try:
+                    await run(opened, sql)
+                except NotFound:
+                    wrong.append(sql)
+        assert not wrong, (
+            f"In {wrong} the judge took the table for the member of WITH, and the engine does not: it would read a"
+            " table that nobody asked a role for. Fold names as the engine does; letters beyond ASCII too."
+        )
+
+    @required
     def test_placeholders_are_what_the_lexer_reads(self, dialect: Dialect) -> None:
         assert dialect.placeholder[0] == dialect.lexicon.parameters, (
             f"Agents write {dialect.placeholder!r}, and the lexer reads {dialect.lexicon.parameters!r}: say the same in"
@@ -213,6 +236,16 @@ class ReachCases(Suite):
             f"Lexicon.{field} is {declared}, and the engine {'answers' if engine else 'refuses'} {sql!r}: a text that"
             " the lexer and the engine read differently may hide a statement."
         )
+
+
+def _spell_twice(dialect: Dialect) -> Iterator[tuple[str, str]]:
+    """Two names that differ in the case of a letter at most, each with quotes and without."""
+    opening, closing = dialect.quote_marks[0], dialect.quote_marks[1]
+    for twins in TWINS:
+        for one, other in product(twins, repeat=2):
+            for quoted in product(((opening, closing), ("", "")), repeat=2):
+                (before, after), (ahead, behind) = quoted
+                yield f"{before}kit_{one}{after}", f"{ahead}kit_{other}{behind}"
 
 
 def _calls(name: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dragoman import Relation, Statement
+from dragoman.words import lower_ascii
 
 # What ends a FROM clause: names that follow are columns.
 _ENDS = frozenset("where group having window order limit union except intersect select values".split())
@@ -64,7 +65,8 @@ class Names:
         return searched | {
             named.offset
             for named, level in self.named
-            if named.arguments is None and (named.relation.schema or not level.defines(named.relation.name.lower()))
+            if named.arguments is None
+            and (named.relation.schema or not level.defines(lower_ascii(named.relation.name)))
         }
 
 
@@ -121,7 +123,7 @@ class _Reader:
             elif word == "with":
                 level.defining = True
             elif level.defining and self._is_member(index):
-                level.members.add(_plain(token.text).lower())
+                level.members.add(lower_ascii(_plain(token.text)))
                 self._found.aliases.add(token.start)
             index += 1
         return self._found
