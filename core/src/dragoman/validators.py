@@ -53,7 +53,8 @@ def read_query(dialect: Dialect, query: Statement) -> ParsedStatement:
         return dialect.read(query)
     from dragoman.sql.parsed import read as read_by_sqlglot
 
-    return read_by_sqlglot(query, reserved=dialect.reserved, default_schema=dialect.default_schema)
+    exact = dialect.folding == "exact"
+    return read_by_sqlglot(query, reserved=dialect.reserved, default_schema=dialect.default_schema, exact=exact)
 
 
 _TOO_MANY = Refusal(

@@ -32,12 +32,15 @@ _CLOSING: Final = {'"': '"', "`": "`", "[": "]"}
 _LINES: Final = {code: spelled for code, spelled in _SPELLED.items() if chr(code) not in "\n\t"}
 
 
-_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_LOWER: Final = {code: code + 0x20 for code in range(ord("A"), ord("Z") + 1)}
 
 
-def lower_ascii(name: str) -> str:
-    """Return a name in lower case as most engines have it: letters beyond ASCII stay."""
-    return name.lower() if name.isascii() else name.translate(_LOWER)
+def lower_ascii(text: str) -> str:
+    """Return text with A to Z in lower case, as engines fold names.
+
+    `str.lower` makes the sign of Kelvin (U+212A) a "k", and an A umlaut an a umlaut: to most engines other names.
+    """
+    return text.lower() if text.isascii() else text.translate(_LOWER)
 
 
 def visible(text: str) -> str:

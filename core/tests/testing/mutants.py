@@ -37,6 +37,7 @@ from dragoman import (
     RowStream,
     Schema,
     Scope,
+    Statement,
     TableNotFound,
     encode,
     hookimpl,
@@ -969,6 +970,21 @@ described(
     "the_folding_is_the_engine_s[another case without quotes]",
     says="would be open under another",
     folding="exact",
+)
+
+
+def _fold_further(statement):
+    """What SQLite's own reading tells, of a text in which every letter is folded as Python folds it."""
+    assert sqlite.dialect.read is not None
+    folded = statement.text.lower()
+    return sqlite.dialect.read(Statement(folded, folded, sqlglot=statement.sqlglot, lexicon=statement.lexicon))
+
+
+described(
+    "FoldsFurtherThanTheEngine",
+    "a_relation_beside_a_with_name_is_read[with another letter]",
+    says="see dragoman.words.lower_ascii",
+    read=_fold_further,
 )
 described(
     "FoldsToLowerCase",

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from dragoman.parsed import FunctionCall, schema_of
 from dragoman.sql.text import Token
+from dragoman.words import lower_ascii
 
 # Words of the grammar that may stand before a parenthesis without calling anything. Words that name both (replace,
 # left, if, ...) are left out: as functions they are on the dialects' lists.
@@ -72,10 +73,10 @@ def type_tails(tokens: Sequence[Token]) -> list[Token]:
 
 def _qualify(tokens: Sequence[Token], index: int) -> FunctionCall:
     """The call whose last name stands at `index`, with the names and dots before it."""
-    parts, first = [unquote(tokens[index]).lower()], index
+    parts, first = [lower_ascii(unquote(tokens[index]))], index
     while first >= 2 and tokens[first - 1].text == "." and tokens[first - 2].kind in {"word", "name", "string"}:
         first -= 2
-        parts.insert(0, unquote(tokens[first]).lower())
+        parts.insert(0, lower_ascii(unquote(tokens[first])))
     return FunctionCall(parts[-1], schema_of(parts), tokens[index].start)
 
 

@@ -61,29 +61,30 @@ _CLAUSES = ("settings", "format")
 _WORDS = {"Lock": "a row lock (FOR UPDATE, FOR SHARE)", "Into": "SELECT INTO"}
 
 
-def survey(tree: exp.Expr, text: str, *, table_functions: frozenset[str] | None = None) -> Facts:
+def survey(tree: exp.Expr, text: str, *, table_functions: frozenset[str] | None = None, exact: bool = False) -> Facts:
     """Return the facts of the tree that was read from `text`. Raises `InvalidSql` for a SELECT of nothing.
 
     Calls that stand where a table does are relations too, unless they are of `table_functions` or that is None.
+    `exact`: names that differ in case are different names.
     """
     facts = Facts(effect=None if is_query(tree) else _effect(tree))
     waiting: list[tuple[exp.Expr, _Names]] = [(tree, frozenset())]
     while waiting:
         node, defined = waiting.pop()
-        _note(node, defined, text, facts)
+        _note(node, defined, text, facts, exact)
         if table_functions is not None and isinstance(node, exp.Table) and isinstance(node.this, exp.Func):
             _note_table_call(node, text, facts, table_functions)
         clause = node.args.get("with_")
         if isinstance(clause, exp.With):
-            waiting += _below(node, clause, defined)
+            waiting += _below(node, clause, defined, exact)
         else:
             waiting += [(child, defined) for child in node.iter_expressions(reverse=True)]
     return facts
 
 
-def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts) -> None:
+def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts, exact: bool) -> None:
     if isinstance(node, (exp.Table, exp.In)):
-        relation = _relation(node, defined)
+        relation = _relation(node, defined, exact)
         if relation:
             facts.relations.setdefault(relation, offset_of(node.args["field"] if isinstance(node, exp.In) else node))
     elif isinstance(node, exp.Func):
@@ -154,9 +155,9 @@ def _call(node: exp.Func, text: str) -> FunctionCall | None:
         known = not isinstance(node, exp.Anonymous)
         if known and written.lower() in SYNTAX and not isinstance(node.parent, exp.Dot):
             return None
-        return FunctionCall(written.strip("\"'`[]").lower(), _schema(node), start)
+        return FunctionCall(lower_ascii(written.strip("\"'`[]")), _schema(node), start)
     if isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
-        return FunctionCall(node.name.lower(), _schema(node), offset_of(node) or 0)
+        return FunctionCall(lower_ascii(node.name), _schema(node), offset_of(node) or 0)
     return None
 
 
@@ -165,36 +166,36 @@ def _schema(node: exp.Expr) -> str | None:
     parent = node.parent
     before: list[str] = []
     if isinstance(parent, exp.Dot) and parent.expression is node:
-        before = [part.name.lower() for part in parent.this.find_all(exp.Identifier)] if parent.this else []
+        before = [lower_ascii(part.name) for part in parent.this.find_all(exp.Identifier)] if parent.this else []
     elif isinstance(parent, exp.Table) and parent.this is node:
-        before = [part.lower() for part in (parent.catalog, parent.db) if part]
+        before = [lower_ascii(part) for part in (parent.catalog, parent.db) if part]
     return schema_of([*before, ""])
 
 
 # Relations
 
 
-def _below(node: exp.Expr, clause: exp.With, defined: _Names) -> Iterator[tuple[exp.Expr, _Names]]:
+def _below(node: exp.Expr, clause: exp.With, defined: _Names, exact: bool) -> Iterator[tuple[exp.Expr, _Names]]:
     """Yield what stands directly below a query with a WITH clause, last first, and the WITH names visible there."""
-    everywhere = defined | _collect_defined(clause.expressions)
-    members = list(_members(clause, everywhere if clause.args.get("recursive") else defined))
+    everywhere = defined | _collect_defined(clause.expressions, exact)
+    members = list(_members(clause, everywhere if clause.args.get("recursive") else defined, exact))
     for child in node.iter_expressions(reverse=True):
         yield from reversed(members) if child is clause else ((child, everywhere),)
 
 
-def _members(clause: exp.With, defined: _Names) -> Iterator[tuple[exp.Expr, _Names]]:
+def _members(clause: exp.With, defined: _Names, exact: bool) -> Iterator[tuple[exp.Expr, _Names]]:
     # Without RECURSIVE a member sees those before it: its own name there means a relation of that name.
     for member in clause.expressions:
         yield member, defined
-        defined |= _collect_defined([member])
+        defined |= _collect_defined([member], exact)
 
 
-def _collect_defined(members: list[exp.Expr]) -> _Names:
+def _collect_defined(members: list[exp.Expr], exact: bool) -> _Names:
     aliases = (member.args.get("alias") for member in members)
-    return frozenset(_fold(alias.this) for alias in aliases if alias is not None and alias.this)
+    return frozenset(_fold(alias.this, exact) for alias in aliases if alias is not None and alias.this)
 
 
-def _relation(node: exp.Expr, defined: _Names) -> Relation | None:
+def _relation(node: exp.Expr, defined: _Names, exact: bool) -> Relation | None:
     if isinstance(node, exp.In):
         # SQLite's `a IN t` reads the table t.
         column = node.args.get("field")
@@ -210,13 +211,16 @@ def _relation(node: exp.Expr, defined: _Names) -> Relation | None:
             return Relation(".".join(part.name for part in name.flatten()), schema or None, catalog or None)
         if not isinstance(name, exp.Identifier):
             return None
-    if not schema and _fold(name) in defined:
+    if not schema and _fold(name, exact) in defined:
         return None
     return Relation(name.name, schema or None, catalog or None)
 
 
-def _fold(name: exp.Expr) -> _Name:
-    """What two spellings of one WITH name share in every engine. One taken for a relation's name is safe."""
-    folded = lower_ascii(name.name)
+def _fold(name: exp.Expr, exact: bool) -> _Name:
+    """What two spellings share that are one WITH name in every engine. In doubt a name is a relation's, which is safe.
+
+    An engine that takes a name for a relation where this takes it for a WITH name would read it unseen.
+    """
+    folded = name.name if exact else lower_ascii(name.name)
     quoted = bool(name.args.get("quoted")) and name.name != folded
     return (name.name, True) if quoted else (folded, False)

@@ -10,10 +10,13 @@ from dragoman.sql.keywords import READ_ONLY, no_query
 from dragoman.sql.statement import Statement
 
 
-def read(query: Statement, *, reserved: frozenset[str], default_schema: str | None) -> ParsedStatement:
-    """Return what a query names. `reserved`: the dialect's reserved words; `default_schema`: may stand before names.
+def read(
+    query: Statement, *, reserved: frozenset[str], default_schema: str | None, exact: bool = False
+) -> ParsedStatement:
+    """Return what a query names. What is no query by its words is not parsed.
 
-    What is no query by its words is not parsed.
+    `reserved`: the dialect's reserved words; `default_schema`: may stand before names; `exact`: names that differ in
+    case are different names.
     """
     refusal = no_query(query, reserved)
     if refusal:
@@ -27,8 +30,9 @@ def read(query: Statement, *, reserved: frozenset[str], default_schema: str | No
         what = f"The statement holds {effect.what}, which is not part of a query."
         refusal = Refusal("write", what, READ_ONLY, effect.offset)
     searches = query.table_calls
+    relations = query.survey(exact=True).relations if exact else query.facts.relations
     return ParsedStatement(
-        relations=tuple(NamedRelation(relation, offset) for relation, offset in query.facts.relations.items()),
+        relations=tuple(NamedRelation(relation, offset) for relation, offset in relations.items()),
         calls=tuple(_plain((call for call in query.calls if call.offset not in searches), default_schema)),
         types=tuple(query.facts.types),
         refusal=refusal,

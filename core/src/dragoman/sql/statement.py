@@ -96,9 +96,13 @@ class Statement:
     @cached_property
     def facts(self) -> Facts:
         """What the tree holds. Raises `InvalidSql`."""
+        return self.survey()
+
+    def survey(self, *, exact: bool = False) -> Facts:
+        """Return what the tree holds; `exact`: where names that differ in case are different. Raises `InvalidSql`."""
         from dragoman.sql.facts import survey
 
-        return survey(self.tree, self.text, table_functions=self.lexicon.table_functions)
+        return survey(self.tree, self.text, table_functions=self.lexicon.table_functions, exact=exact)
 
     @cached_property
     def verbs(self) -> tuple[texts.Token, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dragoman import Confined, ConfinedRelation, Confinement, NamedPart, Statement
+from dragoman.words import lower_ascii
 
 from dragoman_sqlite.frames import View
 from dragoman_sqlite.names import names_in
@@ -37,10 +38,10 @@ _NAMES = frozenset({"word", "name", "string"})
 
 def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
     """Return a statement in which the schema `main` is that of the views, or of the file for other tables."""
-    confined = {part.relation.name.lower() for _, part in named if part is not None}
+    confined = {lower_ascii(part.relation.name) for _, part in named if part is not None}
     text = statement.text
     for start, end, table in _mains(statement, {each.offset for each, _ in named}):
-        schema = "temp" if table.lower() in confined else SCHEMA
+        schema = "temp" if lower_ascii(table) in confined else SCHEMA
         text = text[:start] + text[start:end].replace(plain(text[start:end]), schema) + text[end:]
     return Confined(text)
 
@@ -49,7 +50,7 @@ def _mains(statement: Statement, relations: set[int | None]) -> Iterator[tuple[i
     """Where `main` stands as a schema, and the table behind it: of a relation, or before table and column."""
     tokens = statement.tokens
     for index, token in enumerate(tokens[:-2]):
-        if token.kind not in _NAMES or plain(token.text).lower() != "main" or tokens[index + 1].text != ".":
+        if token.kind not in _NAMES or lower_ascii(plain(token.text)) != "main" or tokens[index + 1].text != ".":
             continue
         of_column = len(tokens) > index + 3 and tokens[index + 3].text == "."
         if (index == 0 or tokens[index - 1].text != ".") and (tokens[index + 2].start in relations or of_column):

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dragoman.words import lower_ascii
+
 _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
       | (?P<name>"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\])
@@ -180,7 +182,12 @@ def _part(part: list[Token]) -> str:
 def allowed_values(check: str, column: str) -> tuple[str, ...]:
     """Return the texts of a check of the form `column IN ('a', 'b')`, which makes the column an enum; else nothing."""
     found = tokens(check)
-    if len(found) < 4 or found[0].name.lower() != column.lower() or found[1].word != "IN" or found[2].text != "(":
+    if (
+        len(found) < 4
+        or lower_ascii(found[0].name) != lower_ascii(column)
+        or found[1].word != "IN"
+        or found[2].text != "("
+    ):
         return ()
     if closing(found, 2) != len(found) - 1:
         return ()

@@ -15,6 +15,7 @@ from functools import cache
 
 import apsw
 from dragoman import FunctionCall, NamedRelation, ParsedStatement, Refusal, Statement
+from dragoman.words import lower_ascii
 
 from dragoman_sqlite.names import Named, names_in
 from dragoman_sqlite.rules import RULES
@@ -55,7 +56,7 @@ def _is_search(named: Named) -> bool:
     """Whether it searches a table, as in notes('words'): a text, a column or a parameter, and perhaps a rank."""
     match named.arguments:
         case (first,) | (first, _):
-            return first != "number" and named.relation.name.lower() not in _FUNCTIONS
+            return first != "number" and lower_ascii(named.relation.name) not in _FUNCTIONS
         case _:
             return False
 

@@ -27,7 +27,8 @@ class _Level:
     members: set[str] = field(default_factory=set[str])
 
     def defines(self, name: str) -> bool:
-        """Whether WITH gives the name a meaning here."""
+        """Whether WITH gives the name a meaning here. SQLite folds ASCII letters alone."""
+        name = lower_ascii(name)
         level: _Level | None = self
         while level is not None:
             if name in level.members:
@@ -65,8 +66,7 @@ class Names:
         return searched | {
             named.offset
             for named, level in self.named
-            if named.arguments is None
-            and (named.relation.schema or not level.defines(lower_ascii(named.relation.name)))
+            if named.arguments is None and (named.relation.schema or not level.defines(named.relation.name))
         }
 
 
@@ -80,7 +80,7 @@ class _Reader:
 
     def __init__(self, statement: Statement) -> None:
         self._tokens = statement.tokens
-        self._words = [token.text.lower() if token.kind == "word" else "" for token in self._tokens]
+        self._words = [lower_ascii(token.text) if token.kind == "word" else "" for token in self._tokens]
         self._found = Names()
         self._closing = self._pairs()
 

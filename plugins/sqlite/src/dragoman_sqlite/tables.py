@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from dragoman import Constraint, ForeignKey, Index, Names, Relation, Scope, Table, TableColumn
+from dragoman.words import lower_ascii
 
 from dragoman_sqlite import ddl
 from dragoman_sqlite.types import short_type
@@ -38,7 +39,7 @@ class Facts:
 
     def rowids(self) -> dict[str, str]:
         """The name of the row number of every table that has one."""
-        columns = {table: {row[0].lower() for row in rows} for table, rows in _by_table(self.columns).items()}
+        columns = {table: {lower_ascii(row[0]) for row in rows} for table, rows in _by_table(self.columns).items()}
         found = {
             table: next((rowid for rowid in ROWIDS if rowid not in columns.get(table, ())), "")
             for table, kind, without_rowid, _ in self.tables
@@ -50,7 +51,7 @@ class Facts:
 def build(facts: Facts) -> list[Table]:
     """Return the tables, views and virtual tables; SQLite's own and shadow tables are marked as system."""
     columns, keys, indexes = (_by_table(rows) for rows in (facts.columns, facts.foreign_keys, facts.indexes))
-    parents = {name.lower(): _Parent(name, columns[name]) for name, *_ in facts.tables}
+    parents = {lower_ascii(name): _Parent(name, columns[name]) for name, *_ in facts.tables}
     return [
         _Builder(name, kind, sql, columns[name], indexes[name]).table(
             keys[name], parents, facts.row_estimates.get(name)
@@ -92,11 +93,11 @@ class _Parent:
     def __init__(self, name: str, columns: list[Any]) -> None:
         self.name = name
         self._primary_key = _primary_key(columns)
-        self._stored: dict[str, str] = {row[0].lower(): row[0] for row in columns}
+        self._stored: dict[str, str] = {lower_ascii(row[0]): row[0] for row in columns}
 
     def columns(self, written: Sequence[str | None]) -> tuple[str, ...]:
         """The columns meant: those written, else the primary key when it has as many; else none."""
-        named = tuple(self._stored.get(name.lower(), name) for name in written if name)
+        named = tuple(self._stored.get(lower_ascii(name), name) for name in written if name)
         if len(named) == len(written):
             return named
         return self._primary_key if len(self._primary_key) == len(written) else ()
@@ -116,7 +117,7 @@ class _Builder:
         self._primary_key = _primary_key(columns)
         self._indexes = _group(indexes)
         self._items = ddl.items(self._sql) if kind == "table" else []
-        self._written = {item.column.lower(): item for item in self._items if item.column}
+        self._written = {lower_ascii(item.column): item for item in self._items if item.column}
         self._checks = [check for item in self._items for check in item.checks]
 
     def table(self, keys: list[Any], parents: Mapping[str, _Parent], row_estimate: int | None) -> Table:
@@ -138,11 +139,11 @@ class _Builder:
         shown = ddl.find_source(self._sql) if self._kind == "virtual" else None
         if shown is None:
             return None
-        return Relation(parents[shown.lower()].name if shown.lower() in parents else shown, SCHEMA)
+        return Relation(parents[lower_ascii(shown)].name if lower_ascii(shown) in parents else shown, SCHEMA)
 
     def _column(self, row: Any) -> TableColumn:
         name, declared, not_null, default, position, hidden = row
-        item = self._written.get(name.lower(), _NOTHING)
+        item = self._written.get(lower_ascii(name), _NOTHING)
         return TableColumn(
             name=name,
             type=short_type(declared) or "any",
@@ -176,7 +177,7 @@ class _Builder:
         groups = _group(keys)
         for position, rows in enumerate(groups):
             _, written, _, _, on_update, on_delete = rows[0]
-            parent = parents.get(written.lower()) or _Parent(written, [])
+            parent = parents.get(lower_ascii(written)) or _Parent(written, [])
             yield ForeignKey(
                 relation=self._relation,
                 columns=tuple(row[2] for row in rows),

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import cast
 
 import apsw
+from dragoman.words import lower_ascii
 
 from dragoman_sqlite.allowed import FUNCTIONS, PRAGMAS
 
@@ -56,7 +57,7 @@ class Authorizer:
         if action in _READING:
             return True
         if action == apsw.SQLITE_FUNCTION:
-            return second is not None and second.lower() in self._functions
+            return second is not None and lower_ascii(second) in self._functions
         return action == apsw.SQLITE_PRAGMA and first is not None and _reads(first.lower(), second)
 
 

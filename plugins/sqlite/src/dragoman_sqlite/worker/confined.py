@@ -11,6 +11,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 import apsw
+from dragoman.words import lower_ascii
 
 from dragoman_sqlite.confining import HASH, NONE, VALUE
 from dragoman_sqlite.ddl import quote_name
@@ -27,7 +28,7 @@ class Wall(Authorizer):
         super().__init__({*functions, *_OWN}, confine.schema)
         self._schema = confine.schema
         self._hidden = confine.hidden
-        self._tables = frozenset(view.name.lower() for view in confine.views)
+        self._tables = frozenset(lower_ascii(view.name) for view in confine.views)
         self._views = frozenset[str]()
 
     def guard(self, connection: apsw.Connection) -> None:
@@ -41,11 +42,11 @@ class Wall(Authorizer):
         if by is not None and by.startswith(self._hidden):
             return False
         if action == apsw.SQLITE_FUNCTION:
-            return second is not None and second.lower() in _OWN
-        if action != apsw.SQLITE_READ or schema != self._schema or (first or "").lower() not in self._tables:
+            return second is not None and lower_ascii(second) in _OWN
+        if action != apsw.SQLITE_READ or schema != self._schema or lower_ascii(first or "") not in self._tables:
             return False
         # Where a view was merged into the query around it, SQLite asks for its table once more, without a column.
-        return second != "" and (by or "").lower() not in self._views
+        return second != "" and lower_ascii(by or "") not in self._views
 
 
 class ConfinedConnection:
