@@ -37,6 +37,7 @@ from dragoman.model import (
 from dragoman.parsed import NamedRelation, ParsedStatement
 from dragoman.sql.lexicon import Lexicon
 from dragoman.sql.statement import Statement
+from dragoman.words import lower_ascii, upper_ascii
 
 if TYPE_CHECKING:
     from dragoman.model import Request, RowStream
@@ -208,20 +209,21 @@ class Dialect:
 
     `contract`: the contract version the plugin was written for. `sqlglot`: sqlglot's name for this SQL. `driver`: the
     driver's distribution name. `options`: a dataclass of the plugin's own settings; the core checks and builds it.
-    `folding`: what the database makes of unquoted names (`insensitive`: kept, compared without case). `reserved`: words
-    that need quotes as names, lower case. `implicit_columns`: what relations have without listing it, such as `rowid`,
-    lower case. `placeholder`: how agents write the first parameter. `search_path`: a name
-    without a schema may mean one of several schemas, so that only the catalog tells where it lies. `only_schema`: there
-    is none but `default_schema`. `foreign_tables`: there are tables that read other servers or files, which the
-    inspector tells as `foreign table`; the core asks the catalog for them before a statement runs and refuses them
-    without `allow_foreign_tables`. False where there are none, or the dialect's own validators see to it. `rules`:
-    the read-only policy, or a function that returns it, called once, when reading it takes time. `rewrite`: called
-    with a sqlglot tree translated to this dialect; returns the tree to run, or raises `Unsupported`. `read`: the
-    dialect's own grammar (`Capability.GRAMMAR`), called with one statement; returns what it names. It asks no
-    database, depends on nothing else and raises nothing: what cannot be read is a `Refusal`. A function of a
-    module, since another process may run it. Without it sqlglot reads. `instructions`: what a model that writes this
-    SQL should know of it, in a few lines of markdown. `probes`: small queries are cheap and quick, so that the core may
-    ask one of its own to find out why an answer is empty. `reports`: what the server tells of itself, by name.
+    `folding`: what the database makes of unquoted names (`insensitive`: kept, compared without case). `ascii_folding`:
+    of their ASCII letters alone; the others are never taken for letters in another case. `reserved`: words that need
+    quotes as names, lower case. `implicit_columns`: what relations have without listing it, such as `rowid`, lower
+    case. `placeholder`: how agents write the first parameter. `search_path`: a name without a schema may mean one of
+    several schemas, so that only the catalog tells where it lies. `only_schema`: there is none but `default_schema`.
+    `foreign_tables`: there are tables that read other servers or files, which the inspector tells as `foreign table`;
+    the core asks the catalog for them before a statement runs and refuses them without `allow_foreign_tables`. False
+    where there are none, or the dialect's own validators see to it. `rules`: the read-only policy, or a function that
+    returns it, called once, when reading it takes time. `rewrite`: called with a sqlglot tree translated to this
+    dialect; returns the tree to run, or raises `Unsupported`. `read`: the dialect's own grammar (`Capability.GRAMMAR`),
+    called with one statement; returns what it names. It asks no database, depends on nothing else and raises nothing:
+    what cannot be read is a `Refusal`. A function of a module, since another process may run it. Without it sqlglot
+    reads. `instructions`: what a model that writes this SQL should know of it, in a few lines of markdown. `probes`:
+    small queries are cheap and quick, so that the core may ask one of its own to find out why an answer is empty.
+    `reports`: what the server tells of itself, by name.
 
     `confine`: called with a judged statement and the relations it names; returns the statement to send, in which
     callers reach nothing of a relation beside the columns and rows they have of it. No condition of theirs may be
@@ -248,6 +250,7 @@ class Dialect:
     placeholder: Literal["$1", "?"] = "?"
     quote_marks: str = '""'
     folding: Folding = "lower"
+    ascii_folding: bool = False
     reserved: frozenset[str] = frozenset()
     implicit_columns: frozenset[str] = frozenset()
     default_schema: str | None = None
@@ -281,17 +284,19 @@ class Dialect:
         schema = None if relation.schema == default else relation.schema
         return ".".join(self.quote(part) for part in (relation.catalog, schema, relation.name) if part is not None)
 
+    def fold(self, name: str) -> str:
+        """Return what all unquoted spellings of a name share: how it is stored, but where names are `insensitive`."""
+        match self.folding:
+            case "lower" | "insensitive":
+                return lower_ascii(name) if self.ascii_folding else name.lower()
+            case "upper":
+                return upper_ascii(name) if self.ascii_folding else name.upper()
+            case "exact":
+                return name
+
     def same(self, written: str, stored: str) -> bool:
         """Whether an unquoted name as written names what the database stores."""
-        match self.folding:
-            case "lower":
-                return written.lower() == stored
-            case "upper":
-                return written.upper() == stored
-            case "insensitive":
-                return written.lower() == stored.lower()
-            case "exact":
-                return written == stored
+        return self.fold(written) == (self.fold(stored) if self.folding == "insensitive" else stored)
 
 
 class Executor(abc.ABC):

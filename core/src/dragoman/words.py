@@ -33,6 +33,7 @@ _LINES: Final = {code: spelled for code, spelled in _SPELLED.items() if chr(code
 
 
 _LOWER: Final = {code: code + 0x20 for code in range(ord("A"), ord("Z") + 1)}
+_UPPER: Final = {lower: upper for upper, lower in _LOWER.items()}
 
 
 def lower_ascii(text: str) -> str:
@@ -41,6 +42,11 @@ def lower_ascii(text: str) -> str:
     `str.lower` makes the sign of Kelvin (U+212A) a "k", and an A umlaut an a umlaut: to most engines other names.
     """
     return text.lower() if text.isascii() else text.translate(_LOWER)
+
+
+def upper_ascii(name: str) -> str:
+    """Return a name with ASCII letters in upper case."""
+    return name.upper() if name.isascii() else name.translate(_UPPER)
 
 
 def visible(text: str) -> str:

@@ -993,6 +993,12 @@ described(
     folding="lower",
 )
 described(
+    "FoldsEveryLetter",
+    "the_letters_that_fold_are_the_engine_s",
+    says="Say `ascii_folding`",
+    ascii_folding=False,
+)
+described(
     "DoesNotNameRowid",
     "columns_that_no_table_lists_are_declared",
     says="Dialect.implicit_columns",

@@ -13,6 +13,7 @@ from dragoman import DragomanError, Gateway, Principal, UnsafeSql
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
 from dragoman.tools import Toolbox
+from dragoman_postgres.dialect import DIALECT
 from dragoman_postgres.encodings import KNOWN, MERGED, WIDEST
 from dragoman_postgres.testing import Server
 
@@ -47,11 +48,17 @@ def cut(name: str) -> str:
 
 
 def open_for(
-    server: Server, name: str, *, tables: tuple[str, ...], deny_columns: tuple[str, ...]
+    server: Server,
+    name: str,
+    *,
+    tables: tuple[str, ...],
+    deny: tuple[str, ...] = (),
+    deny_columns: tuple[str, ...] = (),
 ) -> AbstractAsyncContextManager[Gateway]:
     """The database as those have it who may read what a grant gives them."""
     database = server.configure(name)
-    grant = Grant(database=name, key="roles.reader.grants.0", tables=tables, deny_columns=deny_columns)
+    key = "roles.reader.grants.0"
+    grant = Grant(database=name, key=key, tables=tables, deny=deny, deny_columns=deny_columns)
     role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
     return Gateway.open(Configuration(databases={name: database}, roles={"reader": role}))
 
@@ -154,6 +161,34 @@ async def test_a_table_that_cannot_be_named_is_listed_and_its_rows_are_refused(s
         for tool, more in (("get_sample_rows", {}), ("get_row", {"key": {"id": 1}})):
             answer = json.loads((await toolbox.call(tool, {"table_name": LONG["LATIN1"], **more})).text)
             assert answer["error"]["code"] == "UNSAFE_SQL", answer
+    await server.drop(name)
+
+
+LETTERS = "AzÜüÉéİıIiΣσςẞßKkÅÅåŻżЖжІіΩωΆάǅǄǆＡａŒœÆæØøĦħÐðÞþŸÿΐŉﬀⅠⅰⒶⓐԱաႠⴀᎠꭰ\U00010400\U00010428"
+
+
+async def test_unquoted_names_are_stored_as_the_dialect_folds_them(server: Server):
+    columns = dict.fromkeys(f"x{letter}{mark}Y" for letter in LETTERS for mark in ("", "\u0307"))
+    connection = await asyncpg.connect(server.address("postgres"))
+    try:
+        for column in columns:
+            told = await connection.prepare(f"SELECT 1 AS {column}")
+            assert [each.name for each in told.get_attributes()] == [DIALECT.fold(column)]
+    finally:
+        await connection.close()
+
+
+async def test_a_pattern_without_quotes_names_what_the_server_has_under_it(server: Server):
+    tables = (f"CREATE TABLE \"{name}\" AS SELECT 'row' AS v" for name in ("Über", "über", "plain"))
+    name = await server.create(";".join(tables))
+    for written, readable in (
+        ("public.Über", ["über", "plain"]),
+        ("public.ÜBER", ["über", "plain"]),
+        ("public.ü*", ["Über", "plain"]),
+    ):
+        async with open_for(server, name, tables=("public.*",), deny=(written,)) as gateway:
+            told = {each: await ask(gateway, f'SELECT v FROM "{each}"') for each in ("Über", "über", "plain")}
+        assert [each for each, answer in told.items() if not isinstance(answer, DragomanError)] == readable
     await server.drop(name)
 
 

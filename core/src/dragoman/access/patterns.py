@@ -35,31 +35,18 @@ class NamePattern:
             return self.text == stored
         if self.exact:
             return dialect.same(self.text, stored)
-        insensitive = dialect.folding == "insensitive"
-        written = self._fold(dialect)
-        return _glob(written.lower() if insensitive else written, stored.lower() if insensitive else stored)
+        return _glob(dialect.fold(self.text), key_of(stored, dialect))
 
     def key(self, dialect: Dialect) -> str | None:
         """Return the `key_of` what it names; None where that may be several."""
         if not self.exact:
             return None
-        if dialect.folding == "insensitive":
-            return self.text.lower()
-        return self.text if self.quoted else self._fold(dialect)
-
-    def _fold(self, dialect: Dialect) -> str:
-        match dialect.folding:
-            case "lower":
-                return self.text.lower()
-            case "upper":
-                return self.text.upper()
-            case _:
-                return self.text
+        return self.text if self.quoted and dialect.folding != "insensitive" else dialect.fold(self.text)
 
 
 def key_of(stored: str, dialect: Dialect) -> str:
     """Return what stored names have in common that one exact pattern fits."""
-    return stored.lower() if dialect.folding == "insensitive" else stored
+    return dialect.fold(stored) if dialect.folding == "insensitive" else stored
 
 
 class ByName(Generic[T]):

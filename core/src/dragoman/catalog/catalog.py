@@ -451,9 +451,7 @@ def _spellings(part: Part, dialect: Dialect) -> set[str]:
     """How a configured schema may be stored: as written, or as the dialect folds it."""
     if part.quoted and dialect.folding != "insensitive":
         return {part.text}
-    lower = part.text.lower()
-    folded = {"lower": lower, "insensitive": lower, "upper": part.text.upper()}.get(dialect.folding, part.text)
-    return {part.text, folded}
+    return {part.text, dialect.fold(part.text)}
 
 
 def _homes(database: Database, dialect: Dialect, allowed: tuple[tuple[Part, ...], ...]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -78,6 +79,8 @@ TELLING_NOTHING: Final = (
     "VACUUM",
     "KILL 1",
 )
+# A letter in both cases, and letters that some lower case takes for one.
+TWINS: Final = ("aA", "üÜ", "éÉ", "жЖ", "ωΩ", "σς", "\u212ak", "ıI", "iİ", "ßẞ", "ǆǅ", "ａＡ", "\U00010428\U00010400")
 # Ways to write a name, and the foldings under which it finds a table that was declared in lower case without quotes.
 WRITTEN: Final = {
     "another case without quotes": frozenset({"lower", "upper", "insensitive"}),
@@ -202,6 +205,22 @@ class ReachCases(Suite):
         )
 
     @required
+    async def test_the_letters_that_fold_are_the_engine_s(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        quotes = dialect.quote_marks if dialect.folding == "insensitive" else ("", "")
+        if dialect.folding == "exact" or not await _is_one(opened, "kit_a".join(quotes), "kit_a".join(quotes)):
+            return  # the engine has no queries of this form
+        names = ("kit_" + letter for twins in TWINS for letter in twins)
+        wrong: list[tuple[str, str]] = []
+        for one, other in product(names, repeat=2):
+            told = dialect.fold(one) == dialect.fold(other)
+            if _is_near(one, other) and await _is_one(opened, one.join(quotes), other.join(quotes)) != told:
+                wrong.append((one, other))
+        assert not wrong, (
+            f"Of {wrong} Dialect.fold tells otherwise than the engine which names are one: what a role closes under one"
+            " name would be open under another. Say `ascii_folding` where letters beyond ASCII have no other case."
+        )
+
+    @required
     @pytest.mark.parametrize("written", list(WITH_NAMES))
     async def test_a_relation_beside_a_with_name_is_read(
         self, opened: OpenDatabase, dialect: Dialect, written: str
@@ -245,6 +264,19 @@ class ReachCases(Suite):
             f"Lexicon.{field} is {declared}, and the engine {'answers' if engine else 'refuses'} {sql!r}: a text that"
             " the lexer and the engine read differently may hide a statement."
         )
+
+
+def _is_near(one: str, other: str) -> bool:
+    return one != other and (one.lower() == other.lower() or one.upper() == other.upper())
+
+
+async def _is_one(opened: OpenDatabase, member: str, name: str) -> bool:
+    """Whether the engine takes the name in FROM for the member of WITH."""
+    try:
+        await run(opened, f"WITH {member} AS (SELECT 1 AS n) SELECT n FROM {name}")
+    except DragomanError:
+        return False
+    return True
 
 
 def _calls(name: str) -> tuple[str, str]:

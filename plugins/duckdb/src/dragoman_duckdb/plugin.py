@@ -41,6 +41,7 @@ class DuckDBPlugin(dragoman.DialectPlugin):
         options=Options,
         open_options=frozenset({"memory_mb", "threads"}),
         folding="insensitive",
+        ascii_folding=True,
         reserved=RESERVED,
         implicit_columns=frozenset({"rowid"}),
         default_schema="main",

@@ -35,6 +35,7 @@ DIALECT = Dialect(
     open_options=OPEN_OPTIONS,
     placeholder="$1",
     folding="lower",
+    ascii_folding=True,
     reserved=RESERVED,
     implicit_columns=frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}),
     default_schema="public",

@@ -54,6 +54,7 @@ class SQLitePlugin(DialectPlugin):
         options=Options,
         open_options=frozenset({"memory_mb", "max_value_kb"}),
         folding="insensitive",
+        ascii_folding=True,
         reserved=RESERVED,
         implicit_columns=frozenset({"rowid", "oid", "_rowid_"}),
         default_schema="main",

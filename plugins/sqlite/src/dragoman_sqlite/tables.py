@@ -139,7 +139,8 @@ class _Builder:
         shown = ddl.find_source(self._sql) if self._kind == "virtual" else None
         if shown is None:
             return None
-        return Relation(parents[lower_ascii(shown)].name if lower_ascii(shown) in parents else shown, SCHEMA)
+        parent = parents.get(lower_ascii(shown))
+        return Relation(parent.name if parent else shown, SCHEMA)
 
     def _column(self, row: Any) -> TableColumn:
         name, declared, not_null, default, position, hidden = row

@@ -56,6 +56,7 @@ class DuckDBPlugin(dragoman.DialectPlugin):
         rules=RULES,
         options=Options,
         folding="insensitive",
+        ascii_folding=True,
         reserved=RESERVED,
         implicit_columns=frozenset({"rowid"}),
         default_schema="main",
