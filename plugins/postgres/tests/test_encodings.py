@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 
 import asyncpg
 import pytest
-from dragoman import DragomanError, Gateway, Principal, UnsafeSql
+from dragoman import ConfigurationError, DragomanError, Gateway, Principal, UnsafeSql
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
 from dragoman.tools import Toolbox
@@ -54,11 +54,12 @@ def open_for(
     tables: tuple[str, ...],
     deny: tuple[str, ...] = (),
     deny_columns: tuple[str, ...] = (),
+    filter: str | None = None,
 ) -> AbstractAsyncContextManager[Gateway]:
     """The database as those have it who may read what a grant gives them."""
     database = server.configure(name)
     key = "roles.reader.grants.0"
-    grant = Grant(database=name, key=key, tables=tables, deny=deny, deny_columns=deny_columns)
+    grant = Grant(database=name, key=key, tables=tables, deny=deny, deny_columns=deny_columns, filter=filter)
     role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
     return Gateway.open(Configuration(databases={name: database}, roles={"reader": role}))
 
@@ -192,8 +193,18 @@ async def test_a_pattern_without_quotes_names_what_the_server_has_under_it(serve
     await server.drop(name)
 
 
+async def test_a_filter_on_a_table_that_cannot_be_named_stops_the_start(server: Server):
+    name = await server.create(HIDDEN.format(name=LONG["LATIN1"]), encoding="LATIN1")
+    for table in (LONG["LATIN1"], "*"):
+        with pytest.raises(
+            ConfigurationError, match=rf"the filter or a mask does not fit public.{LONG['LATIN1']}: the judge"
+        ):
+            async with open_for(server, name, tables=(f"public.{table}",), filter="v = 'a'"):
+                pass
+    await server.drop(name)
+
+
 ALPHABETS = ("abcXY_", "éüÜßÀ", "зЗаяЖ", "従業員給料", "ωΩσς", "aéз従 ", "¦￤ｱ")
-ENCODINGS = ("LATIN1", "WIN1251", "EUC_JP", "UTF8")
 
 
 CODECS = {"LATIN1": "latin-1", "WIN1251": "cp1251", "EUC_JP": "euc_jp", "UTF8": "utf-8"}

@@ -157,8 +157,10 @@ class Confiner:
         except Unsupported as error:
             # What was refused is the filter or a mask, not a statement of a caller's.
             raise error.__cause__ or error from None
-        assert confined is not None  # it reads them
-        assert {*confined.parts} == {*parts}
+        if confined is None or {*confined.parts} != {*parts}:
+            raise Unsupported(
+                "the judge of statements reads another name in place of its own, so that nobody can query it"
+            )
         values = Claims(dict.fromkeys(name for part in parts for name in part.values))
         parameters = tuple(None for _ in confined.confined.parameters or ())
         confinement = Confinement(relations=confined.parts, values=values, lead=confined.confined.lead)
