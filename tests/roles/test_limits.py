@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from typing import Any
 
 import pytest
 from dragoman import Database, Gateway
@@ -83,6 +84,28 @@ async def test_what_the_database_expects_to_cost_too_much_does_not_run(server, t
         with pytest.raises(Exception, match="expected to cost more"):
             async with gateway.stream("shop", dear, principal=ANALYST):
                 pass
+
+
+async def test_a_sample_costs_what_its_few_rows_do(server, tmp_path):
+    await server.run("CREATE TABLE large AS SELECT n AS id, repeat('x', 100) AS note FROM generate_series(1, 50000) n")
+    await server.run("ANALYZE large")
+    database = server.configure("postgres")
+    roles = GRANT.replace('["*"]', '["public.large"]')
+    (tmp_path / "dragoman.toml").write_text(
+        f'[databases.shop]\ndialect = "postgres"\nhost = "{database.host}"\nuser = "{database.user}"\n'
+        f'database = "postgres"\n{roles}max_cost = 100'
+    )
+    async with Gateway.open(load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)) as gateway:
+        toolbox = Toolbox(gateway)
+        error = (await ask(toolbox, "execute_query", sql="SELECT * FROM large"))["error"]
+        assert error["code"] == "COST_EXCEEDED"
+        cheap: list[dict[str, Any]] = [{}, {"columns": ["note"]}, {"where_clause": "id > 10"}, {"limit": 20}]
+        dear: list[dict[str, Any]] = [{"randomize": True}, {"where_clause": "id > 100000"}]  # these read all of it
+        for more in cheap:
+            assert "rows" in await ask(toolbox, "get_sample_rows", table_name="large", **more), more
+        for more in dear:
+            error = (await ask(toolbox, "get_sample_rows", table_name="large", **more))["error"]
+            assert error["code"] == "COST_EXCEEDED", more
 
 
 async def test_a_database_that_is_down_is_not_tried_by_every_caller():

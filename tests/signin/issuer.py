@@ -97,11 +97,16 @@ def sign(header: Mapping[str, Any], claims: Any, key: Key | bytes | None) -> str
 
     Bytes are a shared secret.
     """
-    signed = ".".join(encoded(json.dumps(part).encode()) for part in (header, claims))
+    return sign_octets(json.dumps(header).encode(), json.dumps(claims).encode(), header["alg"], key)
+
+
+def sign_octets(header: bytes, payload: bytes, algorithm: str, key: Key | bytes | None) -> str:
+    """Sign what need not be JSON, as `sign`."""
+    signed = f"{encoded(header)}.{encoded(payload)}"
     if isinstance(key, bytes):
         signature = hmac.digest(key, signed.encode(), "sha256")
     else:
-        signature = jws.JWSRegistry.algorithms[header["alg"]].sign(signed.encode(), key) if key else b""
+        signature = jws.JWSRegistry.algorithms[algorithm].sign(signed.encode(), key) if key else b""
     return f"{signed}.{encoded(signature)}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from dragoman.auth import InvalidToken, IssuerUnreachable
 from dragoman.auth.verifier import Verifier
-from issuer import ALGORITHMS, Issuer, encoded
+from issuer import ALGORITHMS, KEYS, Issuer, encoded, sign_octets
 
 FEW, MANY = 3_000, 100_000
 ODD = ("none", "HS256", "", None, 0, True, [], {}, "at+jwt", "rsa", "ec", "../x", "\x00", 1e308)
@@ -40,7 +40,7 @@ async def accepts(verifier: Verifier, token: str) -> bool:
 def mutants(good: list[str], chance: random.Random, number: int) -> Iterator[str]:
     """Yield texts that mean another token than any of the good ones."""
     meanings = {meaning(token) for token in good}
-    ways = (change_character, change_bit, swap_parts, change_object, cut, repeat)
+    ways = (change_character, change_bit, swap_parts, change_object, cut, repeat, repeat_member, encode_otherwise)
     while number:
         token = chance.choice(ways)(chance.choice(good), good, chance)
         if meaning(token) not in meanings:
@@ -87,6 +87,39 @@ def change_object(token: str, _: list[str], chance: random.Random) -> str:
         read[name] = chance.choice(ODD)
     parts[which] = encoded(json.dumps(read).encode())
     return ".".join(parts)
+
+
+def repeat_member(token: str, _: list[str], chance: random.Random) -> str:
+    """Give a member of the header or the claims twice, and sign it with the right key."""
+    parts, which = read_parts(token), chance.randrange(2)
+    read = json.loads(parts[which])
+    name = chance.choice([*read])
+    again = json.dumps({name: chance.choice([read[name], *ODD, "https://evil.example"])})[1:-1]
+    members = parts[which].decode()[1:-1]
+    escaped = again.replace(name[0], f"\\u{ord(name[0]):04x}", 1)  # another spelling of the same name
+    more = chance.choice((again, escaped))
+    parts[which] = "{{{}}}".format(", ".join(chance.sample([members, more], 2))).encode()
+    return sign_again(token, parts)
+
+
+def encode_otherwise(token: str, _: list[str], chance: random.Random) -> str:
+    """Write the header or the claims in another encoding than UTF-8, or as no JSON, and sign it with the right key."""
+    parts, which = read_parts(token), chance.randrange(2)
+    text = parts[which].decode()
+    other = f'{text[:-1]}, "name": "ü"}}'.encode("latin-1")
+    octets = [text.encode(code) for code in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-8-sig")]
+    constants = [f'{text[:-1]}, "n": {constant}}}'.encode() for constant in ("NaN", "Infinity", "-Infinity")]
+    parts[which] = chance.choice([*octets, *constants, other, b"\xff" + parts[which], parts[which] + b"\0"])
+    return sign_again(token, parts)
+
+
+def read_parts(token: str) -> list[bytes]:
+    return [base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in token.split(".")[:2]]
+
+
+def sign_again(token: str, parts: list[bytes]) -> str:
+    header = json.loads(read_parts(token)[0])
+    return sign_octets(*parts, header["alg"], KEYS[header["kid"]])
 
 
 def cut(token: str, _: list[str], chance: random.Random) -> str:

@@ -524,7 +524,7 @@ class Gateway:
                 columns = [column.name for column in found.columns]
             # In a thread: the expression may be as long as a statement.
             sql = await asyncio.to_thread(
-                sample_sql, found, opened.dialect, columns=columns, where=where, randomize=randomize
+                sample_sql, found, opened.dialect, columns=columns, where=where, randomize=randomize, limit=limit
             )
             result = await self.query(database, sql, limit=limit, principal=principal, tool=tool)
         # More rows than a sample has is no news.

@@ -19,10 +19,25 @@ CHANCE: Final = ("random", "newid", "rand", "randcanonical", "dbms_random.value"
 """Functions of several engines that give each row another value; SQL Server's `rand` does not."""
 
 
+LIMITING: Final = frozenset(
+    "athena bigquery clickhouse databricks doris duckdb hive mysql postgres presto redshift risingwave singlestore"
+    " snowflake spark sqlite starrocks trino".split()
+)
+"""Dialects, as sqlglot calls them, in which LIMIT ends a SELECT; others have other words."""
+
+
 def sample_sql(
-    table: Table, dialect: Dialect, *, columns: Sequence[str] | None, where: str | None, randomize: bool
+    table: Table,
+    dialect: Dialect,
+    *,
+    columns: Sequence[str] | None,
+    where: str | None,
+    randomize: bool,
+    limit: int | None = None,
 ) -> str:
-    """Return the SELECT; the row limit bounds it.
+    """Return the SELECT of at most `limit` rows, where the dialect has LIMIT; elsewhere the call's own limit bounds it.
+
+    With it the database plans for a few rows, and says what those cost.
 
     Raises `ColumnNotFound`; for `where`, `UnsafeSql` or `InvalidSql`; `Unsupported` where no rows come by chance.
     """
@@ -30,7 +45,8 @@ def sample_sql(
     sql = f"SELECT {picked} FROM {dialect.qualify(table.relation)}"
     if where is not None:
         sql += f" WHERE (\n{_expression(where, dialect)}\n)"
-    return sql + (f" ORDER BY {_chance(dialect)}()" if randomize else "")
+    sql += f" ORDER BY {_chance(dialect)}()" if randomize else ""
+    return sql + (f" LIMIT {limit}" if limit is not None and limit > 0 and dialect.sqlglot in LIMITING else "")
 
 
 def _chance(dialect: Dialect) -> str:
