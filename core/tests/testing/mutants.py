@@ -643,7 +643,8 @@ class RemembersItsFingerprint(Told):
 @mutant("the_fingerprint_changes_with_the_schema", says="after ALTER TABLE")
 class CountsTables(Told):
     async def fingerprint(self):
-        return str(len((await self.tables(Scope())).tables))
+        tables = (await self.tables(Scope())).tables
+        return str([len(tables), *sorted(table.definition for table in tables if table.definition)])
 
 
 @mutant("the_fingerprint_changes_with_the_schema", says="after CREATE VIEW")
@@ -750,7 +751,8 @@ class TellsOfTheFirstRelation(Told):
 class CountsNames(Told):
     async def fingerprint(self):
         tables = (await self.tables(Scope())).tables
-        return str(sorted((str(table.relation), *(column.name for column in table.columns)) for table in tables))
+        names = ((str(table.relation), *(column.name for column in table.columns)) for table in tables)
+        return str([sorted(names), *sorted(table.definition for table in tables if table.definition)])
 
 
 @mutant("a_schema_of_many_relations_is_told_whole", says="were left out")

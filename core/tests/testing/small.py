@@ -238,18 +238,21 @@ class SmallInspector(Inspector):
 class Small(DialectPlugin):
     """`write`: how the driver's parameter of a number is written; `percent`: whether it wants percent signs doubled."""
 
-    def __init__(self, name: str, driver: Driver, write: Callable[[int], str], **about: Any) -> None:
+    def __init__(
+        self, name: str, driver: Driver, write: Callable[[int], str], *, sqlglot: str = "sqlite", **about: Any
+    ) -> None:
         self.driver, self.write = driver, write
         self.percent = write(1) == "%s"
         self.catalog = "lake" if Capability.CATALOGS in about.get("capabilities", ()) else None
         known = {Capability.READ_ONLY_SESSION, Capability.CANCEL, Capability.PARAMETERS}
         about["capabilities"] = frozenset(about.get("capabilities", known))
         about.setdefault("folding", "insensitive")
+        about.setdefault("ascii_folding", about["folding"] == "insensitive")
         self.schema = "MAIN" if about["folding"] == "upper" else "main"
         self.dialect = Dialect(
             name=name,
             contract=CONTRACT,
-            sqlglot="sqlite",
+            sqlglot=sqlglot,
             lexicon=LEXICON,
             rules=Rules(functions=frozenset({"sum", "count", "coalesce", "cast", "abs", "date"})),
             reserved=frozenset({"select", "from", "order", "table"}),
@@ -317,7 +320,7 @@ unenforced = Small(
     lambda place: "%s",
     capabilities=READ_ONLY - {Capability.READ_ONLY_SESSION},
 )
-unlimited = Small("unlimited", Driver(at_names), lambda place: f"@p{place}")
+unlimited = Small("unlimited", Driver(at_names), lambda place: f"@p{place}", sqlglot="oracle")
 folding = Small("folding", Driver(upper), lambda place: f":{place}", folding="upper")
 namespaced = Small("namespaced", Driver(catalogs), lambda place: "?", capabilities=READ_ONLY | {Capability.CATALOGS})
 PLUGINS = {plugin.dialect.name: plugin for plugin in (unenforced, unlimited, folding, namespaced)}

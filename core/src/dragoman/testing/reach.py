@@ -216,8 +216,9 @@ class ReachCases(Suite):
             if _is_near(one, other) and await _is_one(opened, one.join(quotes), other.join(quotes)) != told:
                 wrong.append((one, other))
         assert not wrong, (
-            f"Of {wrong} Dialect.fold tells otherwise than the engine which names are one: what a role closes under one"
-            " name would be open under another. Say `ascii_folding` where letters beyond ASCII have no other case."
+            f"Dialect.fold and the engine disagree about which names are one, as in {wrong[:3]}: what a role closes"
+            " under one name would be open under another. Say `ascii_folding` where letters beyond ASCII have no other"
+            " case."
         )
 
     @required
