@@ -6,7 +6,6 @@ import itertools
 import os
 import signal
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -21,6 +20,7 @@ from dragoman_postgres.pool import Connections
 
 COMMANDS = ("BEGIN READ ONLY", "SET LOCAL statement_timeout = 20000")
 BEGIN = Batch.of(*COMMANDS)
+BEGIN_ALONE = Batch.of("BEGIN READ ONLY").messages
 OTHERS = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 STATE = "SELECT state, xact_start IS NOT NULL AS within FROM pg_stat_activity WHERE pid = $1"
 
@@ -39,18 +39,18 @@ async def until_idle(admin, pid):
             await admin.execute("SELECT pg_sleep(0.02)")
 
 
-async def test_a_statement_runs_inside_the_transaction_sent_ahead_of_it(connection):
+async def test_a_statement_runs_inside_the_transaction_around_it(connection):
     statement, _ = await connection.compile("SELECT pg_catalog.current_setting('statement_timeout')", "one")
-    connection.send_aside(BEGIN)
+    connection.send_with_next(BEGIN, ROLLBACK)
     assert await statement.fetchval() == "20s"
-    connection.send_aside(ROLLBACK)
+    assert not connection.is_in_transaction()
     assert await statement.fetchval() != "20s"
 
 
 async def test_a_statement_that_writes_is_refused_in_the_batch(connection, admin):
     await admin.execute("CREATE TABLE IF NOT EXISTS batched (n int)")
     statement, _ = await connection.compile("INSERT INTO batched VALUES (1) RETURNING n", "write")
-    connection.send_aside(BEGIN)
+    connection.send_with_next(BEGIN)
     with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
         await statement.fetch()
     assert await admin.fetchval("SELECT count(*) FROM batched") == 0
@@ -65,7 +65,7 @@ async def test_where_the_beginning_fails_the_statement_does_not_run(connection, 
     await admin.execute("CREATE SEQUENCE IF NOT EXISTS ran; SELECT setval('ran', 1)")
     await connection.execute("SET default_transaction_read_only = off")
     statement, _ = await connection.compile("SELECT nextval('ran')", "next")
-    connection.send_aside(Batch.of(*commands))
+    connection.send_with_next(Batch.of(*commands))
     with pytest.raises(asyncpg.PostgresError):
         await statement.fetch()
     await connection.execute("ROLLBACK")
@@ -73,19 +73,24 @@ async def test_where_the_beginning_fails_the_statement_does_not_run(connection, 
     assert await connection.fetchval("SELECT 1") == 1
 
 
-async def test_a_rollback_that_is_cancelled_leaves_the_driver_in_step(connection):
-    """What is wrong with a batch that has an end of its own is no answer to the driver's next message."""
-    broken = replace(ROLLBACK, messages=ROLLBACK.messages.replace(b"ROLLBACK", b"ROLLBECK"))
-    for asked in ("ROLLBACK", "BEGIN", "ROLLBACK"):
-        connection.send_aside(broken)
-        await connection.execute(asked)
-        assert await connection.fetchval("SELECT 1") == 1
-    connection.send_aside(BEGIN)
-    connection.send_aside(broken)
-    with pytest.raises(asyncpg.InFailedSQLTransactionError):
-        await connection.fetchval("SELECT 2")
+async def test_where_the_statement_fails_the_transaction_is_still_to_be_rolled_back(connection):
+    statement, _ = await connection.compile("SELECT 6 / $1::int", "divide")
+    connection.send_with_next(BEGIN, ROLLBACK)
+    with pytest.raises(asyncpg.DivisionByZeroError):
+        await statement.fetch(0)
+    assert connection.is_in_transaction()
     await connection.execute("ROLLBACK")
-    assert await connection.fetchval("SELECT 3") == 3
+    assert await statement.fetchval(3) == 2
+
+
+async def test_commands_go_behind_the_next_message_alone_and_only_where_it_ends_a_batch(connection):
+    statement, _ = await connection.compile("SELECT 1", "one")
+    connection._own_transport.transport = writes = Writes(connection._own_transport.transport)
+    connection.send_with_next(None, ROLLBACK)
+    await connection.execute("BEGIN")
+    assert await statement.fetchval() == 1
+    assert connection.is_in_transaction()
+    assert not any(ROLLBACK.messages in piece for piece in writes.pieces)
 
 
 @pytest.mark.parametrize("acting", [None, Acting()], ids=["ahead", "acting"])
@@ -132,7 +137,7 @@ async def test_what_the_batch_answers_can_be_cut_anywhere(connection):
         arriving(data)
 
     counting.data_received = note
-    connection.send_aside(BEGIN)
+    connection.send_with_next(BEGIN)
     assert await statement.fetchval() == "Z" + 20 * "C"
     answer, whole = b"".join(answers), b"".join(told.seen)
     assert answer.endswith(whole)
@@ -157,46 +162,25 @@ class Writes:
         return getattr(self._transport, name)
 
 
-async def test_a_transaction_goes_in_one_piece_with_the_statement_after_it(connection):
-    statement, _ = await connection.compile("SELECT 1", "one")
-    connection._own_transport.transport = writes = Writes(connection._own_transport.transport)
+async def test_a_repeated_statement_and_its_transaction_are_one_write(server, database_name):
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
+    assert await value_of(executor, "SELECT 1") == 1
+    (session,) = executor._connections.idle
+    own = session.connection._own_transport
+    own.transport = writes = Writes(own.transport)
     for _ in range(3):
-        connection.send_aside(BEGIN)
-        assert await statement.fetchval() == 1
-        connection.send_aside(ROLLBACK)
-    assert [piece.startswith(ROLLBACK.messages) for piece in writes.pieces] == [False, True, True]
-    assert all(BEGIN.messages in piece for piece in writes.pieces)
-
-
-async def test_a_rollback_waits_its_whole_time_for_the_next_statement(connection):
-    """A timer of an earlier one would send it alone: one statement in two had a write more."""
-    statement, _ = await connection.compile("SELECT 1", "one")
-    own, timers = connection._own_transport, []
-    later, own._later = own._later, lambda *when: timers.append(later(*when)) or timers[-1]
-    for _ in range(3):
-        connection.send_aside(ROLLBACK)
-        connection.send_aside(BEGIN)
-        await statement.fetchval()
-    assert [timer.cancelled() for timer in timers] == [True] * 3
-
-
-async def test_a_rollback_that_nothing_follows_goes_by_itself(connection, admin):
-    statement, _ = await connection.compile("SELECT 1", "one")
-    connection.send_aside(BEGIN)
-    await statement.fetchval()
-    connection.send_aside(ROLLBACK)
-    await until_idle(admin, connection.get_server_pid())
+        assert await value_of(executor, "SELECT 1") == 1
+    assert len(writes.pieces) == 3
+    assert all(piece.startswith(BEGIN_ALONE) and ROLLBACK.messages in piece for piece in writes.pieces)
+    await executor.aclose()
 
 
 async def test_what_is_held_goes_before_the_end_of_the_connection(server, database_name, admin):
     connection = await Connections(server.configure(database_name)).connector.connect(20)
-    statement, _ = await connection.compile("SELECT 1", "one")
     connection._own_transport.transport = writes = Writes(connection._own_transport.transport)
-    connection.send_aside(BEGIN)
-    await statement.fetchval()
-    connection.send_aside(ROLLBACK)
+    connection.send_with_next(BEGIN)
     await connection.leave()
-    assert b"".join(writes.pieces).endswith(ROLLBACK.messages + b"X\0\0\0\4")
+    assert b"".join(writes.pieces).endswith(BEGIN.messages + b"X\0\0\0\4")
 
 
 class Recorder:

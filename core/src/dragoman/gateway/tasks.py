@@ -105,11 +105,14 @@ class _Job(Generic[T]):
             raise
         except BaseException as error:
             raise Fatal(type(error).__name__) from error
+        finally:
+            if not self.over.done():
+                self.over.set_result(None)  # a turn of the loop before the task's callbacks
 
     def _finish(self, task: asyncio.Task[T]) -> None:
         self._timer.cancel()
         self._under_way.discard(self)
-        if not self.over.done():
+        if not self.over.done():  # it was cancelled before it began
             self.over.set_result(None)
         if not task.cancelled():
             task.exception()  # seen: asyncio would report it when nobody waits any more

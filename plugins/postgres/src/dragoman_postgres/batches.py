@@ -1,7 +1,7 @@
 """Commands as messages that travel beside the driver's own, and whose answers the driver does not see.
 
 The driver waits for the answer to each of its messages. A transaction around a statement would cost it two more round
-trips; begun in one batch with the statement, and with a rollback that nobody waits for, it costs none.
+trips. In one batch with the statement, its beginning and its end cost none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-_COMPLETE, _CLOSED, _READY = b"C3Z"
+_COMPLETE, _CLOSED = b"C3"
+SYNC: Final = struct.pack("!cI", b"S", 4)
+"""Ends a batch."""
 _BIND, _EXECUTE = struct.pack("!cI8x", b"B", 12), struct.pack("!cI5x", b"E", 9)
 """As they are for a command without a name, parameters and columns."""
 
@@ -26,7 +28,7 @@ class Batch:
 
     @classmethod
     def of(cls, *commands: str) -> Batch:
-        """Commands of the extended protocol, without an end: when one fails the server skips what follows, to the end.
+        """Commands of the extended protocol, without an end: when one fails, the server skips all that follows.
 
         What the driver sends next ends the batch, so that nothing runs outside a transaction that did not begin.
         """
@@ -38,9 +40,6 @@ class Batch:
         return cls(b"".join(map(_close, names)), len(names), _CLOSED)
 
 
-ROLLBACK: Final = Batch(b"Q" + struct.pack("!I", 13) + b"ROLLBACK\0", 1, _READY)
-
-
 def _message(command: str) -> bytes:
     # No name before the text; no types of parameters after it.
     body = b"\0" + command.encode() + b"\0\0\0"
@@ -49,3 +48,6 @@ def _message(command: str) -> bytes:
 
 def _close(name: str) -> bytes:
     return b"C" + struct.pack("!I", len(name.encode()) + 6) + b"S" + name.encode() + b"\0"
+
+
+ROLLBACK: Final = Batch.of("ROLLBACK")

@@ -20,7 +20,7 @@ from asyncpg import connect_utils
 from asyncpg.prepared_stmt import PreparedStatement
 from dragoman import ResultTooLarge
 
-from dragoman_postgres.batches import Batch
+from dragoman_postgres.batches import SYNC, Batch
 from dragoman_postgres.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -36,19 +36,15 @@ CATALOG = 512 * 1024 * 1024
 """Bytes it may send for a read of the catalog."""
 MOST_TOLD = 1024 * 1024
 """Bytes of one error or notice; the driver takes a time for them that grows with their square."""
-SOON = 0.001
-"""Seconds after which messages that go with the next ones go alone."""
 
 _APART = "SAVEPOINT apart; SET LOCAL search_path = pg_catalog, pg_temp"
 _BACK = "ROLLBACK TO SAVEPOINT apart; RELEASE SAVEPOINT apart"
 _TERMINATE = b"X\0\0\0\4"
 _HEAD = struct.Struct("!BI")
 _TOLD = (ord("E"), ord("N"))
-_ERROR, _READY = b"EZ"
-_SURVIVED = b"\0VERROR\0"
-"""In an error that leaves the connection as it is; others are FATAL or PANIC."""
-_ANSWERS = frozenset(b"123CEZ")
-"""The kinds of messages that answer a command: parsed, bound, closed, complete, failed, ready for the next."""
+_ERROR = ord("E")
+_ANSWERS = frozenset(b"123C")
+"""The kinds of messages that answer a command: parsed, bound, closed, complete."""
 # A peer that has vanished without a word is noticed within half a minute.
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 
@@ -166,8 +162,7 @@ class Frames:
 class Aside:
     """Takes the answers to a `Batch` out of what arrives. `left`: answers that are still to come.
 
-    An error that ends the connection, or a batch without an end, is the driver's to see, and no more answers come after
-    it. A batch with an end of its own keeps other errors: the cancellation of a later statement may strike it.
+    The driver sees an error, and no more answers come after it.
     """
 
     left: int
@@ -182,7 +177,7 @@ class Aside:
             end = place + 1 + length
             if end > len(data):
                 break
-            if kind == _ERROR and not (self.last == _READY and _SURVIVED in data[place:end]):
+            if kind == _ERROR:
                 self.left = 0
                 break
             if kind not in _ANSWERS:
@@ -194,42 +189,43 @@ class Aside:
 
 
 class Transport:
-    """The driver's way to the socket, which keeps messages back that can go with its next one.
+    """The driver's way to the socket. It sends commands of ours in one write with the driver's own.
 
-    Each write wakes the server, and costs both sides more than the commands of a transaction do. `aside`: what their
-    answers are, in order.
+    Each write wakes the server, and costs both sides more than the commands of a transaction do. `aside`: the answers
+    that the driver does not see, in order.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self.transport = transport
         self.aside: list[Aside] = []
         self._held = b""
-        self._later = asyncio.get_running_loop().call_later
-        self._timer: asyncio.TimerHandle | None = None
+        self._behind = b""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.transport, name)
 
-    def send_aside(self, batch: Batch) -> None:
-        """Send commands whose answers the driver does not see; it has its answers, and no cancellation is on its way.
+    def send_with_next(self, before: Batch | None, behind: Batch | None = None) -> None:
+        """Send commands in one batch with the driver's next message, which runs or prepares a statement.
 
-        They go with what the driver sends next, or after `SOON` seconds. Without an end of their own they are one batch
-        with the prepared statement that the driver runs next. When one of them fails, its error is the statement's, and
-        the statement does not run.
+        The driver must have all its answers, and no cancellation may be on its way. The answers to those `before` are
+        taken out of what arrives; when one of them fails, its error is the statement's, which does not run. Those
+        `behind` a statement run only if it succeeds. The driver takes their answers for the statement's own: its rows
+        stay, its status is the last command's.
         """
-        if not self._held:
-            self._timer = self._later(SOON, self.write, b"")
-        self._held += batch.messages
-        self.aside.append(Aside(batch.answers, batch.last))
+        if before is not None:
+            self._held += before.messages
+            self.aside.append(Aside(before.answers, before.last))
+        if behind is not None:
+            self._behind = behind.messages
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send what was held and this, at once."""
+        """Send this, with what belongs before and behind it."""
+        if self._behind:
+            whole, behind, self._behind = bytes(data), self._behind, b""
+            data = whole.removesuffix(SYNC) + behind + SYNC if whole.endswith(SYNC) else data
         if self._held:
-            if self._timer is not None:  # else it would send what is held next before its time
-                self._timer.cancel()
             data, self._held = b"".join((self._held, data)), b""
-        if data:
-            self.transport.write(data)
+        self.transport.write(data)
 
 
 class Opening(asyncio.Protocol):
@@ -291,7 +287,7 @@ class Connection(_Connection):
         self._own_transport = transport
         self._counting = CountingProtocol(transport.aside, protocol)
         self.allow = self._counting.allow
-        self.send_aside = transport.send_aside
+        self.send_with_next = transport.send_with_next
         self._leaving = False
         self._key = protocol.backend_pid, protocol.backend_secret
         transport.set_protocol(self._counting)
@@ -333,7 +329,7 @@ class Connection(_Connection):
         """Close statements that nobody uses any more; the driver would wait for each."""
         own: Any = self
         closing, own._stmts_to_close = own._stmts_to_close, set()
-        self.send_aside(Batch.closing([statement.name for statement in closing]))
+        self.send_with_next(Batch.closing([statement.name for statement in closing]))
 
     async def _introspect_types(self, *given: Any) -> Any:
         async with self._apart():

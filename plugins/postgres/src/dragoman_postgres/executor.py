@@ -182,7 +182,7 @@ class PostgresExecutor(Executor):
         if request.limits.max_bytes > LARGE:
             batches = self._pieces(session, prepared, arguments, request, notices)
         else:
-            self._connections.begin_ahead(session)
+            self._connections.begin_ahead(session, end=True)
             # Where the server counts the bytes itself, it stops long before.
             most = (1 if prepared.wrapped.most_bytes is None else 3) * SLACK * request.limits.max_bytes
             deadline = Deadline(time.monotonic() + NEAR * request.limits.timeout)
@@ -191,7 +191,8 @@ class PostgresExecutor(Executor):
                 rows: Rows = await prepared.statement.fetch(*arguments)
             except Exception as error:
                 raise_translated(error, self._name, prepared.wrapped.prefix, len(request.statement))
-            session.heard = session.read = True
+            session.heard = True
+            session.begun = session.connection.is_in_transaction()
             cut: Cut = ""
             if prepared.wrapped.most_bytes is not None:
                 rows, cut = split_counts(rows, prepared.wrapped)

@@ -42,8 +42,7 @@ class Session:
     """A connection, with what has been prepared on it, the most recently used last. `spent`: not to be lent again.
 
     Of a loan: `seconds`, `tags` and `acting` are those of its request; `compiled`: a statement was prepared; `begun`:
-    its transaction was; `heard`: the server has answered; `read`: a statement's whole answer is there, so that nothing
-    can come but the rollback's.
+    its transaction was; `heard`: the server has answered.
     """
 
     connection: Connection
@@ -52,7 +51,6 @@ class Session:
     compiled: bool = False
     begun: bool = False
     heard: bool = False
-    read: bool = False
     seconds: float = 0.0
     tags: Mapping[str, str] = field(default_factory=lambda: UNTAGGED)
     acting: Acting | None = None
@@ -125,10 +123,7 @@ class Connections(Manager[Session]):
         return not (resource.spent or resource.connection.is_closed())
 
     async def clean(self, resource: Session) -> bool:
-        """Roll back; the connection is no use when that fails."""
-        if resource.read and self.is_usable(resource):
-            resource.connection.send_aside(ROLLBACK)
-            return True
+        """Roll back what a statement has not rolled back itself; the connection is no use when that fails."""
         if not resource.begun:
             return self.is_usable(resource)
         # The driver lets a cancellation that is on its way arrive before it sends this. One that came before its
@@ -155,7 +150,7 @@ class Connections(Manager[Session]):
         self, session: Session, seconds: float, tags: Mapping[str, str], acting: Acting | None, ahead: bool
     ) -> None:
         session.seconds, session.tags, session.acting = seconds, tags, acting
-        session.compiled = session.begun = session.heard = session.read = False
+        session.compiled = session.begun = session.heard = False
         # What a role may not do is told apart from what its statement may not: the beginning is heard.
         if acting is not None or self.connector.pooled or not ahead:
             await self._begin(session)
@@ -177,15 +172,20 @@ class Connections(Manager[Session]):
             raise Lost(translated) if is_lost(error) else translated from None
         session.heard = True
 
-    def begin_ahead(self, session: Session) -> None:
-        """Begin the transaction in one batch with what is sent next, if it has not begun."""
+    def begin_ahead(self, session: Session, *, end: bool = False) -> None:
+        """Begin the transaction in one batch with what is sent next, if it has not begun.
+
+        `end`: roll it back in the same batch. The connection's `is_in_transaction` then tells whether that was done.
+        """
+        before: Batch | None = None
         if not session.begun:
             session.begun = True
             session.connection.allow(OURS)
             tagged = _tag(session.tags) if session.tags else ()
             # Times of its own only for a statement whose times are not those of the session.
             times = () if session.seconds == self._seconds else _set_times(session.seconds)
-            session.connection.send_aside(_batch(*times, *tagged))
+            before = _batch(*times, *tagged)
+        session.connection.send_with_next(before, ROLLBACK if end else None)
 
     def _prelude(self, session: Session) -> tuple[str, ...]:
         commands = (_BEGIN, *_set_times(session.seconds), *self.connector.prelude, *_tag(session.tags))
