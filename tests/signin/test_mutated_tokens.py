@@ -118,8 +118,9 @@ def read_parts(token: str) -> list[bytes]:
 
 
 def sign_again(token: str, parts: list[bytes]) -> str:
-    header = json.loads(read_parts(token)[0])
-    return sign_octets(*parts, header["alg"], KEYS[header["kid"]])
+    named = json.loads(read_parts(token)[0])
+    header, payload = parts
+    return sign_octets(header, payload, named["alg"], KEYS[named["kid"]])
 
 
 def cut(token: str, _: list[str], chance: random.Random) -> str:
