@@ -22,7 +22,7 @@ from typing import Any
 import asyncpg
 import msgspec
 from dragoman_postgres.testing import Server
-from raw_client import LEGACY, MODERN, Http, Stdio, call, message, per_second
+from raw_client import ENVIRON, LEGACY, MODERN, Http, Stdio, call, message, per_second
 
 FLOOR = str(Path(__file__).with_name("sdk_server.py"))
 ONE = "SELECT 1"
@@ -107,13 +107,15 @@ class Bench:
         for era in (LEGACY, MODERN):
             first = Measure(f"start to tools/list, stdio {era}", aim=0.12)
             query = Measure(f"start to SELECT 1, stdio {era}")
-            for _ in range(self.rounds(10)):
+            for turn in range(self.rounds(10) + 1):
                 for side, command in self.commands.items():
                     server = Stdio(command, era)
                     assert "tools" in server.request("tools/list", {})["result"]
-                    first.add(side, time.perf_counter() - server.begun)
+                    listed = time.perf_counter() - server.begun
                     assert "result" in server.request("tools/call", call(ONE))
-                    query.add(side, time.perf_counter() - server.begun)
+                    if turn:  # the first one compiles
+                        first.add(side, listed)
+                        query.add(side, time.perf_counter() - server.begun)
                     server.close()
             first.show()
             query.show()
@@ -122,7 +124,7 @@ class Bench:
             for _ in range(self.rounds(20)):
                 for side, command in (("python", ["-c", "pass"]), ("ours", ["-m", "dragoman", word])):
                     begun = time.perf_counter()
-                    subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
+                    subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL, env=ENVIRON)
                     told.add(side, time.perf_counter() - begun)
             told.show()
 
