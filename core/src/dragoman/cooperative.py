@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -63,15 +61,3 @@ async def consume_in_thread(held: list[T], function: Callable[[T], Made]) -> Mad
     So the thread frees it as well, unless others hold it: to free a million small values takes a tenth of a second.
     """
     return await asyncio.to_thread(lambda: function(held.pop()))
-
-
-@contextmanager
-def pause_collection() -> Generator[None]:
-    """Collect no garbage while a million small values are made that all stay: looking for some takes longer."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

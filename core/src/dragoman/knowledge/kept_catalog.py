@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from dragoman.cooperative import pause_collection
+from dragoman.collection import pause_collection
 from dragoman.dialect import Inspector, WrappedInspector
 from dragoman.errors import DragomanError
 from dragoman.knowledge.store import key_of, replace_file

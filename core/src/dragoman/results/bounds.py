@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -19,6 +19,7 @@ LEAST_FOR_COLUMNS = 16 * 1024
 """Bytes that names and types of columns may take, however little the rows may."""
 REMEMBERED = 64
 """Headings of results that were checked lately: an agent's query is mostly one that ran before."""
+EncodedRow: TypeAlias = bytes
 _encode = msgspec.json.Encoder().encode
 HINTS = {
     "rows": "Ask for more with `limit`, or for less with WHERE, LIMIT or an aggregate.",
@@ -37,6 +38,7 @@ class Collected:
     notices: tuple[str, ...]
 
 
+@dataclass(slots=True)
 class Bounded:
     """The rows of a checked `stream` in their final form, up to its limits. Iterate once; then see `truncated`.
 
@@ -44,12 +46,11 @@ class Bounded:
     the database's work, is up to whoever opened it. Iterating raises `ResultTooLarge` when not even the first row fits.
     """
 
-    def __init__(self, stream: RowStream, limits: Limits) -> None:
-        self._stream = stream
-        self._limits = limits
-        self.rows = 0
-        self.bytes = 2  # the array's own brackets
-        self.truncated: Truncation | None = None
+    _stream: RowStream
+    _limits: Limits
+    rows: int = 0
+    bytes: int = 2  # the array's own brackets
+    truncated: Truncation | None = None
 
     async def batches(self) -> AsyncIterator[Encoded]:
         """Yield the rows, as they come, until a limit cuts them."""
@@ -75,7 +76,7 @@ class Bounded:
             self.truncated = truncation("rows", self._limits) if full else self._full()
         return fitting
 
-    def _first(self, rows: Sequence[bytes]) -> Iterator[bytes]:
+    def _first(self, rows: Sequence[EncodedRow]) -> Iterator[EncodedRow]:
         for row in rows:
             size = self.bytes + len(row) + (1 if self.rows else 0)
             if self.rows == self._limits.max_rows:

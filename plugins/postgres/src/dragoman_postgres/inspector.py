@@ -19,7 +19,8 @@ from dragoman import (
     Scope,
     Table,
 )
-from dragoman.cooperative import consume_in_thread, pause_collection
+from dragoman.collection import pause_collection
+from dragoman.cooperative import consume_in_thread
 from dragoman.words import mention
 
 from dragoman_postgres import profiles, queries
