@@ -174,14 +174,24 @@ async def test_an_error_is_bounded_where_an_answer_may_be_large(server: Server, 
             await gateway.query(None, f"SELECT {LONG}::integer", max_bytes=16_000_000)
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 1000])
-def test_messages_are_told_apart_however_they_arrive(step: int):
-    def message(kind: bytes, length: int) -> bytes:
-        return kind + (length + 4).to_bytes(4, "big") + bytes(length)
+def _message(kind: bytes, length: int) -> bytes:
+    return kind + (length + 4).to_bytes(4, "big") + bytes(length)
 
-    sent = message(b"D", 20) + message(b"C", 0) + message(b"E", 37) + message(b"N", 11) + message(b"D", 500)
-    frames = Frames()
+
+@pytest.mark.parametrize("unseen", [0, 1, 24, 30, 60, 500])
+@pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 1000])
+def test_messages_are_told_apart_however_they_arrive(step: int, unseen: int):
+    sent = _message(b"D", 20) + _message(b"C", 0) + _message(b"E", 37) + _message(b"N", 11) + _message(b"D", 500)
+    frames = Frames(unseen)
     assert max(frames.tell(sent[n : n + step]) for n in range(0, len(sent), step)) == 41
+
+
+def test_nothing_is_looked_at_before_much_has_arrived():
+    frames = Frames(100)
+    assert frames.tell(_message(b"E", 50)) == 0
+    assert frames.tell(_message(b"D", 40)) == 0
+    assert frames.tell(b"D") == 54
+    assert frames.tell(_message(b"E", 60)[1:]) == 0  # that is the row which had begun
 
 
 async def test_error_texts_are_read_in_a_time_that_does_not_grow_with_them(executor: PostgresExecutor):

@@ -87,7 +87,7 @@ class CountingProtocol(asyncio.Protocol):
         self._most = self._left = most
         self._deadline = deadline
         # Looking at every message costs time, which what is so short or no caller's does not need.
-        self._frames = None if trusted or most <= OURS else Frames()
+        self._frames = None if trusted or most <= OURS else Frames(OURS)
 
     def data_received(self, data: bytes) -> None:
         """Hand bytes on to the driver, unless they are more than may come."""
@@ -135,14 +135,25 @@ class CountingProtocol(asyncio.Protocol):
 
 
 class Frames:
-    """Follows the server's messages from one to the next: a byte that says its kind, four that say its length."""
+    """Follows the server's messages from one to the next: a byte that says its kind, four that say its length.
 
-    def __init__(self) -> None:
+    It begins once more than `unseen` bytes have arrived: no message in fewer is a burden.
+    """
+
+    def __init__(self, unseen: int) -> None:
+        self._unseen = unseen
+        self._arrived: list[bytes] = []
         self._head = b""
         self._rest = 0
 
     def tell(self, data: bytes) -> int:
-        """Return the length of the longest error or notice that begins in what has arrived."""
+        """Return the length of the longest error or notice that begins in what has arrived and was not looked at."""
+        if self._unseen >= 0:
+            self._unseen -= len(data)
+            self._arrived.append(data)
+            if self._unseen >= 0:
+                return 0
+            data, self._arrived = b"".join(self._arrived), []
         if self._rest >= len(data):
             self._rest -= len(data)
             return 0
