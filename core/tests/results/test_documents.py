@@ -46,6 +46,33 @@ def test_no_text_lends_a_part_to_another(texts):
     assert found is None or encode(found) == encode(one_by_one(texts))
 
 
+def read(encoded):
+    """The values of documents as any reader has them, with floats in the spelling of all that mean the same."""
+    return json.loads(encoded, parse_float=float)
+
+
+@given(st.lists(DOCUMENTS | BROKEN.filter(lambda text: text.count('"a":') < 2), max_size=5))
+@example(["1.10", "[ 1 , 2 ]"])
+@example(["[1", "2]", "3,4"])
+@example(["1,2", ""])
+@example(["-0", "1"])
+@example(["1E5", "1"])
+@example(['"\\ud800"'])
+def test_documents_with_unique_keys_are_taken_as_they_are_written(texts):
+    found = plain_documents(texts, unique_keys=True)
+    expected = one_by_one(texts)
+    if found is not None:
+        assert expected is not None
+        assert read(encode(found)) == read(encode(expected))
+        assert len(encode(found)) <= sum(map(len, map(str.encode, texts))) + len(texts) + 1
+        assert b"\n" not in encode(found)
+
+
+def test_documents_with_unique_keys_lose_their_space_only():
+    texts = ['{"b": 1.10, "a": "x  \\u00d1"}', "[ 1,\n 2 ]", '"2020-01-02 0x"']
+    assert encode(plain_documents(texts, unique_keys=True)) == b'[{"b":1.10,"a":"x  \\u00d1"},[1,2],"2020-01-02 0x"]'
+
+
 @pytest.mark.parametrize(
     "text",
     [

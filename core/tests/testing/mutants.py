@@ -953,6 +953,20 @@ def shorten_year(value):
     return re.sub(r"^0+(\d+-\d\d-\d\d)$", r"\1", value) if isinstance(value, str) else value
 
 
+@mutant("keys_that_are_told_to_be_unique_are", says="came with a key twice")
+class KeepsKeysTwice(Rewritten):
+    @asynccontextmanager
+    async def open(self, request):
+        if "JSON" not in request.statement:
+            async with super().open(request) as stream:
+                yield stream
+            return
+        yield RowStream([Column("v", "json", Kind("json", unique_keys=True))], self.once())
+
+    async def once(self):
+        yield [['{"a": 1, "a": 2}']]
+
+
 @changing("SumsInFloats", "the_sum_of_large_integers_is_exact", says="of more digits")
 def sum_in_floats(value):
     return float(value) if isinstance(value, str) and value.startswith("46206") else value

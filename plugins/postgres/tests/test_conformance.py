@@ -13,6 +13,7 @@ class TestPostgres(DialectConformance):
     literals: ClassVar = {
         "binary": "'\\x00ff10'::bytea",
         "row": "CAST(ROW(1, 'x') AS kit_pair)",
+        "json_with_a_key_twice": """'{"a": 1, "a": 2}'::jsonb""",
         "map": """'{"Kit A": 1}'::jsonb""",
     }
 

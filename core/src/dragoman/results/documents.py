@@ -7,6 +7,7 @@ import json
 import math
 import re
 import secrets
+import string
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -17,29 +18,36 @@ MAX_SAFE = 2**53 - 1
 DEEPEST = 100
 """Levels of nesting beyond which a document stays a text: many readers of JSON give up soon after."""
 
-_SEPARATOR = secrets.token_urlsafe(6)
+_SEPARATOR = "".join(secrets.choice(string.ascii_lowercase[5:]) for _ in range(10))
 """A document that stands between two: found at every other place, none gave a part to another or was empty. Nobody
-who writes documents knows it."""
+who writes documents knows it, and nothing in it looks like a part of a number."""
 _BETWEEN = f'\n"{_SEPARATOR}"\n'
+_IN_LIST = f',"{_SEPARATOR}",'
 _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
 _decode_lines = msgspec.json.Decoder().decode_lines
+_split = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _INEXACT = re.compile(rb"[0-9.]{16}|[0-9][eE]|-0(?![.0-9])")
 """Numbers of which a parser may lose a digit or the sign. Fifteen digits come back from any double."""
+_MINUS_ZERO = re.compile(rb"-0(?![.0-9])")
 _SPACE = b" \t\r"
 _DIGITS_AS_0 = bytes.maketrans(b"123456789", b"000000000")
+_NUMBERS_AS_0 = bytes.maketrans(b".123456789E", b"0000000000e")
 _LONG_INTEGER = re.compile(rb"(?<![0-9.])[0-9]{16,}(?![0-9.])")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def plain_documents(texts: Sequence[str]) -> list[Any] | None:
+def plain_documents(texts: Sequence[str], *, unique_keys: bool = False) -> list[Any] | None:
     """Return the values of JSON documents, parsed in one go, if that plainly loses nothing of any of them.
 
-    None: some document needs a closer look, by `exact_json`.
+    None: some document needs a closer look, by `exact_json`. `unique_keys`: no object has a key twice, so that they
+    need not be parsed.
     """
     if _may_be_deep(texts):
         return None
+    if unique_keys and (found := _minify(texts)) is not None:
+        return found
     try:
         whole = _BETWEEN.join(texts).encode()
         values: list[Any] = _decode_lines(whole)
@@ -49,6 +57,25 @@ def plain_documents(texts: Sequence[str]) -> list[Any] | None:
         return None
     again = _encode_lines(values)
     return values[::2] if _comes_back(whole, again) or _loses_nothing(whole, again) else None
+
+
+def _minify(texts: Sequence[str]) -> list[Any] | None:
+    """The documents as they are written, but for space, if all of them are JSON and no number may lose anything."""
+    try:
+        whole = f"[{_IN_LIST.join(texts)}]".encode()
+        if _may_be_inexact(whole):
+            return None
+        values = _split(msgspec.json.format(whole, indent=-1))
+    except (ValueError, RecursionError):
+        return None
+    between = [msgspec.Raw(_IN_LIST[1:-1].encode())] * (len(texts) - 1)
+    return values[::2] if len(values) == 2 * len(texts) - 1 and values[1::2] == between else None
+
+
+def _may_be_inexact(documents: bytes) -> bool:
+    """Whether something in them looks as if a parser may lose a digit or the sign of it, in a string too."""
+    zeros = documents.translate(_NUMBERS_AS_0)
+    return b"0" * 16 in zeros or b"0e" in zeros or bool(_MINUS_ZERO.search(documents))
 
 
 def _may_be_deep(texts: Sequence[str]) -> bool:

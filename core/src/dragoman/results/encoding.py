@@ -97,8 +97,10 @@ class _Encoder:
         for plain, is_ready in () if self.by_cell else _READY.get(kind, ()):
             if types <= {plain} and (is_ready is None or is_ready(there)):
                 return values
-        if kind == "json" and types == {str} and (found := plain_documents(there)) is not None:
-            return found if there is values else _put_nulls(found, values)
+        if kind == "json" and types == {str}:
+            found = plain_documents(there, unique_keys=column.kind.unique_keys)
+            if found is not None:
+                return found if there is values else _put_nulls(found, values)
         convert = self.converter(column.kind)
         return [None if value is None else convert(value) for value in values]
 

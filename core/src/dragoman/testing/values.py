@@ -233,6 +233,17 @@ class ValueCases(Suite):
                 " writes this value differently, override literals['json']."
             )
 
+    @recommended
+    async def test_keys_that_are_told_to_be_unique_are(self, gateway: Gateway) -> None:
+        written = self.literals.get("json_with_a_key_twice", """CAST('{"a": 1, "a": 2}' AS JSON)""")
+        try:
+            result = await ask(gateway, f"SELECT {written} AS v")
+        except DragomanError:
+            return  # an engine without such a type, or that refuses such a value
+        assert not result.columns[0].kind.unique_keys or result.rows_json.count(b'"a"') < 2, (
+            f"{written} came with a key twice: say Kind('json') of it, without unique_keys."
+        )
+
     @required
     async def test_null_and_empty_text_differ(self, gateway: Gateway) -> None:
         result = await ask(gateway, f"SELECT id, title, note FROM {sample.TRACK} WHERE id = 4")

@@ -19,6 +19,7 @@ FLOAT = Kind("float")
 BOOLEAN = Kind("boolean")
 BINARY = Kind("binary")
 JSON = Kind("json")
+JSONB = Kind("json", unique_keys=True)
 NATIVE = Kind("native")
 
 NAMES = {
@@ -85,7 +86,7 @@ SCALARS: Mapping[int, Scalar] = {
     # A cast to text would strip its blanks.
     1042: Scalar(TEXT, "pg_catalog.textin(pg_catalog.bpcharout({}))", fixed=False),
     1043: Scalar(TEXT, AS_IT_IS, fixed=False),
-    3802: Scalar(JSON, fixed=False),
+    3802: Scalar(JSONB, fixed=False),
     # and numeric, bit, varbit, path, polygon, tsvector, tsquery
     **dict.fromkeys((*_VECTORS, 1700, 1560, 1562, 602, 604, 3614, 3615), _LONG),
     **dict.fromkeys(
