@@ -148,14 +148,14 @@ class Collector:
             async for batch in stream.batches:
                 fitting = bounded.fit(batch)
                 if fitting.count:
-                    parts.append(fitting.json)
+                    parts += (b",", fitting.json)
                 notices += fitting.notices
                 if bounded.truncated:
                     break
         finally:
             self.collected = found = Collected(
                 columns=tuple(stream.columns),
-                rows_json=b"[%b]" % b",".join(parts),
+                rows_json=b"".join((b"[", *parts[1:], b"]")),
                 row_count=bounded.rows,
                 truncated=bounded.truncated,
                 notices=tuple(dict.fromkeys((*stream.notices, *notices))),
