@@ -252,3 +252,61 @@ async def test_an_index_over_hidden_columns_is_as_if_it_were_not_there(
         one, other = await _told(twins, "execute_query", sql="SELECT name FROM shown")
         assert one == other
         assert '"rows":[["a"]]' in one
+
+
+# Modules that search, and ways to write a search of the hidden column behind one that is there.
+SEARCHED = "CREATE VIRTUAL TABLE shown USING {}(name, {}); INSERT INTO shown VALUES ('a b', '{}'), ('a c', 'other');"
+MODULES = ("fts3", "fts4", "fts5")
+SEARCHES = (
+    "name MATCH {}",
+    "s.name MATCH {}",
+    "name = {}",
+    "{} = name",
+    "name LIKE {}",
+    "name GLOB {}",
+    "match({}, name)",
+    "shown MATCH {}",
+    "rank MATCH {}",
+    "name IN ({})",
+    "name BETWEEN {} AND {}",
+)
+WORDS = (
+    "'pin:marked'",
+    "'a pin:mark*'",
+    "'a OR pin:marked'",
+    "'a NOT pin:marked'",
+    "'pin : marked'",
+    "'{pin} : marked'",
+    "'nip : marked'",
+    "'marked'",
+    "'PIN:marked'",
+    "char(112, 105, 110, 58) || 'marked'",
+)
+ORDERS = ("", " ORDER BY rank", " ORDER BY rowid", " ORDER BY docid", " ORDER BY name LIMIT 1")
+COLUMNS = ROLE + 'columns = ["name"]\n'
+MASKED = ROLE + 'masks = {{ "*.{}" = "null" }}\n'
+
+
+@pytest.mark.parametrize("module", MODULES)
+async def test_no_search_reaches_a_column_that_is_hidden(tmp_path_factory: pytest.TempPathFactory, module: str):
+    """Its twin has another hidden column, with other words."""
+    made = SEARCHED.format(module, "pin", "marked"), SEARCHED.format(module, "nip", "absent")
+    async with _opened(tmp_path_factory, made, COLUMNS) as twins:
+        await _search_alike(twins)
+
+
+@pytest.mark.parametrize("module", MODULES)
+async def test_no_search_reaches_what_a_mask_covers(tmp_path_factory: pytest.TempPathFactory, module: str):
+    made = SEARCHED.format(module, "pin", "marked"), SEARCHED.format(module, "pin", "absent")
+    async with _opened(tmp_path_factory, made, MASKED.format("pin")) as twins:
+        await _search_alike(twins)
+
+
+async def _search_alike(twins: list[Toolbox]) -> None:
+    for search, words, order in itertools.product(SEARCHES, WORDS, ORDERS):
+        sql = f"SELECT name FROM shown AS s WHERE {search.format(words, words)}{order}"
+        one, other = await _told(twins, "execute_query", sql=sql)
+        assert one == other, sql
+    one, other = await _told(twins, "execute_query", sql="SELECT * FROM shown WHERE name > 'a b'")
+    assert one == other
+    assert '"a c"' in one
