@@ -54,6 +54,17 @@ def test_databases_tells_what_list_databases_tells(dragoman: Dragoman) -> None:
     ]
 
 
+@pytest.mark.parametrize("words", [("databases",), ("describe", "shop"), ("describe", "shop", "orders")])
+def test_a_caller_without_a_role_is_told_to_say_who_calls(dragoman: Dragoman, folder: Path, words: tuple[str]) -> None:
+    (folder / "dragoman.toml").write_text(
+        '[databases.shop]\nurl = "sqlite:///shop.db"\n[roles.eu]\ngroups = ["eu"]\ntools = ["list_databases"]\n'
+    )
+    outcome = dragoman(*words)
+    assert outcome.code == 1
+    assert outcome.err.startswith("PERMISSION_DENIED: No role grants the tool ")
+    assert "--as USER:GROUP" in outcome.err
+
+
 @pytest.mark.usefixtures("configured")
 def test_describe_lists_tables_and_describes_one(dragoman: Dragoman) -> None:
     listed = dragoman("describe", "shop")

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dragoman.cli.output import put
 from dragoman.config import Configuration, is_path, load, parse_named, split_name
-from dragoman.errors import ConfigurationError, DragomanError
+from dragoman.errors import ConfigurationError, DragomanError, PermissionDenied
 from dragoman.model import Principal
 from dragoman.words import nearest
 
 if TYPE_CHECKING:
+    from dragoman.gateway import Gateway
     from dragoman.tools import Answer
 
 T = TypeVar("T")
@@ -31,7 +32,7 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="urls",
-        help="a database beside the configured ones; may be repeated",
+        help="another database, beside the configured ones; repeatable",
     )
 
 
@@ -134,6 +135,19 @@ def render_answer(answer: Answer) -> str:
     error: dict[str, Any] = json.loads(answer.text)["error"]
     kinds = {kind.code: kind for kind in _kinds(DragomanError)}
     raise kinds[error["code"]](error["message"], suggestion=error.get("suggestion", ""))
+
+
+async def call_tool(gateway: Gateway, name: str, arguments: Mapping[str, Any], caller: Principal) -> str:
+    """Return a tool's answer as JSON text. Raises the error that it is, and `PermissionDenied` without such a tool."""
+    from dragoman.tools import Toolbox, UnknownTool
+
+    try:
+        return render_answer(await Toolbox(gateway).call(name, arguments, principal=caller))
+    except UnknownTool:
+        raise PermissionDenied(
+            f"No role grants the tool {name} to the caller {caller.name}.",
+            suggestion="Say who calls with --as USER:GROUP; `dragoman may USER:GROUP` shows what a caller may do.",
+        ) from None
 
 
 def _kinds(kind: type[DragomanError]) -> Iterator[type[DragomanError]]:

@@ -9,8 +9,8 @@ from dragoman.cli.common import (
     add_caller_argument,
     add_json_argument,
     add_source_arguments,
+    call_tool,
     load_configuration,
-    render_answer,
     run_async,
     start_logging,
 )
@@ -54,7 +54,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _ask(configuration: Configuration, principal: Principal) -> str:
     from dragoman.gateway import Gateway
-    from dragoman.tools import Toolbox
 
     async with Gateway.open(configuration) as gateway:
-        return render_answer(await Toolbox(gateway).call("list_databases", {}, principal=principal))
+        return await call_tool(gateway, "list_databases", {}, principal)

@@ -12,8 +12,8 @@ from dragoman.cli.common import (
     add_database_argument,
     add_json_argument,
     add_source_arguments,
+    call_tool,
     load_configuration,
-    render_answer,
     resolve_database,
     run_async,
     start_logging,
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_database_argument(parser)
     parser.add_argument("table", metavar="TABLE", nargs="?", help="a table or view; without it, all are listed")
     parser.add_argument("--schema", metavar="S", help="the schema to look in")
-    parser.add_argument("--full", action="store_true", help="every fact, as objects (JSON)")
+    parser.add_argument("--full", action="store_true", help="every fact, as JSON")
     add_json_argument(parser)
     add_source_arguments(parser)
     add_caller_argument(parser)
@@ -60,7 +60,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _ask(configuration: Configuration, database: str, arguments: argparse.Namespace) -> str:
     from dragoman.gateway import Gateway
-    from dragoman.tools import Toolbox
 
     asked: dict[str, Any] = {"database": database, "detail": "full" if arguments.full else "compact"}
     if arguments.schema:
@@ -69,7 +68,7 @@ async def _ask(configuration: Configuration, database: str, arguments: argparse.
         asked |= {"table_name": arguments.table, "include_indexes": True, "include_constraints": True}
     async with Gateway.open(configuration) as gateway:
         tool = "describe_table" if arguments.table else "list_tables"
-        return render_answer(await Toolbox(gateway).call(tool, asked, principal=arguments.principal))
+        return await call_tool(gateway, tool, asked, arguments.principal)
 
 
 def _show(answer: dict[str, Any], *, listing: bool) -> None:
