@@ -42,16 +42,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         metavar="[DATABASE] QUESTION",
         nargs="*",
-        help="the question, and before it the database that it is about; else one is picked",
+        help="the question; before it, the database it is about, else one is chosen",
     )
     add_source_arguments(parser)
     add_caller_argument(parser)
-    parser.add_argument("--chat", action="store_true", help="go on with the questions that stdin gives, line by line")
+    parser.add_argument("--chat", action="store_true", help="then read more questions from stdin, one a line")
     parser.add_argument("--chart", action="store_true", help="draw the rows too, as in a terminal")
     parser.add_argument("--limit", metavar="N", type=int, help="at most this many rows")
     parser.add_argument("--sql", action="store_true", help="print the query and do not run it")
     parser.add_argument("--explain", action="store_true", help="show the plan too, and what the model used")
-    parser.add_argument("--format", choices=["table", "json", "csv", "markdown"], default="table")
+    parser.add_argument(
+        "--format", choices=["table", "json", "csv", "markdown"], default="table", help="how rows are printed"
+    )
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
 
 

@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a YAML list of questions; or a ready set: chinook, demo")
     add_source_arguments(parser)
     add_caller_argument(parser)
-    parser.add_argument("--runs", metavar="N", type=int, default=1, help="ask every question so many times")
-    parser.add_argument("--junit", metavar="FILE", help="write the outcomes as JUnit's XML too")
+    parser.add_argument("--runs", metavar="N", type=int, default=1, help="ask each question so many times")
+    parser.add_argument("--junit", metavar="FILE", help="write the outcomes as JUnit XML too")
     parser.add_argument(
         "--at-least",
         metavar="SHARE",
@@ -56,9 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="answer in JSON")
     kept = parser.add_mutually_exclusive_group()
-    kept.add_argument("--record", metavar="FILE", help="add what the model is told and replies to a file")
+    kept.add_argument("--record", metavar="FILE", help="add what the model is sent and replies to a file")
     kept.add_argument(
-        "--replay", metavar="FILE", help="take the replies from such a file: no model and no key is needed"
+        "--replay", metavar="FILE", help="take the replies from such a file; no model and no key is needed"
     )
 
 

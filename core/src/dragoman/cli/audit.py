@@ -53,10 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 help="a record that must be there, as the log of calls names it under `audit`; may be repeated",
             )
         elif name == "tail":
-            action.add_argument("-n", "--lines", type=int, default=10, help="how many (10)")
+            action.add_argument("-n", "--lines", type=int, default=10, help="how many records (10)")
         else:
-            action.add_argument("--since", default="", metavar="TIME", help="from then on (2026-11-01, or with T09:30)")
-            action.add_argument("--until", default="", metavar="TIME", help="before then")
+            action.add_argument(
+                "--since", default="", metavar="TIME", help="records from then on (2026-11-01, or 2026-11-01T09:30)"
+            )
+            action.add_argument("--until", default="", metavar="TIME", help="records before then")
 
 
 def run(arguments: argparse.Namespace) -> int:

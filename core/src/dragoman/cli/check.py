@@ -23,8 +23,12 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("sql", metavar="SQL", nargs="?", default="-", help="the statement; - or nothing reads stdin")
-    parser.add_argument("--dialect", metavar="D", help="whose SQL it is; with --jsonl, of lines that do not say")
+    parser.add_argument(
+        "sql", metavar="SQL", nargs="?", default="-", help="the statement; without it or with -, stdin is read"
+    )
+    parser.add_argument(
+        "--dialect", metavar="D", help="the dialect of the SQL; with --jsonl, of the lines that name none"
+    )
     parser.add_argument("--jsonl", action="store_true", help='judge {"dialect", "sql"} lines from stdin, a line each')
     add_json_argument(parser)
     add_source_arguments(parser)

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     actions = {
         "show": "print the merged configuration, secrets masked, with where each value came from",
-        "check": "tell every problem with file, line, key and remedy; asks the databases",
+        "check": "report every problem, with file, line, key and remedy; connects to the databases",
         "init": "write a starter file, ./dragoman.toml, with the databases of --url",
     }
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action = commands.add_parser(name, help=summary, description=summary)
         add_source_arguments(action)
         if name == "init":
-            action.add_argument("--force", action="store_true", help="replace the file that is there")
+            action.add_argument("--force", action="store_true", help="replace a file that exists")
             action.add_argument("--stdout", action="store_true", help="print it instead of writing a file")
         else:
             add_json_argument(action)

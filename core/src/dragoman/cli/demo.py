@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("--serve", action="store_true", help="keep the server up on HTTP instead of showing the tour")
     parser.add_argument(
-        "--stdio", action="store_true", help="serve a client over stdin and stdout, as it configures it"
+        "--stdio", action="store_true", help="serve an MCP client over stdin and stdout; the client starts this"
     )
     parser.add_argument(
         "--trino",
@@ -45,9 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append_const",
         const="trino",
         default=[],
-        help="a Trino server too: the first time 220 MB are fetched, and it takes some 500 MB of memory",
+        help="start a Trino server too: the first run downloads 220 MB; it takes some 500 MB of memory",
     )
-    parser.add_argument("--port", help="where HTTP listens (8080)")
+    parser.add_argument("--port", help="the port that HTTP listens on (8080)")
     add_source_arguments(parser)
 
 

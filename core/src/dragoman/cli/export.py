@@ -47,18 +47,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.epilog = EXAMPLES
     add_database_argument(parser)
-    parser.add_argument("sql", metavar="SQL", help="the query; - reads it from stdin")
-    parser.add_argument("file", metavar="FILE", help="what to write; its suffix tells the format")
+    parser.add_argument("sql", metavar="SQL", help="the query; with -, stdin is read")
+    parser.add_argument("file", metavar="FILE", help="the file to write; its suffix tells the format")
     add_source_arguments(parser)
     add_caller_argument(parser)
     parser.add_argument("--format", choices=list(FORMATS), help="the format, whatever the file is called")
     parser.add_argument(
-        "--chart", choices=CHARTS, help="what a picture (svg, png) shows, if not what suits the columns"
+        "--chart", choices=CHARTS, help="what a picture (svg, png) shows; without it, what suits the columns"
     )
-    parser.add_argument("--param", metavar="V", action="append", default=[], help="a bound value: JSON, else text")
-    parser.add_argument("--timeout", metavar="S", type=float, default=3600.0, help="seconds until the query is ended")
-    parser.add_argument("--from-dialect", metavar="D", help="the SQL is of this dialect: translate it")
-    parser.add_argument("--force", action="store_true", help="replace the file that is there")
+    parser.add_argument(
+        "--param",
+        metavar="V",
+        action="append",
+        default=[],
+        help="a value to bind, read as JSON, or as text where it is no JSON; repeatable",
+    )
+    parser.add_argument(
+        "--timeout", metavar="S", type=float, default=3600.0, help="end the query after so many seconds"
+    )
+    parser.add_argument("--from-dialect", metavar="D", help="the dialect the SQL is written in; it is translated")
+    parser.add_argument("--force", action="store_true", help="replace a file that exists")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -37,13 +37,13 @@ SECONDS = 60.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
-    add_database_argument(parser, nargs="?", help="a configured name; else every database")
+    add_database_argument(parser, nargs="?", help="a configured name; without it, every database")
     parser.add_argument(
         "--describe",
         action="store_true",
         help="have the configured model describe what has no description, into a file to review",
     )
-    parser.add_argument("--to", metavar="FILE", help="that file, of one database (NAME.learned.md)")
+    parser.add_argument("--to", metavar="FILE", help="the file for --describe (NAME.learned.md)")
     add_source_arguments(parser)
 
 

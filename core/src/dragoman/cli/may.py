@@ -39,15 +39,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("who", metavar="USER[:GROUP,...]", type=principal, help="a user, a member of these groups")
     parser.add_argument("database", metavar="DATABASE", nargs="?", help="a configured name")
-    parser.add_argument("sql", metavar="SQL", nargs="?", help="a statement: may it run?")
-    parser.add_argument("--token", metavar="NAME", default="", help="who came with this static token")
+    parser.add_argument("sql", metavar="SQL", nargs="?", help="a statement: show whether it may run")
+    parser.add_argument("--token", metavar="NAME", default="", help="the caller came with this static token")
     parser.add_argument(
-        "--scope", metavar="SCOPE", action="append", default=[], help="with this scope; may be repeated"
+        "--scope", metavar="SCOPE", action="append", default=[], help="the token has this scope; repeatable"
     )
     parser.add_argument(
-        "--claim", metavar="NAME=VALUE", action="append", default=[], type=_claim, help="with this claim; repeatable"
+        "--claim",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        type=_claim,
+        help="the token has this claim; repeatable",
     )
-    parser.add_argument("--issuer", metavar="URL", default="", help="signed in by this issuer")
+    parser.add_argument("--issuer", metavar="URL", default="", help="this issuer signed the caller in")
     add_json_argument(parser)
     add_source_arguments(parser)
 

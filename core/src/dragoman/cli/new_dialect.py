@@ -30,15 +30,19 @@ _ONLY_FOR = re.compile(r"  #\? (?P<flavours>[a-z ]+)$")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("name", metavar="NAME", help="the dialect's name: what will stand before :// in a URL")
+    parser.add_argument("name", metavar="NAME", help="the dialect's name, which stands before :// in a URL")
     parser.add_argument("--into", metavar="FOLDER", default=".", help="where to put the folder dragoman-NAME")
-    parser.add_argument("--licence", "--license", choices=LICENCES, default="mit", help="mit unless given")
     parser.add_argument(
-        "--sqlalchemy", action="store_true", help="build on a SQLAlchemy driver; else executor and inspector are yours"
+        "--licence", "--license", choices=LICENCES, default="mit", help="the licence of the package (mit)"
     )
-    parser.add_argument("--driver", metavar="DIST", help="with --sqlalchemy: the distribution of the driver")
-    parser.add_argument("--scheme", metavar="S", help="SQLAlchemy's name of that driver, if not NAME")
-    parser.add_argument("--sqlglot", metavar="D", help="sqlglot's name of the SQL, if not NAME; '' is standard SQL")
+    parser.add_argument(
+        "--sqlalchemy",
+        action="store_true",
+        help="build on a SQLAlchemy driver; without it you write executor and inspector",
+    )
+    parser.add_argument("--driver", metavar="DIST", help="with --sqlalchemy: the distribution that has the driver")
+    parser.add_argument("--scheme", metavar="S", help="SQLAlchemy's name of that driver (NAME)")
+    parser.add_argument("--sqlglot", metavar="D", help="sqlglot's name of the dialect (NAME); '' is standard SQL")
     add_source_arguments(parser)
 
 

@@ -18,9 +18,11 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("name", metavar="NAME", help="the policy's name: its options stand under [policies.NAME]")
+    parser.add_argument("name", metavar="NAME", help="the policy's name; its options stand under [policies.NAME]")
     parser.add_argument("--into", metavar="FOLDER", default=".", help="where to put the folder dragoman-NAME")
-    parser.add_argument("--licence", "--license", choices=LICENCES, default="mit", help="mit unless given")
+    parser.add_argument(
+        "--licence", "--license", choices=LICENCES, default="mit", help="the licence of the package (mit)"
+    )
     add_source_arguments(parser)
 
 

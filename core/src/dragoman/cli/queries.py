@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name == "run":
             action.add_argument("name", metavar="NAME", help="a saved query")
         add_source_arguments(action)
-        action.add_argument("--dir", metavar="FOLDER", help="the folder; else server.queries_dir")
+        action.add_argument("--dir", metavar="FOLDER", help="the folder (server.queries_dir)")
         _add_options(action, name)
 
 
@@ -53,9 +53,17 @@ def _add_options(action: argparse.ArgumentParser, name: str) -> None:
     if name != "run":
         add_json_argument(action)
         return
-    action.add_argument("--param", metavar="NAME=V", action="append", default=[], help="a value: JSON, else text")
+    action.add_argument(
+        "--param",
+        metavar="NAME=V",
+        action="append",
+        default=[],
+        help="a value, read as JSON, or as text where it is no JSON; repeatable",
+    )
     action.add_argument("--limit", metavar="N", type=int, help="at most this many rows")
-    action.add_argument("--format", choices=["table", "json", "csv", "markdown"], default="table")
+    action.add_argument(
+        "--format", choices=["table", "json", "csv", "markdown"], default="table", help="how rows are printed"
+    )
     action.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
 
 

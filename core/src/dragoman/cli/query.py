@@ -38,14 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
     add_database_argument(parser)
-    parser.add_argument("sql", metavar="SQL", help="the query; - reads it from stdin")
+    parser.add_argument("sql", metavar="SQL", help="the query; with -, stdin is read")
     add_source_arguments(parser)
     add_caller_argument(parser)
-    parser.add_argument("--param", metavar="V", action="append", default=[], help="a bound value: JSON, else text")
+    parser.add_argument(
+        "--param",
+        metavar="V",
+        action="append",
+        default=[],
+        help="a value to bind, read as JSON, or as text where it is no JSON; repeatable",
+    )
     parser.add_argument("--limit", metavar="N", type=int, help="at most this many rows")
-    parser.add_argument("--timeout", metavar="S", type=float, help="seconds until the query is ended")
-    parser.add_argument("--from-dialect", metavar="D", help="the SQL is of this dialect: translate it")
-    parser.add_argument("--format", choices=["table", "json", "csv", "markdown"], default="table")
+    parser.add_argument("--timeout", metavar="S", type=float, help="end the query after so many seconds")
+    parser.add_argument("--from-dialect", metavar="D", help="the dialect the SQL is written in; it is translated")
+    parser.add_argument(
+        "--format", choices=["table", "json", "csv", "markdown"], default="table", help="how rows are printed"
+    )
     parser.add_argument(
         "--plot",
         action="store_true",
@@ -75,8 +83,8 @@ def _plot(result: Result) -> None:
         put(line)
     if not lines:
         warn(
-            f"a drawing needs {FEWEST} rows or more of a number, after a name (of {MOST_BARS} names at most, none"
-            " negative), a time or another number."
+            f"nothing is drawn: select one column of numbers, or a name, a time or a number and then a number, and at"
+            f" least {FEWEST} rows. Bars are drawn for at most {MOST_BARS} names and no negative number."
         )
 
 

@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(init)
     summary = "encrypt a secret, asked for or read from stdin, for one setting of the configuration"
     command = commands.add_parser("encrypt", help=summary, description=summary, epilog=EXAMPLES)
-    command.add_argument("setting", metavar="SETTING", type=_setting, help="its key, as databases.shop.password")
+    command.add_argument(
+        "setting", metavar="SETTING", type=_setting, help="the setting's key, such as databases.shop.password"
+    )
     add_source_arguments(command)
 
 

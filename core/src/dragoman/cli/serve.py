@@ -26,10 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("positional", metavar="[NAME=]URL", nargs="*", help="databases beside the configured ones")
     add_source_arguments(parser)
     add_caller_argument(parser)
-    parser.add_argument("--transport", choices=["stdio", "http"])
-    parser.add_argument("--host", help="where HTTP listens (127.0.0.1)")
-    parser.add_argument("--port", help="where HTTP listens (8080)")
-    parser.add_argument("--tools", metavar="PROFILE", help="profiles, toolsets or tool names, with commas between")
+    parser.add_argument("--transport", choices=["stdio", "http"], help="how clients connect (stdio)")
+    parser.add_argument("--host", help="the address that HTTP listens on (127.0.0.1)")
+    parser.add_argument("--port", help="the port that HTTP listens on (8080)")
+    parser.add_argument("--tools", metavar="PROFILE", help="profiles, toolsets or tools, separated by commas")
     parser.add_argument("--allow-unauthenticated", action="store_true", help="serve other machines without a token")
 
 
@@ -77,11 +77,9 @@ def _banner(configuration: Configuration) -> str:
     names = ", ".join(configuration.databases)
     if server.transport == "stdio":
         return (
-            f"dragoman serves {names} over stdin and stdout. A client starts this command by itself:"
-            " `dragoman client-config` prints what to paste. Ctrl-D or Ctrl-C ends it."
+            f"dragoman serves {names} over stdin and stdout.\n"
+            "A client starts this command itself: `dragoman client-config` prints what to paste into it.\n"
+            "Ctrl-D or Ctrl-C ends it."
         )
     place = address(configuration) if server.port else f"a free port of {server.host}, named below"
-    return (
-        f"dragoman serves {names} on {place}. Connect a client: `dragoman client-config` with the same options prints"
-        " what to paste. Ctrl-C ends it."
-    )
+    return f"dragoman serves {names} on {place}\nGive a client that address. Ctrl-C ends it."

@@ -32,9 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create = commands.add_parser("create", help=summary, description=summary, epilog=EXAMPLES)
     create.add_argument("name", metavar="NAME", type=_name, help="who or what the token is for; logs show it")
     create.add_argument(
-        "--group", metavar="G", action="append", default=[], dest="groups", help="a group; may be repeated"
+        "--group", metavar="G", action="append", default=[], dest="groups", help="a group of the caller; repeatable"
     )
-    create.add_argument("--expires", metavar="AGE", type=_age, help="from now: 12h, 90d or 52w; without it, never")
+    create.add_argument(
+        "--expires", metavar="AGE", type=_age, help="how long the token is valid: 12h, 90d or 52w; without it, for ever"
+    )
     add_json_argument(create)
     add_source_arguments(create)
 
