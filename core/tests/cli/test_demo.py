@@ -29,7 +29,14 @@ CALL = "".join(
         {"id": 2, "method": "tools/call", "params": {"name": "list_databases", "arguments": {}}},
     )
 )
+README = Path(__file__).parents[3] / "README.md"
 COMMAND = [sys.executable, "-m", "dragoman", "demo"]
+
+
+def tour(text: str) -> list[str]:
+    """Return the lines of the tour from its second step on, without what differs from run to run."""
+    shown = text[text.index("\n2. ") : text.index("\n8. ")]
+    return [re.sub(r" \(\d+ ms\)$| ~\{.*?\}", "", line) for line in shown.splitlines()]
 
 
 @pytest.fixture
@@ -48,6 +55,7 @@ def test_the_demo_shows_the_whole_tour_and_ends_with_a_client_configuration_that
     assert [number for number, _ in titles] == list("12345678")
     for words in ("WRITE_OPERATION_DENIED", "truncated: ", "ran as:", "from postgres to sqlite", "shop", "warehouse"):
         assert words in shown.stdout
+    assert tour(README.read_text(encoding="utf-8")) == tour(shown.stdout), "the README shows what the demo shows"
     snippet = json.loads(shown.stdout[shown.stdout.index("{\n") : shown.stdout.index("\n}\n") + 2])
     server = snippet["mcpServers"]["dragoman"]
     command = [server["command"], *server["args"]]
