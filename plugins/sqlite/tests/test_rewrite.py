@@ -7,6 +7,8 @@ import pytest
 from dragoman import InvalidSql, ParameterError, Unsupported
 from dragoman.sql.translate import Translation, translate
 from dragoman_sqlite.rewrite import rewrite
+from dragoman_sqlite.rewrite.rewriting import POSTGRES, TRINO
+from sqlglot.dialects.dialect import Dialects
 
 SETUP = """
 CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, price REAL, qty INTEGER, day TEXT, seen TEXT, doc TEXT);
@@ -351,6 +353,13 @@ def test_a_division_that_keeps_its_fraction_is_not_said_to_drop_it(source: str):
 def test_a_comparison_that_heeds_case_only_here_is_told():
     found = translate("SELECT id FROM t WHERE name = 'a'", source="mysql", target="sqlite", rewrite=rewrite)
     assert any("heed case" in notice for notice in found.notices)
+
+
+@pytest.mark.parametrize("source", sorted({each.value for each in Dialects} - {"", "sqlite", "dax", "prql", "solr"}))
+def test_a_source_that_no_rules_cover_is_noticed(source: str):
+    found = translate("SELECT id FROM t", source=source, target="sqlite", rewrite=rewrite)
+    covered = source in POSTGRES | TRINO
+    assert any("No translation rules" in notice for notice in found.notices) is not covered
 
 
 def test_notices_say_what_changed():

@@ -15,7 +15,7 @@ from dragoman_sqlite.reserved import RESERVED
 from dragoman_sqlite.rewrite.dates import DATES
 from dragoman_sqlite.rewrite.numbers import NUMBERS
 from dragoman_sqlite.rewrite.patterns import PATTERNS
-from dragoman_sqlite.rewrite.rewriting import Notes, Rewriter, is_ours, is_predicate, unsupported
+from dragoman_sqlite.rewrite.rewriting import POSTGRES, TRINO, Notes, Rewriter, is_ours, is_predicate, unsupported
 from dragoman_sqlite.rewrite.values import VALUES
 
 # The frame of a query: clauses, names, joins and their kind.
@@ -147,6 +147,8 @@ REWRITES: dict[type[Any], Rewriter] = {
 def rewrite(tree: Any) -> Any:
     """Return the sqlglot tree to run on SQLite. Raises `Unsupported` for what SQLite cannot answer the same."""
     notes = Notes(source=tree.meta.get("source", ""), notices=tree.meta.setdefault("notices", []))
+    if notes.source not in POSTGRES | TRINO:
+        notes.add("No translation rules cover this pair of dialects: check the result.")
     # Children first: a rewrite finds what is below it already rewritten.
     for node in reversed(list(tree.walk())):
         found = REWRITES.get(node.__class__)
