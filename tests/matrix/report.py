@@ -67,21 +67,21 @@ def page(outcomes: Outcomes) -> str:
 _PAGE = """\
 # SQL across dialects
 
-`from_dialect` takes a query in one SQL and runs it on a database of another. sqlglot reads and writes the SQLs; what
-it carries over without its meaning is rewritten by the target's plugin, or refused with a way out. The plugins go by
-a closed world: a function or clause that nobody has looked at is refused, not passed on.
+With `from_dialect` you write a query in one SQL and run it on a database of another. sqlglot reads and writes the
+SQLs. Where it changes the meaning, the target's plugin rewrites the query, or refuses it with a way out. A plugin
+translates only functions and clauses that it knows; it refuses all others.
 
-This page comes from a run of `tests/matrix`: three live engines (PostgreSQL, SQLite and Trino) over the same generated
-data, every query asked of its own engine and, translated, of another, and the answers compared: the same rows, exact
-for integers, texts, dates and decimals, within one part in 10^9 where one side has binary floats only. The test fails
-when an answer differs. CI asks TPC-H's questions and one construct in five; the nightly run asks everything, and fails
-when this page is no longer true. *Refused* counts what is refused before it runs, and the type errors of targets,
-which come as refusals of the translation too.
+This page comes from a run of `tests/matrix` on three live engines (PostgreSQL, SQLite and Trino) with the same
+generated data. Every query runs on its own engine and, translated, on another. The rows must be the same: exactly for
+integers, texts, dates and decimals, and within one part in 10^9 if one side has only binary floats. The test fails if
+an answer differs. CI runs the queries of TPC-H and one construct in five. The nightly run does everything, and fails
+if this page is no longer true. *Refused* counts queries that are refused before they run, and type errors of the
+target, which are refusals of the translation too.
 
 ## Constructs
 
-Small queries that people write, and the traps we know. *Right with a notice*: the answer is the same, and a sentence
-beside it says what could differ with other data or other types of columns.
+These are small queries that people write, and known traps. *Right with a notice*: the answer is the same, and a notice
+says what could differ with other data or other types of columns.
 
 | from | to | right | right with a notice | refused |
 |---|---|---|---|---|
@@ -89,30 +89,31 @@ beside it says what could differ with other data or other types of columns.
 
 ## TPC-H
 
-`=` the same answer, `n` the same with a notice (fewer decimal places, mostly), `x` refused.
+`=`: the same answer. `n`: the same with a notice, mostly about fewer decimal places. `x`: refused.
 
 {questions}
 
 ## What a notice stands for
 
-A translation sees the text of a query, not the types of its columns. Where the meaning hangs on them, it takes the form
-that is right for every type, where there is one. Where there is none, the form that is right for most is taken, and a
-notice names what to write instead, or the query is refused. These can give another answer, and say so:
+A translation sees the text of a query, not the types of its columns. If the meaning depends on these types, the
+translation takes the form that is right for every type. If there is none, it takes the form that is right for most
+types, and a notice says what to write instead; or it refuses the query. These can give another answer, and a notice
+says so:
 
-- Divisions and averages of decimals keep fewer decimal places on Trino; `sum()` of a bigint is a bigint there, whose
-  division drops the fraction. Postgres' answer needs `sum(x)::numeric`.
-- A column of dates minus another is a number of days on Postgres, an interval on Trino: write `a::date - b::date`.
-- A text that looks like a date, beside a column, is taken as a date.
+- Divisions and averages of decimals keep fewer decimal places on Trino. `sum()` of a bigint is a bigint there, and its
+  division drops the fraction. For Postgres' answer, write `sum(x)::numeric`.
+- A column of dates minus another is a number of days on Postgres, and an interval on Trino: write `a::date - b::date`.
+- A text that looks like a date and is compared with a column is taken as a date.
 - `->>` gives NULL for objects and lists on Trino, and numbers as texts in its own spelling.
-- `round()` of a half: away from zero of the decimal that is written, where SQLite rounds the binary float beside it.
-- `upper()`, `lower()` and ILIKE know all letters, some or ASCII only, by engine and locale. Texts sort by the target's
-  collation.
+- `round()` rounds a half of the written decimal away from zero; SQLite rounds the binary float next to it.
+- `upper()`, `lower()` and ILIKE know all letters, some, or only ASCII, depending on engine and locale. Texts sort by
+  the target's collation.
 - A recursive WITH stops after ten steps on Trino, unless its administrator allows more.
 
-Some queries fail on the target, with its own error, rather than answer otherwise: a name that is both a column's and
-an output's in SQLite's WHERE; an inner query of several rows where SQLite takes the first; whole numbers that grow
-beyond a column's type.
+Some queries fail on the target, with its own error, instead of giving another answer: a name in SQLite's WHERE that
+is both a column and an output; an inner query with several rows, of which SQLite takes the first; whole numbers that
+grow beyond a column's type.
 
-Other sources (MySQL, T-SQL, DuckDB, Snowflake and more) go through the same closed world, with the notice that no rules
-of its own cover the pair: check the result.
+Queries of other sources (MySQL, T-SQL, DuckDB, Snowflake and more) are translated in the same way, with a notice that
+no translation rules cover the pair: check the result.
 """
