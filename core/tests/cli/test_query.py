@@ -174,6 +174,12 @@ def test_a_file_that_is_not_there_is_named_with_the_nearest(dragoman: Dragoman, 
     assert not (folder / "shopp.db").exists()
 
 
+@pytest.mark.usefixtures("configured")
+def test_no_hidden_file_is_suggested_for_one_that_is_missing(dragoman: Dragoman, folder: Path) -> None:
+    (folder / ".debug").touch()
+    assert "debug" not in dragoman("query", "x.db", "SELECT 1").err
+
+
 def test_a_row_too_wide_for_a_table_is_a_record_of_its_own() -> None:
     lines = list(record_lines(["id", "a long name"], [[1, "x"], [2, None]]))
     assert lines == [

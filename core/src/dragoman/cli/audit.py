@@ -50,15 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 action="append",
                 default=[],
                 metavar="SEQ:SEAL",
-                help="a record that must be there, as the log of calls names it under `audit`; may be repeated",
+                help="a record that must exist, as the log names it under `audit`; repeatable",
             )
         elif name == "tail":
             action.add_argument("-n", "--lines", type=int, default=10, help="how many records (10)")
         else:
             action.add_argument(
-                "--since", default="", metavar="TIME", help="records from then on (2026-11-01, or 2026-11-01T09:30)"
+                "--since", default="", metavar="TIME", help="records from TIME on (2026-11-01, or 2026-11-01T09:30)"
             )
-            action.add_argument("--until", default="", metavar="TIME", help="records before then")
+            action.add_argument("--until", default="", metavar="TIME", help="records before TIME")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -99,7 +99,7 @@ def resolve_database(arguments: argparse.Namespace) -> str:
 
 def _check_file(path: Path) -> None:
     if is_path(path.as_posix()) and path.suffix and not path.exists():
-        near = nearest(path.name, [each.name for each in path.parent.glob("*")])
+        near = nearest(path.name, [each.name for each in path.parent.glob("[!.]*")])
         raise ConfigurationError(
             f"There is no file {path}.",
             suggestion=f"Did you mean {near[0]}?" if near else "Check the path; a relative one starts at this folder.",
