@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -29,6 +30,7 @@ SHOWN = 30_000
 """Of what one command printed, the characters that are shown: its end."""
 AGAIN = 3
 """The most tests of one command that run once more. More are no matter of a busy machine."""
+_COUNTED = re.compile(r"\d+ (passed|failed|error)")
 
 
 @dataclass
@@ -51,7 +53,7 @@ class Job:
             _, status, used = os.wait4(self.process.pid, 0)
             self.status = os.waitstatus_to_exitcode(status)
         took = f"{time.monotonic() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processor time"
-        say(f"{self.name}: {self.verdict} after {took}; {self.last_line()}")
+        say(f"{self.name}: {self.verdict} after {took}; {self.summary()}")
 
     def remember_failures(self) -> None:
         """Have pytest keep the names of failed tests in a place of this job's own, if this is a run of pytest."""
@@ -85,9 +87,10 @@ class Job:
         """How it ended."""
         return "did not end" if self.status is None else "passed" if self.status == 0 else f"FAILED ({self.status})"
 
-    def last_line(self) -> str:
-        """Return the last line it printed, where a test run says how many tests it had."""
-        return (self.printed().strip().splitlines() or [""])[-1][:200]
+    def summary(self) -> str:
+        """Return the last line it printed, or that in which a test run says how many tests it had."""
+        lines = self.printed().strip().splitlines() or [""]
+        return next((line for line in reversed(lines) if _COUNTED.search(line)), lines[-1])[:200]
 
     def printed(self) -> str:
         """Return the end of what it printed so far."""
