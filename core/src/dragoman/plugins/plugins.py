@@ -76,6 +76,7 @@ class Plugins:
         self._loaded: dict[str, DialectPlugin] = {}
         self._failed: dict[str, DialectError] = {}
         self._modules: dict[str, str] = {}
+        self._origins: dict[str, str] = {}
 
     @classmethod
     def discover(cls) -> Plugins:
@@ -148,7 +149,7 @@ class Plugins:
             raise unusable(entry_point, f"it calls itself {plugin.dialect.name!r}, a name it does not register.")
         if not any(plugin is other for other in self._loaded.values()):  # one plugin may have two names
             self._register(plugin, entry_point)
-            self._modules[_package(type(plugin))] = origin_of(entry_point)
+            self._modules[_package(type(plugin))] = self._origins[name] = origin_of(entry_point)
         return plugin
 
     def _claim(self, name: str) -> EntryPoint:
@@ -159,8 +160,10 @@ class Plugins:
         return _only_claim(f"dialect {name!r}", claims)
 
     def origin(self, name: str) -> str:
-        """Return whose dialect this is, in words: 'odd' of dragoman-odd 1.0."""
-        return origin_of(self._entry_points[name][0])
+        """Return whose dialect this is, in words: 'odd' of dragoman-odd 1.0. Read once: that takes a millisecond."""
+        if name not in self._origins:
+            self._origins[name] = origin_of(self._entry_points[name][0])
+        return self._origins[name]
 
     def culprit(self, frames: Iterable[FrameType]) -> tuple[str, str] | None:
         """Return the plugin whose code runs in the first of `frames` that is a plugin's, and the function's name."""
