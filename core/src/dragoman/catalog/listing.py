@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from dragoman.catalog.names import Namespace, Part, interpretations
+from dragoman.collection import pause_collection
+from dragoman.dialect import Dialect
 from dragoman.errors import ParameterError, SchemaNotFound
 from dragoman.model import Names, Relation, Schema, Table
 from dragoman.words import display
@@ -66,11 +69,11 @@ def list_groups(groups: Sequence[Names], namespace: Namespace, known: tuple[Sche
     parents = {group.partition_of for group in groups} - {None}
     there = {parent for parent in parents if parent is not None and any(_holds(group, parent) for group in groups)}
     schemas: dict[SchemaKey, list[Entry]] = {SchemaKey(each.name, each.catalog): [] for each in known}
-    for group in groups:
-        kind, part = kind_of(group.type), group.partition_of in there
-        entries = (_entry(name, kind, group.system, part, namespace) for name in group.names)
-        schemas.setdefault(SchemaKey(group.schema, group.catalog), []).extend(entries)
-    return Listing(namespace, _in_order(schemas), known)
+    with pause_collection():
+        for group in groups:
+            key, part = SchemaKey(group.schema, group.catalog), group.partition_of in there
+            schemas.setdefault(key, []).extend(_entries(group, part, namespace.dialect))
+        return Listing(namespace, _in_order(schemas), known)
 
 
 def list_tables(
@@ -96,6 +99,14 @@ def kind_of(type_: str) -> Literal["table", "view"]:
 
 def _holds(group: Names, relation: Relation) -> bool:
     return (group.schema, group.catalog) == (relation.schema, relation.catalog) and relation.name in group.names
+
+
+def _entries(group: Names, part: bool, dialect: Dialect) -> Iterable[Entry]:
+    names = sorted(group.names)  # faster than entries are, which come in order so
+    written = [*map(dialect.quote, names)]
+    costs = [len(text) + 1 for text in map(_encode, written)]
+    alike = (repeat(fact, len(names)) for fact in (kind_of(group.type), group.system, part))
+    return map(Entry._make, zip(names, *alike, written, costs, strict=True))
 
 
 def _entry(name: str, kind: Literal["table", "view"], system: bool, part: bool, namespace: Namespace) -> Entry:
