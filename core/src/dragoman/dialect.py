@@ -10,7 +10,7 @@ import abc
 import enum
 import functools
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -160,6 +160,12 @@ _PLAIN_NAME = {
 
 
 @functools.cache
+def _plain_lines(folding: Folding) -> re.Pattern[str]:
+    name = _PLAIN_NAME[folding].pattern
+    return re.compile(f"(?>{name})(?:\\n(?>{name}))*")
+
+
+@functools.cache
 def _load(load: Callable[[], Rules]) -> Rules:
     return load()
 
@@ -297,6 +303,15 @@ class Dialect:
     def same(self, written: str, stored: str) -> bool:
         """Whether an unquoted name as written names what the database stores."""
         return self.fold(written) == (self.fold(stored) if self.folding == "insensitive" else stored)
+
+
+def quote_all(dialect: Dialect, names: Collection[str]) -> list[str]:
+    """Return each of many names as `Dialect.quote` does, in less than half the time where none needs quotes."""
+    lines = "\n".join(names)
+    plain = _plain_lines(dialect.folding).fullmatch(lines) and lines.count("\n") == len(names) - 1
+    if plain and dialect.reserved.isdisjoint(map(str.lower, names)):
+        return list(names)
+    return [dialect.quote(name) for name in names]
 
 
 class Executor(abc.ABC):

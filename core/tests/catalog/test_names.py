@@ -3,7 +3,10 @@
 import pytest
 from dragoman import CONTRACT, Dialect, Relation, Rules
 from dragoman.catalog.names import Namespace, Part, parse_name
+from dragoman.dialect import Folding, quote_all
 from dragoman.sql.lexicon import Lexicon
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize(
@@ -64,3 +67,21 @@ def test_what_an_engine_says_of_a_relation_names_it_in_its_own_case(written: str
     )
     for asked in (Relation("ORDERS", "SALES"), Relation("orders", "sales"), Relation("Orders", "sales", "lake")):
         assert Namespace(folding).may_name(written, asked) is named
+
+
+NAMES = st.sampled_from(["a", "a_1", "_", "A", "Aa", "select", "SELECT", "", "1a", "a b", "a\nb", "\n", '"', "é", "ſ"])
+
+
+@given(st.sampled_from(["lower", "upper", "insensitive", "exact"]), st.lists(NAMES, max_size=4))
+@example("lower", ["a", "a_1"])
+def test_many_names_are_quoted_as_each_of_them_is(folding: Folding, names: list[str]) -> None:
+    dialect = Dialect(
+        name="folding",
+        contract=CONTRACT,
+        sqlglot="oracle",
+        lexicon=Lexicon(),
+        rules=Rules(),
+        folding=folding,
+        reserved=frozenset({"select"}),
+    )
+    assert quote_all(dialect, names) == [dialect.quote(name) for name in names]

@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.catalog.names import Namespace, Part, interpretations
 from dragoman.collection import pause_collection
-from dragoman.dialect import Dialect
+from dragoman.dialect import Dialect, quote_all
 from dragoman.errors import ParameterError, SchemaNotFound
 from dragoman.model import Names, Relation, Schema, Table
 from dragoman.words import display
@@ -103,7 +103,7 @@ def _holds(group: Names, relation: Relation) -> bool:
 
 def _entries(group: Names, part: bool, dialect: Dialect) -> Iterable[Entry]:
     names = sorted(group.names)  # faster than entries are, which come in order so
-    written = [*map(dialect.quote, names)]
+    written = quote_all(dialect, names)
     costs = [len(text) + 1 for text in map(_encode, written)]
     alike = (repeat(fact, len(names)) for fact in (kind_of(group.type), group.system, part))
     return map(Entry._make, zip(names, *alike, written, costs, strict=True))
