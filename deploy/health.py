@@ -1,6 +1,6 @@
-"""Asks the server of this container whether it lives: exit status 0 if it answers, else 1. The argument is its port.
+"""Ask the server of this container whether it lives: exit status 0 if it answers, else 1. The argument is its port.
 
-The scheme that the configuration tells is asked first, since a server warns of those who speak the other.
+The scheme of the configuration comes first, since a server logs a warning about a client that uses the other one.
 """
 
 import os

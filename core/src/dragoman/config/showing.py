@@ -26,27 +26,27 @@ STARTER = """\
 # dragoman: which databases agents may query. Every key is in docs/configuration.md.
 # ${NAME} and ${NAME:-default} take values from the environment or from .env.
 
-# default_database = "shop"            # the one a call means when it names none
+# default_database = "shop"            # the database of a call that names none
 
 [server]
 transport = "stdio"                    # or "http"
-# host = "127.0.0.1"                   # anything but loopback needs a token
+# host = "127.0.0.1"                   # to listen beyond this machine, set a token too
 # port = 8080
 # token = "${DRAGOMAN_TOKEN}"
 # tools = "standard"                   # minimal, standard, full, or a list of tool names
 
-[defaults]                             # any setting of a database
-max_rows = 10000                       # what an agent may ask for
-default_rows = 1000                    # what it gets when it does not ask
-timeout = 30                           # seconds
+[defaults]                             # settings for every database
+max_rows = 10000                       # the most rows that an agent may ask for
+default_rows = 1000                    # the rows it gets without asking for a number
+timeout = 30                           # seconds of one statement
 
 [databases.shop]
 url = "sqlite:///shop.db"              # relative to this file; four slashes for an absolute path
-description = "What is in it, for agents"
+description = "What the database holds, for agents"
 
 # [databases.crm]
 # url = "postgresql://reader:${CRM_PASSWORD}@db.example/crm?sslmode=verify-full"
-# schemas = ["public", "sales"]        # nothing else is visible
+# schemas = ["public", "sales"]        # agents see only these
 """
 
 
