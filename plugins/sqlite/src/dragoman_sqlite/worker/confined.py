@@ -68,8 +68,7 @@ class ConfinedConnection:
             connection.execute(f"CREATE TEMP VIEW {quote_name(view.name)} AS SELECT * FROM temp.{hidden}")
 
     def _is_virtual(self, schema: str, name: str) -> bool:
-        found = self.connection.execute(_VIRTUAL.format(schema=schema), (name,))
-        return bool(found.fetchall())
+        return self.connection.execute(_VIRTUAL.format(schema=schema), (name,)).fetchone() is not None
 
     def _value(self, *names: Any) -> Any:
         return self.values[names[0]]
