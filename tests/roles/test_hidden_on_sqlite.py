@@ -5,6 +5,7 @@ A file that has it answers as its twin that does not.
 
 import contextlib
 import itertools
+import json
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable
 from pathlib import Path
@@ -305,7 +306,9 @@ async def test_no_search_reaches_what_a_mask_covers(tmp_path_factory: pytest.Tem
 async def _search_alike(twins: list[Toolbox]) -> None:
     for search, words, order in itertools.product(SEARCHES, WORDS, ORDERS):
         sql = f"SELECT name FROM shown AS s WHERE {search.format(words, words)}{order}"
-        one, other = await _told(twins, "execute_query", sql=sql)
+        one, other = map(json.loads, await _told(twins, "execute_query", sql=sql))
+        for told in (one, other):
+            told.pop("notices", None)  # why there are no rows is looked for as long as there is time
         assert one == other, sql
     one, other = await _told(twins, "execute_query", sql="SELECT * FROM shown WHERE name > 'a b'")
     assert one == other
