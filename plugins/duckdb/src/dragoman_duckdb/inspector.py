@@ -35,34 +35,34 @@ Row = Sequence[Any]
 ALL: Final = Limits(max_rows=10**9, max_bytes=10**12, timeout=30)
 RELATIONS: Final = """
 SELECT schema_name, table_name, 'table', comment, estimated_size, NULL AS sql, internal
-FROM duckdb_tables() WHERE database_name = current_database()
+FROM duckdb_tables() WHERE NOT database_name IN ('system', 'temp')
 UNION ALL
 SELECT schema_name, view_name, 'view', comment, NULL, sql, internal
-FROM duckdb_views() WHERE database_name = current_database()"""
+FROM duckdb_views() WHERE NOT database_name IN ('system', 'temp')"""
 COLUMNS: Final = """
 SELECT schema_name, table_name, column_name, data_type, is_nullable, column_default, comment
-FROM duckdb_columns() WHERE database_name = current_database() ORDER BY schema_name, table_name, column_index"""
+FROM duckdb_columns() WHERE NOT database_name IN ('system', 'temp') ORDER BY schema_name, table_name, column_index"""
 CONSTRAINTS: Final = """
 SELECT schema_name, table_name, constraint_type, constraint_name, constraint_column_names, constraint_text,
        referenced_table, referenced_column_names
-FROM duckdb_constraints() WHERE database_name = current_database() ORDER BY constraint_index"""
+FROM duckdb_constraints() WHERE NOT database_name IN ('system', 'temp') ORDER BY constraint_index"""
 INDEXES: Final = """
 SELECT schema_name, table_name, index_name, is_unique, is_primary, expressions
-FROM duckdb_indexes() WHERE database_name = current_database() ORDER BY index_name"""
+FROM duckdb_indexes() WHERE NOT database_name IN ('system', 'temp') ORDER BY index_name"""
 _PARTS: Final = re.compile(r"'((?:[^']|'')*)'|([^\[\], ]+)")  # of a list as DuckDB writes it: [a, '(lower(b))']
 FINGERPRINT: Final = """
 SELECT md5(string_agg(fact, chr(10) ORDER BY fact)) FROM (
     SELECT concat_ws('|', schema_name, table_name, column_index, column_name, data_type, is_nullable, column_default,
-        comment) FROM duckdb_columns() WHERE database_name = current_database()
+        comment) FROM duckdb_columns() WHERE NOT database_name IN ('system', 'temp')
     UNION ALL
     SELECT concat_ws('|', schema_name, table_name, constraint_text) FROM duckdb_constraints()
-    WHERE database_name = current_database()
+    WHERE NOT database_name IN ('system', 'temp')
     UNION ALL
     SELECT concat_ws('|', schema_name, table_name, comment) FROM duckdb_tables()
-    WHERE database_name = current_database()
+    WHERE NOT database_name IN ('system', 'temp')
     UNION ALL
     SELECT concat_ws('|', schema_name, view_name, sql, comment) FROM duckdb_views()
-    WHERE database_name = current_database()
+    WHERE NOT database_name IN ('system', 'temp')
 ) AS facts (fact)"""
 """Everything that `tables` tells but sizes and indexes."""
 _TEXTS: Final = re.compile(r"""'(?:[^']|'')*'|("(?:[^"]|"")*")""")  # and quoted names, which may hold a quote of texts
@@ -70,7 +70,12 @@ LONGEST: Final = 64
 """Characters of a text that are read: longer ones are nobody's kinds."""
 SCHEMAS: Final = """
 SELECT schema_name, comment, internal AND schema_name <> 'main'
-FROM duckdb_schemas() WHERE database_name = current_database()"""
+FROM duckdb_schemas() WHERE NOT database_name IN ('system', 'temp')"""
+
+
+MACROS: Final = """
+SELECT function_name, bool_or(internal) FROM duckdb_functions() GROUP BY ALL HAVING NOT bool_and(internal)"""
+"""Those that users made, and whether the engine has a function of the name."""
 
 
 class DuckDBInspector(dragoman.Inspector):
@@ -104,7 +109,7 @@ class DuckDBInspector(dragoman.Inspector):
 
     async def tables(self, scope: Scope) -> Inspection:
         """As the base class says."""
-        held = [[await self._fetch(statement) for statement in (RELATIONS, COLUMNS, CONSTRAINTS, INDEXES)]]
+        held = [[await self._fetch(statement) for statement in (RELATIONS, COLUMNS, CONSTRAINTS, INDEXES, MACROS)]]
         return await consume_in_thread(held, partial(_inspect, scope, self._is_folder()))
 
     async def profiles(
@@ -151,12 +156,13 @@ def _group_names(rows: Iterable[Row], scope: Scope, is_folder: bool) -> list[Nam
 
 
 def _inspect(scope: Scope, is_folder: bool, answers: Sequence[Sequence[Row]]) -> Inspection:
-    relations, columns, constraints, indexes = map(_by_relation, answers)
+    relations, columns, constraints, indexes = map(_by_relation, answers[:4])
+    calls_macro = _find_macros(answers[4])
     return Inspection(
         tuple(
             _table(
                 relation,
-                _as_file(rows[0]) if is_folder else rows[0],
+                _as_file(rows[0]) if is_folder else _close(rows[0], calls_macro),
                 columns[relation],
                 constraints[relation],
                 indexes[relation],
@@ -171,6 +177,21 @@ def _as_file(facts: Row) -> Row:
     """A view over a file is the file's table; its definition would show where the file is."""
     _, comment, rows, _, system = facts
     return "table" if not system else "view", comment, rows, None, system
+
+
+def _find_macros(macros: Sequence[Row]) -> re.Pattern[str] | None:
+    """What finds a macro's name in a view's definition: all there is where a macro may stand for an operator."""
+    if any(shadows for _, shadows in macros):
+        return re.compile("")
+    return _pattern(name for name, _ in macros) if macros else None
+
+
+def _close(facts: Row, calls_macro: re.Pattern[str] | None) -> Row:
+    """Leave out the definition of a view that may call a macro: what that reads stands nowhere in it."""
+    kind, comment, rows, definition, system = facts
+    if calls_macro is not None and definition is not None and calls_macro.search(definition):
+        definition = None
+    return kind, comment, rows, definition, system
 
 
 def _sample(table: Table, budget: ProfileBudget) -> str:

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
+from dragoman.words import lower_ascii
 
 from dragoman_duckdb.frames import Setup
+from dragoman_duckdb.rules import RULES
 
 Sealing = dict[str, str | bool | int | float | list[str]]
 READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
 TYPES = "dragoman:types"
 """The key of a Parquet file's metadata with the types that columns had before they were written as text, as JSON."""
+LISTED = RULES.functions | RULES.table_functions
 Identity = tuple[tuple[str, int, int, int], ...]
 
 
@@ -43,6 +47,27 @@ def open_sealed(setup: Setup) -> duckdb.DuckDBPyConnection:
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
+
+
+def borrow(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Return a cursor of its own that finds the engine's functions and types before those that users made.
+
+    No macro of a user's is called by an operator or a function's name then. Settings of a cursor are its own.
+    """
+    cursor = connection.cursor()
+    rows = cursor.execute("SELECT database_name FROM system.main.duckdb_databases() WHERE NOT internal").fetchall()
+    cursor.execute(
+        f"SET search_path = {_text(','.join(('system.main', *(f'{_name(name)}.main' for (name,) in rows))))}"
+    )
+    return cursor
+
+
+def find_posing(connection: duckdb.DuckDBPyConnection) -> re.Pattern[str] | None:
+    """What finds a call of a macro with a listed name that the engine has as syntax alone: `current_time`."""
+    own = "SELECT function_name FROM system.main.duckdb_functions()"
+    posing = f"SELECT DISTINCT function_name FROM ({own} WHERE NOT internal) EXCEPT ({own} WHERE internal)"
+    names = [name for (name,) in borrow(connection).execute(posing).fetchall() if lower_ascii(name) in LISTED]
+    return re.compile(rf"""(?<!\w)"?({"|".join(map(re.escape, names))})"?\s*\(""", re.IGNORECASE) if names else None
 
 
 def _relations(folder: Path) -> Iterator[tuple[str, str]]:

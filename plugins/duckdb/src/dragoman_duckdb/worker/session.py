@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from typing import Any
 
@@ -18,7 +19,7 @@ from dragoman.workers.sending import Send, Sender
 from dragoman_duckdb.failures import translate
 from dragoman_duckdb.frames import Setup
 from dragoman_duckdb.types import add_casts, column
-from dragoman_duckdb.worker.opening import Identity, identity, open_sealed
+from dragoman_duckdb.worker.opening import Identity, borrow, find_posing, identity, open_sealed
 
 Row = tuple[Any, ...]
 AGAIN = 0.01
@@ -32,6 +33,7 @@ class Session:
         self._setup = setup
         self._root: duckdb.DuckDBPyConnection | None = None
         self._identity: Identity = ()
+        self._posing: re.Pattern[str] | None = None
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._ended = threading.Event()
         self._timer: threading.Timer | None = None
@@ -57,7 +59,8 @@ class Session:
     def run(self, order: Run, send: Send) -> None:
         """Run one statement and send what it yields; whatever goes wrong is sent as `Failed`."""
         try:
-            self._cursor = cursor = self._connect().cursor()
+            self._cursor = cursor = borrow(self._connect())
+            self._refuse_posing(order.sql)
             self._answer(cursor, order, send)
         except Exception as error:  # whatever it is, the executor hears of it and the worker lives on
             send(self._failure(error))
@@ -84,7 +87,16 @@ class Session:
                 raise dragoman.ConnectionFailed(
                     "it is no DuckDB file, or another process writes it", suggestion="Check the file; serve a copy."
                 ) from None
+            self._posing = find_posing(self._root)
         return self._root
+
+    def _refuse_posing(self, sql: str) -> None:
+        posing = self._posing.search(sql) if self._posing else None
+        if posing:
+            raise dragoman.UnsafeSql(
+                f"The function {posing[1]} is a macro here, under the name of something of DuckDB's own.",
+                suggestion="Write the query without it.",
+            )
 
     def _answer(self, cursor: duckdb.DuckDBPyConnection, order: Run, send: Send) -> None:
         if order.task == "plan":
