@@ -1,7 +1,9 @@
 """What a role's limits bound over a while, and what a query may cost."""
 
 import asyncio
+import contextlib
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,3 +131,39 @@ async def test_a_database_that_is_down_is_not_tried_by_every_caller():
             assert error["code"] == "CONNECTION_ERROR"
             assert error["context"]["retry_after"] > 0
         assert len(tries) == tried
+
+
+@pytest.mark.parametrize("roles", ["", GRANT.replace('["*"]', '["public.*"]')], ids=["everybody", "roles"])
+async def test_a_database_that_is_back_is_found_by_a_query_alone(
+    monkeypatch: pytest.MonkeyPatch, server: Server, tmp_path: Path, roles: str
+):
+    """Judging asks the catalog, as running does the database: both are of the one call that tries."""
+    monkeypatch.setattr("dragoman.gateway.breaker.PAUSE", 0.2)
+    await server.run("CREATE TABLE IF NOT EXISTS orders (id int)")
+    behind = server.configure("postgres")
+    back = asyncio.Event()
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError), contextlib.closing(writer):
+            while data := await reader.read(65536):
+                writer.write(data)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not back.is_set():
+            return writer.close()
+        path = f"{behind.host}/.s.PGSQL.{behind.port or 5432}"
+        further = await asyncio.open_unix_connection(path)
+        await asyncio.gather(copy(reader, further[1]), copy(further[0], writer))
+
+    listener = await asyncio.start_server(answer, "127.0.0.1", 0, family=socket.AF_INET)
+    port = listener.sockets[0].getsockname()[1]
+    url = f"postgresql://{behind.user}@127.0.0.1:{port}/postgres?sslmode=disable"
+    (tmp_path / "dragoman.toml").write_text(f'[databases.shop]\nurl = "{url}"\n{roles}')
+    configuration = load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)
+    async with listener, Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway)
+        told = [await ask(toolbox, "execute_query", sql="SELECT id FROM orders") for _ in range(FAILURES + 1)]
+        assert told[-1]["error"]["context"]["retry_after"] > 0
+        back.set()
+        await asyncio.sleep(0.3)
+        assert (await ask(toolbox, "execute_query", sql="SELECT id FROM orders"))["rows"] == []

@@ -1,5 +1,7 @@
 """A database that cannot be reached is not tried by every caller."""
 
+from contextvars import Context, copy_context
+
 import pytest
 from dragoman import ConnectionFailed
 from dragoman.gateway.breaker import FAILURES, PAUSE, Breaker
@@ -37,12 +39,42 @@ def test_after_the_pause_one_call_tries_for_all():
     clock.now += PAUSE
     breaker.check()
     with pytest.raises(ConnectionFailed):
-        breaker.check()
+        of_another_call(breaker)
     breaker.reset()
     for _ in range(FAILURES - 1):
         breaker.check()
         breaker.fail(ConnectionFailed("down"))
     breaker.check()
+
+
+def of_another_call(breaker):
+    Context().run(breaker.check)
+
+
+def test_the_call_that_tries_may_ask_in_each_layer_it_goes_through():
+    clock = Clock()
+    breaker = broken(clock)
+    clock.now += PAUSE
+    breaker.check()
+    breaker.check()
+    copy_context().run(breaker.check)
+    with pytest.raises(ConnectionFailed):
+        of_another_call(breaker)
+
+
+@pytest.mark.parametrize("end", ["fail", "reset"])
+def test_a_trial_that_is_over_lets_nothing_more_through(end):
+    clock = Clock()
+    breaker = broken(clock)
+    clock.now += PAUSE
+    breaker.check()
+    if end == "reset":
+        breaker.reset()
+        for _ in range(FAILURES - 1):
+            breaker.fail(ConnectionFailed("down"))
+    breaker.fail(ConnectionFailed("down"))
+    with pytest.raises(ConnectionFailed):
+        breaker.check()
 
 
 def test_a_trial_that_fails_opens_it_again():

@@ -11,6 +11,7 @@ import pytest
 from dragoman import ConfigurationError, ConnectionFailed, Gateway, PermissionDenied, Principal, Secret, UnknownDatabase
 from dragoman.config import Configuration, Results, load
 from dragoman.config.roles import Grant, Role
+from dragoman.gateway.breaker import FAILURES
 from dragoman.model import Acting, Claims
 from dragoman.tools import Toolbox
 
@@ -284,6 +285,18 @@ async def test_a_role_that_cannot_be_taken_refuses_its_callers_without_naming_it
                 await rows(gateway, ANN)
             assert name not in str(raised.value.as_dict())
             assert (await rows(gateway, BOSS))[0][0] == 300
+
+
+async def test_whom_the_server_refuses_shuts_nobody_else_out(place):
+    """Failures count for who acts so: the database answers the others, and is told as ready to them."""
+    wrong = replace(place, database_roles={"seller": "stranger", "boss": 'o"dd; boss'})
+    async with opened(wrong) as gateway:
+        for _ in range(2 * FAILURES):
+            assert (await ask(gateway, ANN, "execute_query", sql=COUNT))["error"]["code"] == "CONNECTION_ERROR"
+            assert "error" in await ask(gateway, ANN, "describe_table", table_name="sales.orders")
+        assert (await rows(gateway, BOSS))[0][0] == 300
+        assert "error" not in await ask(gateway, BOSS, "describe_table", table_name="sales.orders")
+        assert (await ask(gateway, BOSS, "list_databases"))["databases"][0]["status"] == "ready"
 
 
 async def test_the_doctor_tells_what_does_not_hold(place):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 
 from dragoman.errors import ConnectionFailed
 
@@ -12,12 +13,14 @@ FAILURES = 5
 """Connections that fail in a row until the breaker opens."""
 PAUSE = 10.0
 """Seconds that calls are answered at once before one of them tries again."""
+_TRIAL: ContextVar[object] = ContextVar("dragoman_trial", default=None)
+"""The trial that the running call is, or was."""
 
 
 class Breaker:
     """Closed while a database connects, open after `FAILURES` failures, half-open when one call tries for all.
 
-    `clock` counts seconds.
+    The call that tries goes through in every layer that asks, until it is known how it went. `clock` counts seconds.
     """
 
     def __init__(self, database: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -26,14 +29,19 @@ class Breaker:
         self._failures = 0
         self._next_try = 0.0
         self._counted: ConnectionFailed | None = None
+        self._trial: object = None
 
     def check(self) -> None:
         """Let a call try to connect, or raise `ConnectionFailed` at once."""
         if self._failures < FAILURES:
             return
         now = self._clock()
+        if self._trial is not None and _TRIAL.get() is self._trial:
+            return
         if now >= self._next_try:
             self._next_try = now + PAUSE  # this call tries; the others are answered until it knows
+            self._trial = object()
+            _TRIAL.set(self._trial)
             return
         wait = math.ceil(self._next_try - now)
         self._counted = ConnectionFailed(
@@ -49,8 +57,10 @@ class Breaker:
             return
         self._counted = error
         self._failures += 1
+        self._trial = None
         self._next_try = self._clock() + PAUSE
 
     def reset(self) -> None:
         """Take note that it was reached."""
         self._failures = 0
+        self._trial = None

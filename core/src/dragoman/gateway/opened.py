@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -187,9 +188,11 @@ class OpenDatabase:
         if face is None:
             face = copy.copy(self)
             face.config = replace(self.config, acting=acting)
+            face._breaker = Breaker(self.config.name)  # whom the server refuses keeps nobody else from it
             parts = self._plugins.open(face.config, self._own_executor)
             face._owned = [each for each in parts.owned if isinstance(each, Inspector)]
             face._serve(parts, None)
+            face.health = Health(face.inspector.version, partial(self.health.saw, None), face._breaker)
             face._tried = None
             face.fit = face.fitting(self._grants)
             self._faces[acting] = face
@@ -457,9 +460,9 @@ class OpenDatabase:
 
     async def aclose(self) -> None:
         """End what runs and release everything; a part that fails or hangs does not keep the others open."""
+        self.health.close()
         if self.config.acting is not None:  # what runs statements is of all who act as somebody
             return await self._close(self.knowledge, *self._catalogs, self.inspector, *self._owned)
-        self.health.close()
         for face in self._faces.values():
             await face.aclose()
         await self._close(self.watch, self.written, self.knowledge, self.work)
