@@ -54,6 +54,30 @@ def test_databases_tells_what_list_databases_tells(dragoman: Dragoman) -> None:
     ]
 
 
+TOO_LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("databases", "--config", TOO_LONG),
+        ("databases", "--config", "~nosuchuser/dragoman.toml"),
+        ("query", f"/{TOO_LONG}.db", "SELECT 1"),
+        ("query", f"sqlite:///{TOO_LONG}.db", "SELECT 1"),
+    ],
+    ids=["config", "home of nobody", "path", "url"],
+)
+def test_a_name_that_no_file_can_have_is_one_that_is_not_there(dragoman: Dragoman, words: tuple[str, ...]) -> None:
+    outcome = dragoman(*words)
+    assert outcome.code == 2
+    assert outcome.err.startswith("CONFIGURATION_ERROR: There is no ")
+
+
+def test_a_folder_that_no_name_can_have_is_a_problem_of_the_configuration(dragoman: Dragoman, folder: Path) -> None:
+    (folder / "dragoman.toml").write_text(f'[server]\nqueries_dir = "{TOO_LONG}"\nprompts_dir = "~nosuchuser/x"\n')
+    assert "INTERNAL_ERROR" not in dragoman("config", "check").err
+
+
 @pytest.mark.parametrize("words", [("databases",), ("describe", "shop"), ("describe", "shop", "orders")])
 def test_a_caller_without_a_role_is_told_to_say_who_calls(dragoman: Dragoman, folder: Path, words: tuple[str]) -> None:
     (folder / "dragoman.toml").write_text(

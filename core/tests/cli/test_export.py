@@ -38,6 +38,12 @@ def test_a_file_is_not_replaced_unasked(dragoman, configured, folder):
     assert (folder / "out.csv").read_bytes() == b"a\r\n1\r\n"
 
 
+@pytest.mark.parametrize("place", ["nosuch/out.csv", f"{'9' * 300}.csv"])
+def test_a_place_where_no_file_can_be_is_told_in_words(dragoman, configured, folder, place):
+    outcome = dragoman("export", "shop", "SELECT 1", place)
+    assert (outcome.code, outcome.err.split(":")[0]) == (1, "PARAMETER_ERROR")
+
+
 def test_a_refused_query_leaves_no_file(dragoman, configured, folder):
     assert dragoman("export", "shop", "DELETE FROM orders", "out.csv").code == 1
     assert not list(folder.glob("*out*"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import re
 import sys
 from collections.abc import Coroutine, Iterator, Mapping
@@ -98,7 +99,7 @@ def resolve_database(arguments: argparse.Namespace) -> str:
 
 
 def _check_file(path: Path) -> None:
-    if is_path(path.as_posix()) and path.suffix and not path.exists():
+    if is_path(path.as_posix()) and path.suffix and not os.path.exists(path):
         near = nearest(path.name, [each.name for each in path.parent.glob("[!.]*")])
         raise ConfigurationError(
             f"There is no file {path}.",

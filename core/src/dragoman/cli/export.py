@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,8 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     path = Path(arguments.file)
     form = format_of(path, arguments.format)
-    if path.exists() and not arguments.force:
-        raise ParameterError(f"{path} is there already.", suggestion="Choose another name, or pass --force.")
+    _check_place(path, replace=arguments.force)
     database = resolve_database(arguments)
     configuration = load_configuration(arguments)
     start_logging(configuration)
@@ -94,6 +94,14 @@ def run(arguments: argparse.Namespace) -> int:
     rows = pages.rows
     put(f"{rows} {'row' if rows == 1 else 'rows'}, {path.stat().st_size} bytes: {path}", sys.stderr)
     return 0
+
+
+def _check_place(path: Path, *, replace: bool) -> None:
+    """Raise `ParameterError` where no file can be written, before the query runs."""
+    if not os.path.isdir(path.parent):
+        raise ParameterError(f"There is no folder {path.parent}.", suggestion="Make it, or choose another place.")
+    if os.path.exists(path) and not replace:
+        raise ParameterError(f"{path} is there already.", suggestion="Choose another name, or pass --force.")
 
 
 async def _receive_all(
@@ -145,8 +153,13 @@ def _write(path: Path, form: str, columns: Sequence[Column], pages: Pages, chart
         with _progress() as progress:
             notices = export(part, form, columns, _Shown(pages, form, progress), chart)
         part.replace(path)
+    except OSError as error:
+        raise ParameterError(
+            f"{path} cannot be written: {error.strerror}.", suggestion="Choose another name or place."
+        ) from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
     return notices
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib.metadata
+import os
 import re
 import string
 from collections.abc import Mapping, Set
@@ -155,7 +156,7 @@ def fill(template: str, kept: Set[str], values: Mapping[str, str]) -> str:
 
 def write_package(arguments: argparse.Namespace, contents: Mapping[str, str]) -> None:
     """Write the package where the arguments say, and tell what comes next. Raises `ConfigurationError`."""
-    folder = Path(arguments.into).expanduser() / f"dragoman-{arguments.name}"
+    folder = Path(os.path.expanduser(arguments.into)) / f"dragoman-{arguments.name}"
     write(folder, contents)
     print(f"wrote {folder}; next: cd {folder} && pip install -e '.[testing]' && pytest")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ class Merge:
 
     def path_of(self, path: KeyPath, written: str) -> Path:
         """Return a path, which is relative to the folder of the source that gave it."""
-        return (self.origins[path].folder / Path(written).expanduser()).absolute()
+        return (self.origins[path].folder / os.path.expanduser(written)).absolute()
 
 
 def _same_name(name: str, databases: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, date, datetime, time
@@ -56,7 +57,7 @@ def path(value: Any) -> Path:
         return value
     if not text(value):
         raise Wrong("expected the path of a file")
-    return Path(text(value)).expanduser()
+    return Path(os.path.expanduser(text(value)))
 
 
 def boolean(value: Any) -> bool:

@@ -50,7 +50,7 @@ class Secrets:
 
     def _file(self, reference: str) -> str:
         try:
-            with (self._folder / Path(reference).expanduser()).open(encoding="utf-8") as file:
+            with (self._folder / os.path.expanduser(reference)).open(encoding="utf-8") as file:
                 content = file.read(_MAX_FILE + 1)
         except OSError as error:
             raise SecretError(f"the file {reference} cannot be read: {error.strerror}") from None

@@ -74,8 +74,8 @@ def find(explicit: str | Path | None, environ: Mapping[str, str], folder: Path) 
     """
     asked = explicit or environ.get(CONFIG_VARIABLE)
     if asked:
-        path = folder / Path(asked).expanduser()
-        if not path.is_file():
+        path = folder / os.path.expanduser(asked)
+        if not os.path.isfile(path):  # nor is one whose name is too long for the system
             raise ConfigurationError(
                 f"There is no configuration file {asked}.",
                 suggestion="Check --config and DRAGOMAN_CONFIG, or write a starter file with `dragoman config init`.",

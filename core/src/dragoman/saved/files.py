@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -53,7 +54,7 @@ class SavedQueries:
     @classmethod
     def read(cls, folder: Path) -> SavedQueries:
         """Read every `*.sql` of a folder, without any database. A folder that is not there is a problem."""
-        if not folder.is_dir():
+        if not os.path.isdir(folder):  # nor is one whose name is too long for the system
             return cls({}, (FileProblem(folder.name, 0, "there is no such folder", "Create it."),))
         queries: dict[str, SavedQuery] = {}
         problems: list[FileProblem] = []

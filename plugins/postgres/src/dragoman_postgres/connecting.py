@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import configparser
+import os
 import re
 import ssl
 from collections.abc import Mapping
@@ -284,7 +285,7 @@ def _host(text: str, port: int | None) -> tuple[str, int]:
 
 
 def _path(given: str | None, folder: Path) -> str | None:
-    return str(folder / Path(given).expanduser()) if given else None
+    return str(folder / os.path.expanduser(given)) if given else None
 
 
 def _system_roots() -> str | None:
