@@ -1,7 +1,7 @@
-"""dragoman: a query gateway for AI agents, one MCP server in front of many databases of many kinds.
+"""dragoman: a query gateway for AI agents. One MCP server in front of many databases of many kinds.
 
-`Gateway` is the library; everything else here is what a dialect or policy plugin needs. Names load on first use, so
-that a worker process that only encodes rows imports nothing it does not need.
+`Gateway` is the library. Everything else here is for dialect and policy plugins. Names load on first use, so that a
+worker process that only encodes rows imports nothing else.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ _HOMES = {
     "dragoman.sql.lexicon": "Lexicon",
     "dragoman.sql.standard": "STANDARD_FUNCTIONS",
 }
-# Former names and what they are called now. They work, with a warning, until the next contract.
+# Former names, and the names that replace them. They work with a warning until the next contract version.
 _FORMER: dict[str, str] = {}
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -260,7 +260,7 @@ def __getattr__(name: str) -> Any:
 
         now = _FORMER[name]
         warnings.warn(
-            f"dragoman.{name} is called dragoman.{now} now; the former name goes with the next contract.",
+            f"dragoman.{name} was renamed to dragoman.{now}; the former name is removed with the next contract.",
             DeprecationWarning,
             stacklevel=2,
         )

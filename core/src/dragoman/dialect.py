@@ -1,7 +1,7 @@
-"""What a plugin implements: a `Dialect` to describe itself, and an executor and an inspector to do the work.
+"""What a plugin implements: a `Dialect` that describes it, and an executor and an inspector that do the work.
 
-An executor is a stream the core bounds; an inspector answers in bulk; a validator may refuse a statement. All three are
-asynchronous and know nothing of MCP. Each grows by methods with honest defaults, never by parameters.
+An executor returns a stream, which the core bounds. An inspector answers in bulk. A validator may refuse a statement.
+All three are asynchronous and know nothing of MCP. Each grows by new methods with safe defaults, never by parameters.
 """
 
 from __future__ import annotations
@@ -47,35 +47,40 @@ CONTRACT = 1
 
 
 class Capability(enum.Enum):
-    """What a dialect can do. The kit tests both answers: declared, it works; undeclared, it refuses cleanly."""
+    """What a dialect can do.
+
+    The kit tests both: what is declared works, and what is not declared is refused with a clear error.
+    """
 
     READ_ONLY_SESSION = "The engine itself refuses every write in the sessions we open."
-    CANCEL = "Leaving a stream early ends the work in the database, not only ours."
+    CANCEL = "Leaving a stream early also ends the work in the database."
     PARAMETERS = "Values are bound by the driver, apart from the statement."
-    EXPLAIN = "A plan can be had without running the query."
-    ANALYZE = "A plan can be had with actual times, by running the query inside the read-only envelope."
-    DESCRIBE = "The columns and types of a query can be had without running it."
-    PRIMARY_KEYS = "The inspector tells primary keys."
-    FOREIGN_KEYS = "The inspector tells foreign keys."
-    INDEXES = "The inspector tells indexes."
-    COMMENTS = "The inspector tells comments on relations and columns."
-    ROW_ESTIMATES = "The inspector tells about how many rows a relation has."
+    EXPLAIN = "`explain` returns a plan without running the query."
+    ANALYZE = "`explain` returns a plan with actual times: it runs the query in the read-only session."
+    DESCRIBE = "`describe` returns the columns and types of a query without running it."
+    PRIMARY_KEYS = "The inspector reports primary keys."
+    FOREIGN_KEYS = "The inspector reports foreign keys."
+    INDEXES = "The inspector reports indexes."
+    COMMENTS = "The inspector reports comments on relations and columns."
+    ROW_ESTIMATES = "The inspector reports an estimate of the rows of a relation."
     CATALOGS = "There is a level above schemas."
     ARRAYS = "Values may be arrays."
     NESTED = "Values may be rows or maps."
-    STATISTICS = "The inspector tells what the engine knows of the values of columns (`Inspector.profiles`)."
-    GRAMMAR = "The dialect's own grammar reads statements (`Dialect.read`)."
+    STATISTICS = "The inspector reports the engine's statistics of column values (`Inspector.profiles`)."
+    GRAMMAR = "The dialect parses statements with a grammar of its own (`Dialect.read`)."
 
 
 Form = tuple[re.Pattern[str] | None, ...]
-"""The arguments of a call: for each what a literal text must fit, None for any argument."""
+"""The arguments of a call: for each a pattern that a literal text must match, or None for any argument."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a database's server tells of itself. `sql`: one harmless query of the plugin's own, without parameters.
+    """A report that a database's server gives about itself.
 
-    `opt_in`: only where the configuration names it, since it may tell of others.
+    `sql`: one harmless query without parameters, written by the plugin.
+
+    `opt_in`: run it only where the configuration names it, since it may show data of other users.
     """
 
     description: str
@@ -97,31 +102,45 @@ def _no_forms() -> Mapping[str, tuple[Form, ...]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The read-only policy of a dialect: the data that drives the core's validator. What is not here is refused.
+    """The read-only policy of a dialect: the data that drives the core's validator. Whatever is not listed is refused.
 
-    `functions` and `table_functions`: callable by name, lower case, as a value and as a relation; a name with dots is
-    callable as it is written, any other without a schema. Where the text does not tell which of the two a call is,
-    either list will do. `table_function_patterns`: of whole dotted names. `forms`: functions on no list that are
-    harmless with just so many arguments, each a literal text that fits its pattern, or anything for None.
-    `substitutes`: what to write instead of functions of other databases, by their names in lower case.
-    `refused_attributes`: names that row.name must not have, since it may call a function. `operators`: those that may
-    be used, as `functions`; None: all of them, where nobody can make one.
+    Functions and operators:
 
-    `statements`: patterns of whole statements that are harmless inspection (SHOW, PRAGMA, DESCRIBE). `prefixes`:
-    patterns of what may stand before a query that is then judged by itself (EXPLAIN).
+    - `functions`, `table_functions`: functions that may be called as a value and as a relation. Lower case. A name with
+      dots may be called as it is written, any other name without a schema. If the text does not show which kind a call
+      is, either list allows it.
+    - `table_function_patterns`: patterns of whole dotted names of table functions.
+    - `forms`: functions on neither list that are harmless with certain arguments. A form has one entry per argument: a
+      pattern that the literal text must match, or None for any argument.
+    - `substitutes`: what to write instead of a function of another database, by its name in lower case.
+    - `refused_attributes`: names that may not follow a row, as in `row.name`, since that may call a function.
+    - `operators`: operators that may be used, named as in `functions`. None allows all of them: right only where nobody
+      can create one.
 
-    `refused_relations`: patterns of dotted lower-case names: with the schema and, where there are catalogs, the catalog
-    that a name without them means; a name without a schema also by itself. `system_schemas`: lower case; of what lies
-    in them only `system_relations`, dotted, are open.
+    Statements:
 
-    Where callers see a part of the database only, what would tell of the rest is refused too. `telling`: functions that
-    tell of an object by its name or number (`*.name`: in any schema), and casts to types whose values are such names;
-    harmless with arguments that fit one of the forms. `telling_statements`: patterns of whole statements. `types`: the
-    engine's own that anybody may name; where relations are hidden, any other must be a visible column's or relation's,
-    since every relation's rows may have a type of its name. Empty: relations have none. `aspect`: the end
-    of a name that asks for a fact of the relation named before it, as `$files` in `orders$files`.
+    - `statements`: patterns of whole statements that only inspect (SHOW, PRAGMA, DESCRIBE).
+    - `prefixes`: patterns of what may stand before a query (EXPLAIN). The query is then judged by itself.
 
-    All patterns are matched without regard to case against comment-free text.
+    Relations:
+
+    - `refused_relations`: patterns of dotted lower-case names. A name is matched with its schema and, where there are
+      catalogs, its catalog. Parts that were not written are filled in; a name without a schema is matched by itself
+      too.
+    - `system_schemas`: lower case. In these schemas only the `system_relations`, written with dots, may be read.
+
+    Some callers see only a part of the database. For them the following is refused too, because it would show the rest:
+
+    - `telling`: functions that reveal an object by its name or number (`*.name`: in any schema), and casts to types
+      whose values are such names. Allowed with arguments that match one of the forms.
+    - `telling_statements`: patterns of whole statements.
+    - `types`: the engine's own types, which anybody may name. Where relations are hidden, any other type must belong to
+      a visible column or relation, since the rows of each relation may have a type of its name. Empty: relations have
+      no types.
+    - `aspect`: the end of a name that asks for a fact about the relation named before it, such as `$files` in
+      `orders$files`.
+
+    All patterns are matched against text without comments, regardless of case.
     """
 
     functions: frozenset[str] = frozenset()
@@ -142,7 +161,7 @@ class Rules:
     aspect: re.Pattern[str] | None = None
 
     def find_whole(self, relation: Relation) -> Relation | None:
-        """Return the relation that a name asks for a fact of; None for any other name."""
+        """Return the relation that a name asks a fact of (`orders` for `orders$files`); None for any other name."""
         found = self.aspect.search(relation.name) if self.aspect else None
         return replace(relation, name=relation.name[: found.start()]) if found and found.start() else None
 
@@ -172,13 +191,14 @@ def _load(load: Callable[[], Rules]) -> Rules:
 
 @dataclass(frozen=True, slots=True)
 class Confined:
-    """A statement as it is sent for callers who have only a part of some relations.
+    """A statement as it is sent for callers who may read only a part of some relations.
 
-    `parameters`: what is bound, in this order: the place of one of the caller's own, from 0, or the name of a value of
-    the confinement; None: the caller's own as they are. `replaced`: what of the caller's text was replaced, in order:
-    where it began and ended, and how many characters stand there now. A text in which something was is judged again,
-    and names a confined relation there alone. `lead`: characters at the beginning of `text` that must stay before
-    whatever an executor puts around the statement.
+    - `parameters`: the values to bind, in order. A number is the place, from 0, of one of the caller's own; a text is
+      the name of a value of the confinement. None: the caller's own, unchanged.
+    - `replaced`: the places of the caller's text that were replaced, in order, each as (start, end, new length) in
+      characters. A text with replaced parts is judged again, and only these parts may name a confined relation.
+    - `lead`: the number of characters at the beginning of `text` that must stay in front of whatever an executor puts
+      around the statement.
     """
 
     text: str
@@ -187,11 +207,11 @@ class Confined:
     lead: int = 0
 
     def original(self, offset: int) -> int:
-        """Return where a place in `text` is in what the caller wrote."""
+        """Return the place in the caller's text that a place in `text` comes from."""
         return self._find(offset)[0]
 
     def is_replaced(self, offset: int) -> bool:
-        """Whether something that was put in stands at a place in `text`."""
+        """Return whether a place in `text` lies in a replaced part."""
         return self._find(offset)[1]
 
     def _find(self, offset: int) -> tuple[int, bool]:
@@ -206,43 +226,49 @@ class Confined:
 
 
 NamedPart = tuple[NamedRelation, ConfinedRelation | None]
-"""A relation that a statement names, and what callers have of it; None: everything."""
+"""A relation that a statement names, and the part of it that callers have. None: all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """A kind of SQL, as its plugin describes it.
 
-    `contract`: the contract version the plugin was written for. `sqlglot`: sqlglot's name for this SQL. `driver`: the
-    driver's distribution name. `options`: a dataclass of the plugin's own settings; the core checks and builds it.
-    `folding`: what the database makes of unquoted names (`insensitive`: kept, compared without case). `ascii_folding`:
-    of their ASCII letters alone; the others are never taken for letters in another case. `reserved`: words that need
-    quotes as names, lower case. `implicit_columns`: what relations have without listing it, such as `rowid`, lower
-    case. `placeholder`: how agents write the first parameter. `search_path`: a name without a schema may mean one of
-    several schemas, so that only the catalog tells where it lies. `only_schema`: there is none but `default_schema`.
-    `foreign_tables`: there are tables that read other servers or files, which the inspector tells as `foreign table`;
-    the core asks the catalog for them before a statement runs and refuses them without `allow_foreign_tables`. False
-    where there are none, or the dialect's own validators see to it. `rules`: the read-only policy, or a function that
-    returns it, called once, when reading it takes time. `rewrite`: called with a sqlglot tree translated to this
-    dialect; returns the tree to run, or raises `Unsupported`. `read`: the dialect's own grammar (`Capability.GRAMMAR`),
-    called with one statement; returns what it names. It asks no database, depends on nothing else and raises nothing:
-    what cannot be read is a `Refusal`. A function of a module, since another process may run it. Without it sqlglot
-    reads. `instructions`: what a model that writes this SQL should know of it, in a few lines of markdown. `probes`:
-    small queries are cheap and quick, so that the core may ask one of its own to find out why an answer is empty.
-    `reports`: what the server tells of itself, by name.
-
-    `confine`: called with a judged statement and the relations it names; returns the statement to send, in which
-    callers reach nothing of a relation beside the columns and rows they have of it. No condition of theirs may be
-    evaluated on another row: an error would tell of it. What the text alone cannot do, the executor does by
-    `Request.confinement`. Raises `Unsupported` for what would not hold. Without it roles can neither filter rows nor
-    mask columns. `masks`: SQL for the masks `null`, `hash`, `partial` and `year`, over `{column}`, which has `{type}`.
-
-    `identities`: in which ways the engine can keep the rights of callers: `role`, `session`, `user`. The executor then
-    does what `Request.acting` says, for that request alone; the inspector and the validators what `Database.acting`
-    does.
-
-    `open_options`: names of options that use nothing of this machine, no file, ticket or process: the only ones that
-    databases have which administrators add (`Database.administered`).
+    - `contract`: the contract version the plugin was written for.
+    - `sqlglot`: sqlglot's name for this SQL.
+    - `driver`: the name of the driver's distribution.
+    - `rules`: the read-only policy. Or a function that returns it, if reading it takes time; it is called once.
+    - `options`: a dataclass of the plugin's own settings. The core checks and builds it.
+    - `placeholder`: how agents write the first parameter.
+    - `folding`: how the database folds unquoted names. `insensitive`: it keeps them and compares them without case.
+    - `ascii_folding`: only ASCII letters are folded. Any other letter differs from its other case.
+    - `reserved`: words that need quotes as names, in lower case.
+    - `implicit_columns`: columns that relations have without listing them, such as `rowid`, in lower case.
+    - `search_path`: a name without a schema may mean one of several schemas, so that only the catalog knows which.
+    - `only_schema`: there is no schema but `default_schema`.
+    - `foreign_tables`: there are tables that read other servers or files, and the inspector reports them as `foreign
+      table`. The core looks them up in the catalog before a statement runs and refuses them without
+      `allow_foreign_tables`. False where there are none, or where the dialect's own validators check them.
+    - `rewrite`: called with a sqlglot tree that was translated to this dialect. Returns the tree to run, or raises
+      `Unsupported`.
+    - `read`: the dialect's own grammar (`Capability.GRAMMAR`). Called with one statement, it returns what the statement
+      names. It asks no database, depends on nothing else and raises nothing: text it cannot parse is a `Refusal`. It
+      must be a function of a module, since another process may run it. Without it, sqlglot parses.
+    - `instructions`: what a model should know to write this SQL, in a few lines of markdown.
+    - `probes`: small queries are cheap and quick, so the core may run one of its own to find out why an answer is
+      empty.
+    - `reports`: the reports that the server gives about itself, by name.
+    - `confine`: called with a judged statement and the relations it names. Returns the statement to send, in which
+      callers reach only the columns and rows they have of each relation. No condition of theirs may be evaluated on
+      another row, since an error would reveal it. What the text alone cannot do, the executor does by
+      `Request.confinement`. Raises `Unsupported` if that cannot be guaranteed. Without it, roles can neither filter
+      rows nor mask columns.
+    - `masks`: SQL for the masks `null`, `hash`, `partial` and `year`. `{column}` stands for the column, `{type}` for
+      its type.
+    - `identities`: the ways in which the engine can apply the rights of callers: `role`, `session`, `user`. The
+      executor applies `Request.acting` for that request alone; the inspector and the validators apply
+      `Database.acting`.
+    - `open_options`: names of options that use nothing of this machine: no file, ticket or process. Databases that
+      administrators add at run time (`Database.administered`) have only these.
     """
 
     name: str
@@ -275,23 +301,26 @@ class Dialect:
 
     @property
     def loaded_rules(self) -> Rules:
-        """The rules, read when they are first asked for."""
+        """The rules, loaded on first use."""
         return self.rules if isinstance(self.rules, Rules) else _load(self.rules)
 
     def quote(self, name: str) -> str:
-        """Return `name` as SQL, quoted only when it needs to be."""
+        """Return `name` as SQL, quoted only where necessary."""
         if _PLAIN_NAME[self.folding].fullmatch(name) and name.lower() not in self.reserved:
             return name
         opening, closing = self.quote_marks[0], self.quote_marks[1]
         return opening + name.replace(closing, closing * 2) + closing
 
     def qualify(self, relation: Relation, *, default: str | None = None) -> str:
-        """Return a relation's name as SQL; its schema is left out when it is `default`."""
+        """Return a relation's name as SQL, without its schema if that is `default`."""
         schema = None if relation.schema == default else relation.schema
         return ".".join(self.quote(part) for part in (relation.catalog, schema, relation.name) if part is not None)
 
     def fold(self, name: str) -> str:
-        """Return what all unquoted spellings of a name share: how it is stored, but where names are `insensitive`."""
+        """Return the form that all unquoted spellings of a name share.
+
+        It is the stored form unless names are `insensitive`.
+        """
         match self.folding:
             case "lower" | "insensitive":
                 return lower_ascii(name) if self.ascii_folding else name.lower()
@@ -301,7 +330,7 @@ class Dialect:
                 return name
 
     def same(self, written: str, stored: str) -> bool:
-        """Whether an unquoted name as written names what the database stores."""
+        """Return whether an unquoted name, as written, means the stored name."""
         return self.fold(written) == (self.fold(stored) if self.folding == "insensitive" else stored)
 
 
@@ -315,32 +344,32 @@ def quote_all(dialect: Dialect, names: Collection[str]) -> list[str]:
 
 
 class Executor(abc.ABC):
-    """Runs statements on one database. Connects on first use and recovers by itself; created without I/O.
+    """Runs statements on one database. Created without I/O, it connects on first use and recovers by itself.
 
-    Methods raise only `DragomanError`s. A plugin implements `open`; the rest has defaults.
+    Methods raise only `DragomanError`s. A plugin implements `open`; every other method has a default.
     """
 
     @abc.abstractmethod
     def open(self, request: Request) -> AbstractAsyncContextManager[RowStream]:
         """Run one statement and yield its stream of rows.
 
-        Entering sends the statement; leaving, for whatever reason, ends the work in the database and returns the
-        connection clean or not at all. The core reads at most `limits.max_rows + 1` rows and may stop at any batch; the
-        executor must enforce `limits.timeout` in the engine where it can. Batches should stay near 256 KiB.
+        Entering sends the statement. Leaving, for whatever reason, ends the work in the database; the connection goes
+        back clean or is closed. The core reads at most `limits.max_rows + 1` rows and may stop at any batch. The
+        executor enforces `limits.timeout` in the engine where it can. Batches should stay near 256 KiB.
         """
 
     async def describe(self, request: Request) -> Sequence[Column]:
-        """Return the columns a query would have, without running it. Else raises `Unsupported`."""
-        raise Unsupported("This dialect cannot tell the columns of a query without running it.")
+        """Return the columns a query would have, without running it. Raises `Unsupported` by default."""
+        raise Unsupported("This dialect cannot describe the columns of a query without running it.")
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
-        """Return the plan of a judged query; the executor builds the EXPLAIN. Else raises `Unsupported`."""
+        """Return the plan of a judged query. The executor builds the EXPLAIN. Raises `Unsupported` by default."""
         raise Unsupported("This dialect cannot explain queries.", suggestion="Run it with a small limit instead.")
 
     async def estimate_cost(self, request: Request) -> float | None:
-        """Return what the database expects a judged query to cost, in its own unit, without running it.
+        """Return the cost that the database estimates for a judged query, in its own unit, without running it.
 
-        None: it cannot tell. Unless overridden, what `explain` tells.
+        Returns None if the database gives no estimate. By default it is the cost that `explain` reports.
         """
         try:
             plan = await self.explain(request, ExplainOptions(format="json"))
@@ -349,58 +378,60 @@ class Executor(abc.ABC):
         return plan.estimated_cost
 
     async def prepare(self, request: Request) -> None:
-        """Have the database check a statement without running it; `describe` unless overridden.
+        """Let the database check a statement without running it. Calls `describe` by default.
 
-        Raises `InvalidSql`, `TableNotFound` or `ColumnNotFound` as running it would.
+        Raises `InvalidSql`, `TableNotFound` or `ColumnNotFound`, as running the statement would.
         """
         await self.describe(request)
 
     async def doctor(self) -> Sequence[Finding]:
-        """Return what the configured role could do if all protections failed, worst first, by asking the database.
+        """Return what the configured role could do if all protections failed, worst first. Asks the database.
 
-        Reads only. A check the role may not make is a note that says so, never an error; raises `ConnectionFailed`.
+        It only reads. If the role may not make a check, the finding is a note that says so, never an error. Raises
+        `ConnectionFailed`.
         """
         return (
             Finding(
                 severity="note",
                 subject="no_checks",
-                message="This dialect brings no checks of its own: what the role may do was not looked at.",
+                message="This dialect has no checks of its own, so nobody checked what the role may do.",
                 remedy="Use a role that may only SELECT, and ask the plugin's authors for `Executor.doctor`.",
             ),
         )
 
     async def aclose(self) -> None:
-        """Release every connection, process and thread. Called once; no stream is open."""
+        """Release every connection, process and thread. Called once, when no stream is open."""
         return
 
 
 class Inspector(abc.ABC):
-    """Reads a database's catalog in bulk: one call answers for many relations. One query per table is the wrong way."""
+    """Reads a database's catalog in bulk: one call answers for many relations, never with one query per table."""
 
     @abc.abstractmethod
     async def version(self) -> str:
-        """Return the server's version, by the cheapest round trip that proves it answers."""
+        """Return the server's version, by the cheapest round trip that proves that the server answers."""
 
     @abc.abstractmethod
     async def schemas(self) -> Sequence[Schema]:
-        """Return the schemas the role may see, system ones included and marked."""
+        """Return the schemas the role may see, system schemas included and marked."""
 
     @abc.abstractmethod
     async def tables(self, scope: Scope) -> Inspection:
-        """Return everything about the relations in `scope`, in a handful of queries whatever their number."""
+        """Return everything about the relations in `scope`, in a few queries, however many relations there are."""
 
     async def names(self, scope: Scope) -> Sequence[Names] | None:
-        """Return the names of the relations in `scope` alone, each as `tables` tells it, far sooner than that.
+        """Return only the names of the relations in `scope`, each as `tables` reports it, and much sooner.
 
-        They are told while the rest is still being read. None, the default, where that is not possible or not
-        complete: then `tables` is asked.
+        The core shows them while it still reads the rest. The default, None, means that the names are not available
+        this way or not complete; the core then calls `tables`.
         """
         return None
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
-        """Return the few `tables` that a caller looks at, with what would be too costly to tell of all of them.
+        """Return the few `tables` that a caller looks at, with the details that are too costly to read for all of them.
 
-        As they are unless overridden; what cannot be determined is left out. Never adds, drops or renames one.
+        Returns them unchanged by default. Details that cannot be determined are left out. Never adds, drops or renames
+        a table.
         """
         return tables
 
@@ -415,15 +446,15 @@ class Inspector(abc.ABC):
         return {}
 
     async def fingerprint(self) -> str | None:
-        """Return a text that changes when relations, columns, keys or the queries of views do, or None.
+        """Return a text that changes when relations, columns, keys or view queries change; or None.
 
-        Cheap: it is asked instead of reading everything again, once a second while callers with roles ask. Comments
-        and estimates may change without it.
+        It must be cheap: the core asks for it instead of reading everything again, once a second while callers with
+        roles ask. Comments and estimates may change without it.
         """
         return None
 
     async def aclose(self) -> None:
-        """Release what the inspector holds of its own. Called once, before the executor's."""
+        """Release the inspector's own resources. Called once, before the executor's `aclose`."""
         return
 
 
@@ -460,34 +491,33 @@ AUDIT_COLUMNS: Mapping[str, AuditKind] = MappingProxyType(
         "model": "json",
     }
 )
-"""The columns of an audit's table beside `seq` and `line`, and what they hold: each the key of its name in `line`."""
+"""The columns of an audit table beside `seq` and `line`. Each maps to the key that it shows of `line`."""
 
 Sealing = Callable[[tuple[int, str] | None], Sequence[tuple[int, str]]]
-"""Returns the records, numbers and lines, that follow the last one; None: there is none yet."""
+"""Called with the last record, or None in an empty table; returns the records (number, line) that follow it."""
 
 
 class AuditStore(abc.ABC):
-    """Where a database keeps the audit's records: the table `calls`, to which records are only ever added.
+    """A database's store of the audit's records: the table `calls`, to which records are only added.
 
-    A record is its number, `seq`, and `line`, a JSON object. The other columns, `AUDIT_COLUMNS`, are generated from
-    `line` by the database, so that they cannot say anything else. One method runs at a time; all raise
-    `DragomanError`s.
+    A record is its number, `seq`, and `line`, a JSON object. The database generates the other columns, `AUDIT_COLUMNS`,
+    from `line`, so that they cannot differ from it. Only one method runs at a time. All raise `DragomanError`s.
     """
 
     @abc.abstractmethod
     async def open(self) -> None:
-        """Make the table unless it is there."""
+        """Create the table if it does not exist."""
 
     @abc.abstractmethod
     async def append(self, seal: Sealing) -> None:
-        """Add the records that `seal` returns of the last one, None in an empty table.
+        """Add the records that `seal` returns for the last record (None in an empty table).
 
-        All of it is one transaction, beside which no other writer of the table has one.
+        Reads and adds in one transaction, and keeps other writers of the table out until it ends.
         """
 
     @abc.abstractmethod
     def lines(self) -> AsyncIterator[tuple[int, str]]:
-        """Yield every record, by number."""
+        """Yield every record, ordered by number."""
 
     @abc.abstractmethod
     async def aclose(self) -> None:
@@ -495,78 +525,81 @@ class AuditStore(abc.ABC):
 
 
 class WrappedExecutor(Executor):
-    """Passes everything on to another executor; a policy overrides what it changes."""
+    """Passes every call on to another executor. A policy overrides what it changes."""
 
     def __init__(self, inner: Executor) -> None:
         self.inner = inner
 
     def open(self, request: Request) -> AbstractAsyncContextManager[RowStream]:
-        """As `Executor.open`."""
+        """Call `Executor.open` of the wrapped executor."""
         return self.inner.open(request)
 
     async def describe(self, request: Request) -> Sequence[Column]:
-        """As `Executor.describe`."""
+        """Call `Executor.describe` of the wrapped executor."""
         return await self.inner.describe(request)
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
-        """As `Executor.explain`."""
+        """Call `Executor.explain` of the wrapped executor."""
         return await self.inner.explain(request, options)
 
     async def estimate_cost(self, request: Request) -> float | None:
-        """As `Executor.estimate_cost`."""
+        """Call `Executor.estimate_cost` of the wrapped executor."""
         return await self.inner.estimate_cost(request)
 
     async def prepare(self, request: Request) -> None:
-        """As `Executor.prepare`."""
+        """Call `Executor.prepare` of the wrapped executor."""
         await self.inner.prepare(request)
 
     async def doctor(self) -> Sequence[Finding]:
-        """As `Executor.doctor`."""
+        """Call `Executor.doctor` of the wrapped executor."""
         return await self.inner.doctor()
 
     async def aclose(self) -> None:
-        """As `Executor.aclose`."""
+        """Call `Executor.aclose` of the wrapped executor."""
         await self.inner.aclose()
 
 
 class WrappedInspector(Inspector):
-    """Passes everything on to another inspector but `names`; a policy overrides what it changes."""
+    """Passes every call but `names` on to another inspector. A policy overrides what it changes."""
 
     def __init__(self, inner: Inspector) -> None:
         self.inner = inner
 
     async def version(self) -> str:
-        """As `Inspector.version`."""
+        """Call `Inspector.version` of the wrapped inspector."""
         return await self.inner.version()
 
     async def schemas(self) -> Sequence[Schema]:
-        """As `Inspector.schemas`."""
+        """Call `Inspector.schemas` of the wrapped inspector."""
         return await self.inner.schemas()
 
     async def tables(self, scope: Scope) -> Inspection:
-        """As `Inspector.tables`."""
+        """Call `Inspector.tables` of the wrapped inspector."""
         return await self.inner.tables(scope)
 
     async def names(self, scope: Scope) -> Sequence[Names] | None:
-        """Return None, so that `tables` tells the names too: what a policy hides there would show here."""
+        """Return None, so that the core takes the names from `tables`, where a policy may hide some."""
         return None
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
-        """As `Inspector.details`."""
+        """Call `Inspector.details` of the wrapped inspector."""
         return await self.inner.details(tables)
 
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget
     ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
-        """As `Inspector.profiles`. A policy that changes values on their way out leaves out those columns here."""
+        """Call `Inspector.profiles` of the wrapped inspector.
+
+        A policy that changes values must leave out those columns here.
+        """
         return await self.inner.profiles(tables, budget)
 
     async def fingerprint(self) -> str | None:
-        """As `Inspector.fingerprint`."""
+        """Call `Inspector.fingerprint` of the wrapped inspector."""
         return await self.inner.fingerprint()
 
     async def aclose(self) -> None:
-        """As `Inspector.aclose`."""
+        """Call `Inspector.aclose` of the wrapped inspector."""
         await self.inner.aclose()
 
 
@@ -578,9 +611,10 @@ def _no_views() -> Mapping[Relation, tuple[tuple[Relation, str], ...] | None]:
 class Output:
     """One column of a statement's answer.
 
-    `name`: the one that the statement writes for it, or None. `columns`: what its values are made of, as (relation,
-    column name): what is followed through WITH, inner queries and set operations, not what only decides which rows
-    there are. A view is a relation with columns of its own.
+    - `name`: the name that the statement gives it, or None.
+    - `columns`: the columns its values are computed from, as (relation, column name), traced through WITH, subqueries
+      and set operations. Columns that only decide which rows there are do not count. A view is a relation with columns
+      of its own.
     """
 
     name: str | None
@@ -591,12 +625,15 @@ class Output:
 class Resolution:
     """What a statement touches, resolved against the catalog: relations, and columns as (relation, column name).
 
-    Where that is not certain there are too many columns, never too few; `*` is every column of a relation the catalog
-    does not know. A view is a relation with columns of its own; `views` tells for each the columns that its definition
-    touches, those below further views included, or None where that is unknown. `unlisted`: the relations of which
-    the catalog has no columns, because they are the engine's own or not there. `outputs`: the columns of the answer in
-    order, each with what it is made of; None where the statement does not tell which there are. Of an EXPLAIN they are
-    those of the query.
+    If this is uncertain, it lists too many columns, never too few. `*` is every column of a relation that the catalog
+    does not know. A view is a relation with columns of its own.
+
+    - `views`: for each view the columns that its definition touches, those of views below it included. None where that
+      is unknown.
+    - `unlisted`: the relations whose columns the catalog does not have, because they are the engine's own or do not
+      exist.
+    - `outputs`: the columns of the answer, in order. None where the statement does not show which there are. For an
+      EXPLAIN they are those of the query.
     """
 
     relations: tuple[Relation, ...]
@@ -608,10 +645,10 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """Who asks what of which database, and what the dialect's grammar, or sqlglot, read in the statement.
+    """A call: the caller, the database, and what the dialect's grammar, or sqlglot, found in the statement.
 
-    `resolve` is lazy, since it may parse the statement and read the catalog. `relations` tells the relations alone, as
-    the catalog knows them, without another parser where the dialect has a grammar of its own.
+    `resolve` is lazy, since it may parse the statement and read the catalog. `relations` returns only the relations, as
+    the catalog knows them. Where the dialect has a grammar of its own, it needs no second parser.
     """
 
     principal: Principal
@@ -625,12 +662,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restriction:
-    """What a policy leaves of one relation. `Restriction()` leaves everything.
+    """The part of a relation that a policy leaves to a caller. `Restriction()` leaves everything.
 
-    `filter`: SQL, a condition on the rows that stay. `masks`: what is shown in place of a column's values, by its
-    stored name: `null`, `hash`, `partial` or `year` where `Dialect.masks` has them, else SQL. Both are expressions over
-    the relation's own columns, in which `$user`, `$groups`, `$claim.NAME` and `$value.NAME` stand for values that are
-    bound. `hidden_columns`: stored names of columns that are not there. `hidden`: nor is the relation.
+    - `filter`: an SQL condition on the rows that stay.
+    - `masks`: what is shown instead of a column's values, by the column's stored name: `null`, `hash`, `partial` or
+      `year` where `Dialect.masks` has them, else SQL.
+    - `hidden_columns`: stored names of columns that callers cannot see.
+    - `hidden`: callers cannot see the relation at all.
+
+    Filters and masks are expressions over the relation's own columns. In them `$user`, `$groups`, `$claim.NAME` and
+    `$value.NAME` stand for values that are bound.
     """
 
     filter: str | None = None
@@ -640,35 +681,41 @@ class Restriction:
 
 
 class Restrictor(abc.ABC):
-    """What a policy leaves of the relations of a database to some principals.
+    """Decides what a policy leaves of the relations of a database to some principals.
 
-    Equal ones share what is made of them, such as a catalog: so make it a frozen dataclass of what distinguishes
-    principals (their department, not their name), and one that depends on nothing else.
+    Equal restrictors share what is computed from them, such as a catalog. So make it a frozen dataclass of what
+    distinguishes principals (their department, not their name), and let it depend on nothing else.
     """
 
     @abc.abstractmethod
     def restrict(self, table: Table, dialect: Dialect) -> Restriction | None:
         """Return what is left of a relation; None: everything.
 
-        A view for which it returns None is there if nothing is taken from all that it reads. Asked once for each
-        relation of a catalog; names that it writes into SQL go through `dialect.quote`.
+        Asked once for each relation of a catalog. A view for which it returns None is visible only if nothing is taken
+        from the relations it reads. Quote names in SQL with `dialect.quote`.
         """
 
 
 class Validator(abc.ABC):
-    """May refuse a statement before it runs. Silence is consent; any one validator refuses.
+    """May refuse a statement before it runs. Returning allows it; one refusal is enough to stop it.
 
-    Verdicts are remembered by database, statement and whatever `check` looked at: the principal and the tool if it read
-    them of the call, the catalog's version if it resolved. One that knows who asks by other means sets
-    `depends_on_principal`; one that depends on anything else overrides `state`.
+    Verdicts are remembered by database, statement and whatever `check` read: the principal and the tool if it read them
+    from the call, the catalog's version if it called `resolve`. A validator that knows the caller by other means sets
+    `depends_on_principal`. One that depends on anything else overrides `state`.
     """
 
     depends_on_principal: ClassVar[bool] = False
 
     async def state(self) -> object:
-        """Return what verdicts depend on besides: they end once it differs. Asked before every statement, so cheap."""
+        """Return whatever else verdicts depend on: they are forgotten when it changes.
+
+        Asked before every statement, so it must be cheap.
+        """
         return None
 
     @abc.abstractmethod
     async def check(self, statement: Statement, call: Call) -> None:
-        """Raise `WriteDenied`, `UnsafeSql` or `InvalidSql`, saying what, where, why and what to do; else return."""
+        """Return to allow the statement.
+
+        Else raise `WriteDenied`, `UnsafeSql` or `InvalidSql`, and say what, where, why and what to do.
+        """

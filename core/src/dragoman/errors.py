@@ -29,9 +29,10 @@ DragomanError
  ├── ModelError              MODEL_ERROR
  └── InternalError           INTERNAL_ERROR
 
-An executor raises these at one boundary, in the database's own words; `identifier` and `offset` let the gateway add
-near names and a caret line. No message may hold a URL, a password, a path or a traceback. A suggestion is in our words:
-what the database says stands in the message, and beyond that in `context["database"]`; names in quotes.
+An executor translates each driver error into one of these, once, and keeps the database's own message. `identifier` and
+`offset` let the gateway add similar names and a caret line. No message may hold a URL, a password, a path or a
+traceback. A suggestion is written by us, never by the database. What the database says goes into the message, the rest
+of it into `context["database"]`. Names stand in quotes.
 """
 
 from __future__ import annotations
@@ -41,17 +42,19 @@ from typing import Any, ClassVar, Final, Self
 from dragoman.words import display, visible_lines
 
 _LONGEST: Final = 2_000
-"""Characters of a message: a name in it may be as long as a statement."""
+"""The most characters of a message. A message may quote a name, and a name may be as long as a statement."""
 _ADVICE: Final = 1_000
-"""Characters of a suggestion."""
+"""The most characters of a suggestion."""
 
 
 class DragomanError(Exception):
-    """What went wrong, in words an agent can act on.
+    """An error, in words an agent can act on.
 
-    `code`: stable, upper case. `suggestion`: the next action; the kind's own `remedy` when none is given. `identifier`:
-    the name the database did not know, as written. `offset`: where in the statement, in characters from 0. `context`:
-    JSON-safe facts that add something, such as `sqlstate`.
+    - `code`: the stable code, in upper case.
+    - `suggestion`: the next action. Defaults to the `remedy` of the class.
+    - `identifier`: the name the database did not know, as it was written.
+    - `offset`: the place in the statement, in characters from 0.
+    - `context`: further facts, as JSON values, such as `sqlstate`.
     """
 
     code: ClassVar[str] = "INTERNAL_ERROR"
@@ -83,27 +86,27 @@ class DragomanError(Exception):
         context: dict[str, Any] | None = None,
         offset: int | None = None,
     ) -> Self:
-        """Return another error of this kind, which differs in what is given."""
+        """Return a copy of this error in which the given parts are replaced."""
         other = type(self).__new__(type(self), self.message if message is None else message)
         given = {"message": message, "suggestion": suggestion, "context": context, "offset": offset}
         other.__dict__.update(self.__dict__, **{name: value for name, value in given.items() if value is not None})
         return other.with_traceback(self.__traceback__)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return `{"code", "message"}` and, when they say something, `suggestion` and `context`."""
+        """Return `{"code", "message"}`, and `suggestion` and `context` only if not empty."""
         message, suggestion = visible_lines(self.message), display(self.suggestion, _ADVICE) if self.suggestion else ""
         known = {"code": self.code, "message": message, "suggestion": suggestion, "context": self.context}
         return {key: value for key, value in known.items() if value}
 
 
 class ConfigurationError(DragomanError):
-    """The configuration cannot be used; the message names file, key and remedy."""
+    """The configuration cannot be used. The message names the file, the key and the remedy."""
 
     code = "CONFIGURATION_ERROR"
 
 
 class NotFound(DragomanError):
-    """Something was named that is not there."""
+    """A name that was given does not exist."""
 
 
 class UnknownDatabase(NotFound):
@@ -116,78 +119,78 @@ class SchemaNotFound(NotFound):
     """No such schema, or no such catalog."""
 
     code = "SCHEMA_NOT_FOUND"
-    remedy = "list_schemas tells which there are."
+    remedy = "Use list_schemas to see which schemas exist."
 
 
 class TableNotFound(NotFound):
     """No such relation."""
 
     code = "TABLE_NOT_FOUND"
-    remedy = "search_catalog finds tables by name."
+    remedy = "Use search_catalog to find tables by name."
 
 
 class ColumnNotFound(NotFound):
     """No such column."""
 
     code = "COLUMN_NOT_FOUND"
-    remedy = "describe_table tells the columns."
+    remedy = "Use describe_table to see the columns."
 
 
 class InvalidSql(DragomanError):
-    """The statement does not parse, does not type-check, or is nothing a query needs."""
+    """The statement does not parse, has a type error, or is not a query."""
 
     code = "INVALID_SQL"
     remedy = "Check the statement against this database's SQL."
 
 
 class Refused(DragomanError):
-    """The statement was understood and will not be run."""
+    """The statement was understood and is not allowed to run."""
 
 
 class WriteDenied(Refused):
-    """Not a query."""
+    """The statement is not a query."""
 
     code = "WRITE_OPERATION_DENIED"
     remedy = "Only queries are run here."
 
 
 class UnsafeSql(Refused):
-    """A query, but through something the policy refuses."""
+    """The statement is a query that uses something the policy refuses."""
 
     code = "UNSAFE_SQL"
     remedy = "Write the query without it."
 
 
 class QueryError(DragomanError):
-    """The database failed the query while running it."""
+    """The database raised an error while it ran the query."""
 
     code = "QUERY_ERROR"
     remedy = "Fix the expression, or filter such rows out with WHERE."
 
 
 class QueryTimeout(DragomanError):
-    """The deadline passed; the database's work was ended."""
+    """The deadline passed, and the work in the database was ended."""
 
     code = "QUERY_TIMEOUT"
     remedy = "Narrow it with WHERE or LIMIT, look at explain_query, or raise timeout_ms."
 
 
 class QueryCancelled(DragomanError):
-    """The caller cancelled; the database's work was ended."""
+    """The caller cancelled, and the work in the database was ended."""
 
     code = "QUERY_CANCELLED"
-    remedy = "Ask again when the answer is wanted."
+    remedy = "Send the query again if you still need the answer."
 
 
 class ResultTooLarge(DragomanError):
-    """Not even one row fits the byte limit, or the answer needs more memory than allowed."""
+    """Not even one row fits the byte limit, or the answer needs more memory than is allowed."""
 
     code = "RESULT_TOO_LARGE"
     remedy = "Select fewer or shorter columns, or aggregate."
 
 
 class ResultNotFound(DragomanError):
-    """The caller keeps no result of that name: it expired, was dropped, or is another caller's."""
+    """The caller has no kept result of that name: it expired, was dropped, or belongs to another caller."""
 
     code = "RESULT_NOT_FOUND"
     remedy = "Run the query again with keep."
@@ -196,9 +199,9 @@ class ResultNotFound(DragomanError):
 class ParameterError(DragomanError):
     """An argument or a bound parameter is missing, unknown, of a wrong type or out of range.
 
-    `parameter`: which of the values that were sent with a statement it is about, from 1. The message calls it
-    "Parameter 1", where it does. A value may be the gateway's own, of a filter or a mask: without the number, callers
-    who bind values too would be told that theirs is wrong.
+    `parameter`: the number, from 1, of the bound value that the error is about. A message says "Parameter 1" where it
+    names one. The gateway binds values of its own for filters and masks. The number lets it tell them from the
+    caller's, so that no caller is blamed for a value of the gateway.
     """
 
     code = "PARAMETER_ERROR"
@@ -225,66 +228,69 @@ class PathNotFound(DragomanError):
 
 
 class Unsupported(DragomanError):
-    """The dialect cannot, or a translation would not be right."""
+    """The dialect cannot do this, or a translation would not be exact."""
 
     code = "UNSUPPORTED"
 
 
 class Busy(DragomanError):
-    """The queue is full; try again."""
+    """The queue is full. Try again."""
 
     code = "BUSY"
 
 
 class QuotaExceeded(DragomanError):
-    """The caller has used up what it gets in a while; `context["retry_after"]`: seconds to wait."""
+    """The caller has used up a quota. `context["retry_after"]`: the seconds to wait."""
 
     code = "QUOTA_EXCEEDED"
     remedy = "Try again later, or ask the administrator for more."
 
 
 class CostExceeded(DragomanError):
-    """The database expects the query to cost more than the caller's roles allow; nothing ran."""
+    """The database estimates a higher cost than the caller's roles allow. The query did not run."""
 
     code = "COST_EXCEEDED"
     remedy = "Narrow it with WHERE, aggregate less, or look at explain_query."
 
 
 class DialectError(DragomanError):
-    """A plugin is missing, broken, claimed twice or of a wrong version; distribution and remedy are named."""
+    """A plugin is missing, broken, claimed twice or of a wrong version.
+
+    The message names the distribution and the remedy.
+    """
 
     code = "DIALECT_ERROR"
 
 
 class PermissionDenied(DragomanError):
-    """The database's role lacks a right."""
+    """The role that the database connection uses lacks a right."""
 
     code = "PERMISSION_DENIED"
-    remedy = "Ask the administrator to grant the right, or do without."
+    remedy = "Ask the administrator to grant the right, or write the query without it."
 
 
 class ConnectionFailed(DragomanError):
     """The database cannot be reached. The message names the database, never its address."""
 
     code = "CONNECTION_ERROR"
-    remedy = "Try again; if it stays so, tell the administrator."
+    remedy = "Try again. If the error stays, tell the administrator."
 
 
 class AmbiguousQuery(DragomanError):
-    """A question may mean several things; `context["ask"]` is what to ask back."""
+    """A question may mean several things. `context["ask"]`: the question to ask back."""
 
     code = "AMBIGUOUS_QUERY"
-    remedy = "Ask again, and answer that in the question."
+    remedy = "Ask again, with the answer to this in the question."
 
 
 class ModelError(DragomanError):
-    """The language model cannot be reached, failed, or did not give what was asked for."""
+    """The language model cannot be reached, failed, or did not return what was asked for."""
 
     code = "MODEL_ERROR"
     remedy = "Try again in a moment, or write the SQL and use execute_query."
 
 
 class InternalError(DragomanError):
-    """A bug in dragoman; the message holds a reference id, the log the details."""
+    """A bug in dragoman. The message holds a reference id; the log holds the details."""
 
     code = "INTERNAL_ERROR"

@@ -1,7 +1,9 @@
-"""The hooks: what a plugin subclasses. Hooks are synchronous and narrow; what they return does the asynchronous work.
+"""The hooks that a plugin implements. Hooks are synchronous and narrow.
 
-A dialect plugin subclasses `DialectPlugin` and marks each hook with `@hookimpl`; type checkers then check it, and a
-missing hook cannot be instantiated. A policy plugin subclasses `PolicyPlugin` and overrides what it needs.
+The objects they return do the asynchronous work.
+
+A dialect plugin subclasses `DialectPlugin` and marks each hook with `@hookimpl`. Type checkers then check it, and a
+class that lacks a hook cannot be instantiated. A policy plugin subclasses `PolicyPlugin` and overrides what it needs.
 """
 
 from __future__ import annotations
@@ -23,73 +25,81 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 class DialectPlugin(abc.ABC):
-    """What a dialect provides. Only the plugin that owns `database.dialect` is asked, so plugins need no guards.
+    """What a dialect provides. Only the plugin that owns `database.dialect` is called, so plugins need no guards.
 
-    Hooks never grow parameters; `Database` grows by defaulted fields instead. What a hook is given is the owner's own,
-    before any policy wraps it: a dialect may rely on what it made, and no policy can take a check away.
+    Hooks never grow parameters; `Database` grows by fields with defaults instead. A hook gets what this plugin made
+    itself, before any policy wraps it, so a dialect may rely on it, and no policy can remove a check.
     """
 
     dialect: Dialect
     demo_on_request: ClassVar[bool] = False
-    """Whether the demo costs a download or much memory, so that it is built only when it is asked for by name."""
+    """Whether the demo costs a download or much memory. If so, it is built only when it is named."""
 
     @hookspec(firstresult=True)
     @abc.abstractmethod
     def executor(self, database: Database) -> Executor:
-        """Return the executor for `database`, not yet connected."""
+        """Return the executor for `database`, not connected yet."""
 
     @hookspec(firstresult=True)
     @abc.abstractmethod
     def inspector(self, database: Database, executor: Executor) -> Inspector:
-        """Return the inspector for `database`; it may share the executor's connections."""
+        """Return the inspector for `database`. It may share the executor's connections."""
 
     @hookspec
     def validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
-        """Return further checks of statements sent to `database`, beside the core's.
+        """Return checks of statements sent to `database`, beyond the core's.
 
-        `executor` and `inspector` are what this plugin returned for it: a check may ask the database through them.
+        `executor` and `inspector` are those that this plugin returned for it. A check may query the database through
+        them.
         """
         return ()
 
     def audit_store(self, database: Database) -> AuditStore | None:
-        """Return where a database keeps the audit's records; None: this dialect keeps none. Not a hook."""
+        """Return the database's store for audit records; None if this dialect has none. Not a hook."""
         return None
 
     def demo(self, folder: Path) -> Sequence[Database]:
-        """Build demo databases below `folder` and return them configured; none by default. Not a hook."""
+        """Build demo databases below `folder` and return their configuration. None by default. Not a hook."""
         return ()
 
 
 class PolicyPlugin:
-    """Sees every database, whatever its dialect: may restrict relations, wrap executors and inspectors, add validators.
+    """Sees every database, whatever its dialect.
 
-    `contract`: the contract version it was written for. `options`: a dataclass of its settings, which stand in the
-    configuration under `[policies.NAME]`; the core checks and builds it. What wraps should subclass `WrappedExecutor`
-    or `WrappedInspector`, so that whatever it does not change goes through, later additions to the contract included.
+    May restrict relations, wrap executors and inspectors, and add validators.
+
+    - `contract`: the contract version it was written for.
+    - `options`: a dataclass of its settings, which stand in the configuration under `[policies.NAME]`. The core checks
+      and builds it.
+
+    Wrappers should subclass `WrappedExecutor` or `WrappedInspector`. They pass on whatever is not overridden, later
+    additions to the contract included.
     """
 
     contract: int = 1
     options: type[Any] | None = None
 
     def configure(self, options: Any) -> PolicyPlugin:
-        """Return the policy for one gateway; `options` is an instance of the declared dataclass, or None without one.
+        """Return the policy for one gateway.
 
-        Called once when a gateway is made. Keep nothing of it in the module: there may be several gateways.
+        `options` is an instance of the declared dataclass, or None if none is declared.
+
+        Called once for each gateway. Store nothing in the module: there may be several gateways.
         """
         return self
 
     def restrictor(self, database: Database, principal: Principal) -> Restrictor | None:
-        """Return what leaves a principal only a part of a database's relations; None: it leaves everything.
+        """Return what decides the part of a database's relations that a principal has. None: the principal has all.
 
-        The gateway holds callers to it in every tool, beside what roles grant: of several policies all count. Asked for
-        each call, without I/O, and for every database; answers for equal principals are equal.
+        The gateway applies it in every tool, beside the grants of roles; if there are several policies, all of them
+        apply. Called for each call and for every database, without I/O. Answers for equal principals must be equal.
         """
         return None
 
     def values(self, database: Database, principal: Principal) -> Mapping[str, Any]:
-        """Return what `$value.NAME` stands for in this policy's filters and masks: JSON values, which are bound.
+        """Return the values of `$value.NAME` in this policy's filters and masks: JSON values, which are bound.
 
-        Asked for each statement that reads a restricted relation, without I/O.
+        Called for each statement that reads a restricted relation, without I/O.
         """
         return {}
 
@@ -102,9 +112,9 @@ class PolicyPlugin:
         return inspector
 
     def further_validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
-        """Return further checks of statements sent to `database`, beside the core's and the dialect's.
+        """Return checks of statements sent to `database`, beyond the core's and the dialect's.
 
-        `executor` and `inspector` are the dialect's own, which no policy has wrapped: what a check asks of them is what
-        the database tells. Their methods raise as the contract says; their time is not bounded.
+        `executor` and `inspector` are the dialect's own, which no policy has wrapped, so a check gets what the database
+        itself reports. Their methods raise as the contract says; their time is not bounded.
         """
         return ()

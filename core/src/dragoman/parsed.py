@@ -1,6 +1,6 @@
-"""What a statement names, as its grammar reads it: plain values, which another process may have made.
+"""What a grammar finds in a statement: plain values, which another process may have made.
 
-A grammar only reads. Whether what it found may run is for the core's rules alone, and for validators.
+A grammar only parses. The core's rules and the validators alone decide whether a statement may run.
 """
 
 from __future__ import annotations
@@ -13,23 +13,32 @@ from dragoman.errors import DragomanError, InvalidSql, UnsafeSql, WriteDenied
 from dragoman.model import Relation
 
 CallKind = Literal["call", "function", "table function", "attribute", "field", "syntax"]
-"""How a function is called. `call`: anyhow, where the text does not tell. `function`: as a value, aggregates included.
-`table function`: as a relation. `attribute`: as row.name, where the row has no such column. `field`: as (value).name.
-`syntax`: by a word of the grammar that older servers take for a function's name."""
+"""How a function is called.
+
+- `call`: in a way that the text does not show.
+- `function`: as a value, aggregates included.
+- `table function`: as a relation.
+- `attribute`: as `row.name`, where the row has no such column.
+- `field`: as `(value).name`.
+- `syntax`: by a word of the grammar that older servers take for a function's name.
+"""
 
 
 class NamedRelation(NamedTuple):
-    """A relation that a statement names, as written or qualified by the grammar, and where: in characters from 0."""
+    """A relation that a statement names, as written or as the grammar qualified it.
+
+    `offset`: its place, in characters from 0.
+    """
 
     relation: Relation
     offset: int | None = None
 
 
 class FunctionCall(NamedTuple):
-    """A call. `name`, and `schema` when one was written: as the database takes them, folded and without quotes.
+    """A function call. `name` and, if one was written, `schema` are as the database takes them: folded, without quotes.
 
-    `arguments`: the text of each that is a literal text, None for any other; None as a whole where nobody looked, which
-    is so but for the functions that `Rules.forms` lists.
+    `arguments`: for each argument its text if it is a literal text, else None. None as a whole where nobody looked:
+    only the arguments of the functions in `Rules.forms` are read.
     """
 
     name: str
@@ -40,12 +49,15 @@ class FunctionCall(NamedTuple):
 
     @property
     def dotted(self) -> str:
-        """The name with the schema; in double quotes where a dot is part of the name itself."""
+        """The name with its schema, in double quotes where a dot is part of the name itself."""
         return qualify(self.name, self.schema)
 
 
 class Named(NamedTuple):
-    """An operator or a type that a statement names, as `FunctionCall`, and where first."""
+    """An operator or a type that a statement names, with the first place where it stands.
+
+    Fields as in `FunctionCall`.
+    """
 
     name: str
     schema: str | None = None
@@ -53,24 +65,24 @@ class Named(NamedTuple):
 
     @property
     def dotted(self) -> str:
-        """As `FunctionCall.dotted`."""
+        """The name with its schema, as `FunctionCall.dotted`."""
         return qualify(self.name, self.schema)
 
 
 def qualify(name: str, schema: str | None = None) -> str:
-    """Return a name with the schema before it, if there is one. No single name can pass for a dotted one."""
+    """Return a name with its schema, if there is one, in front. No single name can look like a dotted one."""
     if "." in name:
         name = f'"{name}"'
     return name if schema is None else f"{schema}.{name}"
 
 
 def schema_of(parts: Sequence[str]) -> str | None:
-    """Return what stands before the last of the parts of a dotted name, or None."""
+    """Return the schema of a dotted name, given its parts, or None."""
     return ".".join(map(qualify, parts[:-1])) or None
 
 
 class NamedSchema(NamedTuple):
-    """A schema whose contents a statement lists; None: the session's own."""
+    """A schema whose contents a statement lists. None: the session's own schema."""
 
     schema: str | None
     catalog: str | None = None
@@ -78,7 +90,10 @@ class NamedSchema(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why a statement cannot pass whatever the rules say. `kind`: it writes, it is not safe, or it is no query."""
+    """The reason why a statement cannot pass, whatever the rules say.
+
+    `kind`: it writes, it is unsafe, or it is not a query.
+    """
 
     kind: Literal["write", "unsafe", "invalid"]
     message: str
@@ -87,7 +102,7 @@ class Refusal(NamedTuple):
 
     @classmethod
     def of(cls, error: DragomanError) -> Refusal:
-        """Return the refusal that an error tells."""
+        """Return the refusal that reports this error."""
         unsafe: Literal["unsafe", "invalid"] = "unsafe" if isinstance(error, UnsafeSql) else "invalid"
         kind = "write" if isinstance(error, WriteDenied) else unsafe
         return cls(kind, error.message, error.suggestion, error.offset)
@@ -100,15 +115,18 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParsedStatement:
-    """What a statement names. Rather too much than too little; everything in it can be pickled.
+    """What a statement names: rather too much than too little. It can be pickled.
 
-    `relations`: without what WITH defines. `other_names`: what stands where a relation does and is none, as names that
-    WITH defines and functions that are called there; the rules for relations judge them too. `calls`, `operators` and
-    `types`: once each is enough, `operators` with those that words imply (IN, USING, BETWEEN), `types` of casts.
-    `others`: names of other kinds, such as collations.
-    `schemas`: those whose contents it lists; `lists_schemas`: it lists schemas, or what is in several of them.
-    `refusal`: a construct that nobody may use, or what keeps the text from being read; the rest then holds what was
-    read before it.
+    - `relations`: the relations, without those that WITH defines.
+    - `other_names`: names that stand in the place of a relation but are none, such as names that WITH defines, or
+      functions. The rules for relations judge them too.
+    - `calls`, `operators`, `types`: each at least once. `operators` includes those that words imply (IN, USING,
+      BETWEEN). `types` are those of casts.
+    - `others`: names of other kinds, such as collations.
+    - `schemas`: the schemas whose contents it lists.
+    - `lists_schemas`: it lists schemas, or the contents of several schemas.
+    - `refusal`: a construct that nobody may use, or the reason why the text cannot be parsed. The other fields then
+      hold what was found before it.
     """
 
     relations: tuple[NamedRelation, ...] = ()

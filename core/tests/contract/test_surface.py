@@ -40,7 +40,7 @@ def test_what_stands_in_the_open_is_public(module: str):
 
 def test_a_former_name_works_with_a_warning_that_tells_the_new_one(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(dragoman._FORMER, "Answer", "Result")
-    with pytest.warns(DeprecationWarning, match=r"dragoman\.Answer is called dragoman\.Result now") as warned:
+    with pytest.warns(DeprecationWarning, match=r"dragoman\.Answer was renamed to dragoman\.Result") as warned:
         assert dragoman.Answer is dragoman.Result
     assert warned[0].filename == __file__
 

@@ -1,6 +1,6 @@
-"""The values all layers share: frozen, slotted, without I/O.
+"""The values that all layers share: frozen, slotted, without I/O.
 
-Words are the field's: catalog > schema > relation > column, as in `information_schema`. Names load on first use: a
+Names follow the field: catalog > schema > relation > column, as in `information_schema`. They load on first use: a
 server answers its first `tools/list` with a third of them.
 """
 

@@ -1,4 +1,4 @@
-"""Who calls: the principal, and what an identity provider says of it."""
+"""The caller: the principal, and the claims of an identity provider about it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Claims(Mapping[str, Any]):
-    """What an identity provider says of a caller, as JSON values: read-only, hashable, equal by content."""
+    """The claims of an identity provider about a caller, as JSON values: read-only, hashable, equal by content."""
 
     __slots__ = ("_text", "_values")
 
@@ -33,7 +33,7 @@ class Claims(Mapping[str, Any]):
         return hash(self._text)
 
     def __repr__(self) -> str:
-        # The values are personal: a log line shows only which claims there are.
+        # The values are personal, so a log line shows only the names of the claims.
         return f"Claims({', '.join(self._values)})"
 
 
@@ -42,11 +42,13 @@ NO_CLAIMS = Claims()
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who calls. stdio and the command line have the local one.
+    """A caller. On stdio and the command line it is the local one.
 
-    `name` is for people and logs; `issuer` and `subject` together identify the caller, and a right is never given by
-    the name alone. `client`: the program that calls for them. `token`: the name of the static token they came with.
-    `claims`: what their identity provider says of them.
+    - `name`: for people and logs. It never grants a right by itself.
+    - `issuer`, `subject`: together they identify the caller.
+    - `client`: the program that calls for the caller.
+    - `token`: the name of the caller's static token.
+    - `claims`: the claims of the identity provider.
     """
 
     name: str = "local"
@@ -60,12 +62,12 @@ class Principal:
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What tells callers apart, whatever else changes from token to token: issuer, subject, static token.
+        """The identity of the caller, whatever else changes from token to token: issuer, subject, static token.
 
-        Where no issuer vouches, the name stands for the subject.
+        Without an issuer, the name is the subject.
         """
         return self.issuer, self.subject or self.name, self.token
 
 
 LOCAL = Principal()
-"""Who calls where nobody signs in: over stdio, on the command line, in a program."""
+"""The caller where nobody signs in: over stdio, on the command line, in a program."""

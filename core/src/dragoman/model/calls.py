@@ -1,4 +1,4 @@
-"""Calls and answers: requests, rows as executors give them, results and plans."""
+"""Calls and answers: requests, rows as executors return them, results and plans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one answer: rows, bytes of its minified JSON rows, and seconds until the deadline."""
+    """Limits of one answer: rows, bytes of its minified JSON rows, and seconds until the deadline."""
 
     max_rows: int = 1000
     max_bytes: int = 100_000
@@ -30,11 +30,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One statement on its way to a database. Grows by defaulted fields only.
+    """One statement on its way to a database. Grows only by fields with defaults.
 
-    `statement` is the text that was judged; `parameters` are JSON values, bound, never pasted. `tags` reach the
-    database in its own way (application_name, client tags, a comment the executor adds). `confinement`: what the
-    statement may read of relations; None: everything. `acting`: as whom, where the engine keeps the rights of callers.
+    - `statement`: the text that was judged.
+    - `parameters`: JSON values, which are bound and never pasted into the text.
+    - `tags`: reach the database in its own way (application_name, client tags, a comment that the executor adds).
+    - `confinement`: what the statement may read of relations. None: everything.
+    - `acting`: the identity to act as, if the engine applies the rights of callers.
     """
 
     statement: str
@@ -52,7 +54,7 @@ KindName = Literal["text", "boolean", "integer", "float", "binary", "json", "nat
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a column's values arrive from the driver, so that the core encodes by column and touches only what it must.
+    """How the driver returns a column's values. The core encodes by column and touches only values that need it.
 
     text: str, already the server's exact text. boolean: bool. integer: int. float: float. binary: bytes. json: JSON
     text; `unique_keys` says that the database never lets an object have a key twice. native: Python values of any type
@@ -61,8 +63,8 @@ class Kind:
     with `fields` when they have names.
 
     As text a date is `2024-02-29`, a time `13:14:15.123456`, a timestamp `2024-02-29 13:14:15.123456`, with a blank and
-    as many digits as it has; one with a time zone ends with its offset, `Z` or the zone. An interval keeps months apart
-    from days, in the server's own words. What numbers lose as binary floats is text, too.
+    as many digits as it has. A value with a time zone ends with its offset, `Z` or the zone. An interval keeps months
+    apart from days, in the server's own notation. Numbers that binary floats cannot represent exactly are text, too.
     """
 
     name: KindName
@@ -72,23 +74,26 @@ class Kind:
 
     @staticmethod
     def array(of: Kind) -> Kind:
-        """An array whose elements are of this kind."""
+        """Return the kind of an array with elements of this kind."""
         return Kind("array", (of,))
 
     @staticmethod
     def map(key: Kind, value: Kind) -> Kind:
-        """A map; its keys become the key's text."""
+        """Return the kind of a map. Its keys are encoded as text."""
         return Kind("map", (key, value))
 
     @staticmethod
     def row(of: Sequence[Kind], fields: Sequence[str] = ()) -> Kind:
-        """A row or composite: an object when every field has a name of its own, else an array."""
+        """Return the kind of a row or composite.
+
+        It is encoded as an object if every field has a name of its own, else as an array.
+        """
         return Kind("row", tuple(of), tuple(fields))
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a result: its name, its type in the database's own short spelling, and how its values arrive."""
+    """A column of a result: its name, its type in the database's own short spelling, and the kind of its values."""
 
     name: str
     type: str
@@ -97,10 +102,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Rows in their final form: `count` minified JSON arrays with commas between, most never looked at again.
+    """Rows in their final form: `count` minified JSON arrays separated by commas. Most are never decoded again.
 
-    `notices` say what encoding had to change. `oversized`: after these comes a row that alone is certainly larger than
-    `max_bytes`; it was not read.
+    - `notices`: what encoding had to change.
+    - `oversized`: the next row alone is certainly larger than `max_bytes`, and was not read.
     """
 
     json: bytes
@@ -110,7 +115,7 @@ class Encoded:
 
     @classmethod
     def of(cls, rows: Sequence[bytes], notices: tuple[str, ...] = ()) -> Encoded:
-        """Return rows that are encoded one by one."""
+        """Return rows that were encoded one by one."""
         return cls(b",".join(rows), len(rows), notices)
 
     @property
@@ -121,7 +126,7 @@ class Encoded:
 
     @property
     def rows(self) -> list[bytes]:
-        """The rows one by one, cut where each ends."""
+        """The rows one by one, split at their ends."""
         text = self.json.decode()
         rows: list[bytes] = []
         start = 0
@@ -141,7 +146,7 @@ Batch = Encoded | Sequence[Sequence[Any]]
 class RowStream:
     """What an executor opens: columns, and rows in batches. `columns` are final once `batches` is exhausted.
 
-    `truncated` is for readers of a gateway's stream: what cut it, once it is exhausted. Executors leave it alone.
+    `truncated` is for readers of a gateway's stream: what cut it, once it is exhausted. Executors do not set it.
     """
 
     columns: Sequence[Column]
@@ -152,7 +157,7 @@ class RowStream:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """Why rows are missing: the limit that cut, of rows, bytes or seconds, and how to get the rest."""
+    """Why rows are missing: the limit that cut them (rows, bytes or seconds), and how to get the rest."""
 
     reason: Literal["rows", "bytes", "timeout"]
     limit: int
@@ -160,15 +165,17 @@ class Truncation:
 
     @classmethod
     def late(cls, seconds: float) -> Truncation:
-        """Return what says that a deadline struck while rows were coming."""
-        return cls("timeout", math.ceil(seconds), "These rows came in time: narrow the query with WHERE, or aggregate.")
+        """Return the truncation for a deadline that passed while rows were arriving."""
+        return cls(
+            "timeout", math.ceil(seconds), "These rows arrived in time. Narrow the query with WHERE, or aggregate."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Columns and rows, bounded and exact. `rows_json` is the rows as one minified JSON array of arrays.
+    """Columns and rows, bounded and exact. `rows_json` has the rows as one minified JSON array of arrays.
 
-    `sql` is there only when the SQL that ran is not the SQL that came.
+    `sql` is set only if the SQL that ran is not the SQL that was sent.
     """
 
     columns: tuple[Column, ...]
@@ -189,9 +196,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainOptions:
-    """How a plan is wanted. `analyze` runs the query, inside the same read-only envelope.
+    """Options of a plan. `analyze` runs the query, in the same read-only session.
 
-    `reads`: the plan must also tell what it reads and names, where the engine can tell that.
+    `reads`: the plan must also report what it reads and names, if the engine can.
     """
 
     format: Literal["text", "json", "yaml"] = "text"
@@ -203,10 +210,12 @@ class ExplainOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The answer of EXPLAIN. `plan` is text, or JSON values for the json format; None: it is not shown.
+    """The answer of EXPLAIN. `plan` is text, or JSON values for the json format. None: it is not shown.
 
-    `reads`: the relations that it reads beside those of the statement, behind views for instance; `schemas`: where
-    whatever else it names is, such as functions and types. Told where the engine tells it and the options ask for it.
+    - `reads`: the relations that it reads beside those of the statement, for instance behind views.
+    - `schemas`: the schemas of other objects that it names, such as functions and types.
+
+    Both are set only if the engine reports them and the options ask for them.
     """
 
     plan: Any

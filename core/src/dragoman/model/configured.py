@@ -1,4 +1,4 @@
-"""What is configured: databases, what may be shown of them, and as whom an engine acts."""
+"""Configured values: databases, what may be shown of them, and the identities under which an engine acts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _nothing() -> Mapping[str, Any]:
 
 
 class Secret:
-    """A text that never shows itself; `reveal()` is the only way to read it."""
+    """A text that never shows itself. Only `reveal()` returns it."""
 
     __slots__ = ("_value",)
 
@@ -22,7 +22,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """Return the text itself. Never log it, never put it into a message."""
+        """Return the text itself. Never log it, and never put it into a message."""
         return self._value
 
     def __repr__(self) -> str:
@@ -43,7 +43,10 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredKey:
-    """A key the engine cannot tell: a primary key, or a foreign key when `references` is given. Names as in SQL."""
+    """A key that the engine does not know: a primary key, or a foreign key if `references` is given.
+
+    Names as in SQL.
+    """
 
     table: str
     columns: tuple[str, ...]
@@ -55,12 +58,14 @@ class DeclaredKey:
 class KnowledgeSettings:
     """What may be shown of a database beside its structure.
 
-    `values`: from what the engine keeps, or some rows of a file where it keeps nothing (SQLite, DuckDB); also from some
-    rows of other databases; or not at all. `show_values` and `hide_values`: patterns of columns (`status`,
-    `orders.st*`, `sales.orders.status`) whose values are told, or not, whatever the core thinks of them; hiding wins.
-    `infer_joins`: whether joins that nobody declared are looked for.
-    `refresh_interval`: seconds. `reports`: those of the dialect's reports that are told only where they are named.
-    `files`: what people wrote about the database, relative to its folder; the first that tells of something counts.
+    - `values`: which values may be shown. Those that the engine keeps, or some rows of a file if it keeps none (SQLite,
+      DuckDB); also from some rows of other databases; or none.
+    - `show_values`, `hide_values`: patterns of columns (`status`, `orders.st*`, `sales.orders.status`) whose values are
+      shown, or not, whatever the core would decide. Hiding wins.
+    - `infer_joins`: whether to look for joins that nobody declared.
+    - `refresh_interval`: seconds.
+    - `reports`: the dialect's opt-in reports that may be shown.
+    - `files`: documentation of the database, relative to its folder. The first file that describes something counts.
     """
 
     values: Literal["statistics", "sample", "off"] = "statistics"
@@ -74,10 +79,14 @@ class KnowledgeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acting:
-    """As whom an engine does something that keeps the rights of callers itself.
+    """The identity under which an engine acts that applies the rights of callers itself.
 
-    `user`: in place of the one who signs in. `role`: what the session becomes. `settings`: names and values, of the
-    session meanwhile; names are plain, values are the caller's and any text. Without any of them: as who signs in.
+    - `user`: replaces the user who signs in.
+    - `role`: the role that the session assumes.
+    - `settings`: names and values that the session gets meanwhile. Names are plain; values are the caller's and may be
+      any text.
+
+    Without any of these, it is the role that signs in.
     """
 
     user: str | None = None
@@ -90,18 +99,18 @@ IdentityKind = Literal["gateway", "role", "session", "user"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
-    """A configured, named place an agent can query. Grows by defaulted fields only.
+    """A configured, named place that an agent can query. Grows only by fields with defaults.
 
-    A URL in the configuration arrives here as its parts; `url` keeps the whole text for drivers that want it.
-    `database` is what follows the host: a database, a catalog, or a file path relative to `folder`. `options` are the
-    plugin's own, already checked against the dataclass its dialect declares.
-
-    `identity`: whose rights the engine keeps: the gateway's; those of a role, by `database_roles` from roles of the
-    gateway to its own; those that values of the session tell, by `session`; or those of a user, whose name is `act_as`.
-    `acting`: as whom the catalog is read, where the engine keeps the rights of callers.
-
-    `administered`: an administrator gave its address while the server ran. What waits there is sent what the address
-    holds, and nothing that a driver finds by itself: no variable, password file, certificate or ticket of this machine.
+    - A URL in the configuration arrives here as its parts; `url` keeps the whole text for drivers that want it.
+    - `database`: what follows the host: a database, a catalog, or a file path relative to `folder`.
+    - `options`: the plugin's own, already checked against the dataclass that its dialect declares.
+    - `identity`: whose rights the engine applies: the gateway's; those of a role, which `database_roles` maps from
+      roles of the gateway; those that values of the session determine, by `session`; or those of a user, whose name is
+      `act_as`.
+    - `acting`: the identity that reads the catalog, if the engine applies the rights of callers.
+    - `administered`: an administrator gave its address while the server ran. Only what the address contains is sent
+      there, and nothing that a driver finds by itself: no variable, password file, certificate or ticket of this
+      machine.
     """
 
     name: str
@@ -139,10 +148,10 @@ class Database:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentDatabase:
-    """A database that variables of another tool name, as a plugin of the group `dragoman.environment` finds it.
+    """A database named by variables of another tool, as a plugin of the group `dragoman.environment` finds it.
 
-    `values`: settings, nested as under `[databases.NAME]`; the core checks them. `variables`: which variable gave each,
-    by its key; a problem is told by that name.
+    - `values`: settings, nested as under `[databases.NAME]`; the core checks them.
+    - `variables`: by key, the variable that gave each value. Problems are reported with its name.
     """
 
     name: str

@@ -11,16 +11,16 @@ from dragoman.model.relations import Relation
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """SQL with places where values are bound: `texts[0]`, `values[0]`, `texts[1]`, ... and at last a text.
+    """SQL with places where values are bound: `texts[0]`, `values[0]`, `texts[1]`, ... and finally a text.
 
-    `values` are names of what is known of a caller: `user`, `groups`, `claim.NAME`.
+    `values` are names of facts about a caller: `user`, `groups`, `claim.NAME`.
     """
 
     texts: tuple[str, ...]
     values: tuple[str, ...] = ()
 
     def write(self, place: Callable[[str], str]) -> str:
-        """Return the SQL, with what `place` returns for the name of a value where that is bound."""
+        """Return the SQL, with the result of `place` for each name where its value is bound."""
         return self.texts[0] + "".join(
             place(value) + text for value, text in zip(self.values, self.texts[1:], strict=True)
         )
@@ -28,7 +28,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfinedColumn:
-    """A column as callers have it: `expression` over the relation's own columns; None: as it is stored."""
+    """A column as callers have it: `expression` over the relation's own columns. None: as it is stored."""
 
     name: str
     type: str
@@ -37,7 +37,7 @@ class ConfinedColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfinedRelation:
-    """What callers have of a relation: these columns, of the rows where `filter` holds; None: of every row."""
+    """What callers have of a relation: these columns, in the rows where `filter` holds. None: in every row."""
 
     relation: Relation
     columns: tuple[ConfinedColumn, ...]
@@ -45,22 +45,22 @@ class ConfinedRelation:
 
     @property
     def whole(self) -> bool:
-        """Whether its rows and these columns are what is stored."""
+        """Return whether its rows and these columns are what is stored."""
         return self.filter is None and all(column.expression is None for column in self.columns)
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The names of the values that its expressions bind, once each."""
+        """The names of the values that its expressions bind, each once."""
         return tuple(dict.fromkeys(name for each in self.expressions for name in each.values))
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The expressions that it is made of: the filter first, then those of columns."""
+        """The expressions of it: the filter first, then those of columns."""
         expressions = (self.filter, *(column.expression for column in self.columns))
         return tuple(each for each in expressions if each is not None)
 
     def write_columns(self, quote: Callable[[str], str], write: Callable[[Expression], str]) -> str:
-        """Return the list of columns as SELECT has it; `quote` writes a name, `write` an expression."""
+        """Return the list of columns for a SELECT. `quote` writes a name, `write` an expression."""
         return ", ".join(
             quote(column.name) if column.expression is None else f"({write(column.expression)}) AS {quote(column.name)}"
             for column in self.columns
@@ -69,10 +69,10 @@ class ConfinedRelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """What a caller has of the relations that a statement names and of which it does not have everything.
+    """What a caller has of the relations in a statement that it does not have completely.
 
-    `values`: JSON values, by the names that the expressions have for them. `lead`: characters at the beginning of the
-    statement that stay before whatever is put around it.
+    - `values`: JSON values, by the names in the expressions.
+    - `lead`: the number of characters at the beginning of the statement that stay before anything put around it.
     """
 
     relations: tuple[ConfinedRelation, ...]

@@ -1,4 +1,4 @@
-"""What the doctor finds."""
+"""The doctor's findings."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ Severity = Literal["danger", "warning", "note"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a role could still do if all protections failed, and the SQL or setting that closes it.
+    """What a role could do if all protections failed, and the SQL or setting that prevents it.
 
-    `severity`: danger (data could be changed, read beyond the role's own, or the host reached), warning (a limit is
-    missing), note (worth knowing). `subject` is a short stable name such as `superuser` or `write_grants`.
+    - `severity`: danger (data could be changed, read beyond the role's own, or the host reached), warning (a limit is
+      missing), note (worth knowing).
+    - `subject`: a short stable name such as `superuser` or `write_grants`.
     """
 
     severity: Severity

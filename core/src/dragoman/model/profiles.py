@@ -1,4 +1,4 @@
-"""What the columns of a relation hold."""
+"""The values in the columns of a relation."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileBudget:
-    """How much a look at the values of columns may cost.
+    """The budget of reading the values of columns.
 
-    `seconds`: in all. `sample`: rows may be read, at most `rows` of a relation, where the engine keeps no statistics.
-    `values`: of a column with more different values than this, none are listed.
+    - `seconds`: in total.
+    - `sample`: rows may be read, at most `rows` of a relation, if the engine keeps no statistics.
+    - `values`: a column with more different values than this gets no list of them.
     """
 
     seconds: float = 60.0
@@ -22,13 +23,15 @@ class ProfileBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnProfile:
-    """What is known of the values of a column; None: not known. Values are in the database's own text.
+    """What is known of the values of a column. None: unknown. Values are in the database's own text.
 
-    Fractions are of the relation's rows, from 0 to 1; `blank_fraction`: the text is empty. `distinct`: how many
-    different values there are, NULL not counted. `minimum` and `maximum`: of numbers and dates. `values`: the most
-    frequent first, with their `fractions` where those are known. `kind`: whether these are `all` there are, counted,
-    or only the `common` ones. `rows`: how many rows were looked at, or stand behind the statistics. `as_of`: the day of
-    the look, as in 2026-11-22.
+    - Fractions are of the relation's rows, from 0 to 1. `blank_fraction`: the text is empty.
+    - `distinct`: the number of different values, NULL not counted.
+    - `minimum`, `maximum`: of numbers and dates.
+    - `values`: the most frequent first, with their `fractions` if those are known.
+    - `kind`: whether `values` are `all` values, counted, or only `common` ones.
+    - `rows`: the rows that were read, or that the statistics are based on.
+    - `as_of`: the day, such as 2026-11-22.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a database holds: schemas, relations, their columns, keys and indexes."""
+"""The contents of a database: schemas, relations, their columns, keys and indexes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an inspector is asked about, in bulk. Empty fields do not restrict; several restrict together.
+    """What an inspector is asked about, in bulk. Empty fields do not restrict; several fields restrict together.
 
-    `catalogs` and `schemas` are names as the database stores them, `names` the relations' own.
+    `catalogs` and `schemas` are stored names; `names` are the relations' own names.
     """
 
     catalogs: frozenset[str] = frozenset()
@@ -30,7 +30,7 @@ class Scope:
     names: frozenset[str] = frozenset()
 
     def __contains__(self, relation: Relation) -> bool:
-        """Whether a relation was asked for: `relation in scope`."""
+        """Return whether a relation is in the scope: `relation in scope`."""
         return (
             (not self.catalogs or relation.catalog in self.catalogs)
             and (not self.schemas or relation.schema in self.schemas)
@@ -40,10 +40,10 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """A schema; `system` ones are shown only when asked for.
+    """A schema. `system` ones are shown only on request.
 
-    `search_order`: its place, from 0, among the schemas where names without one are looked for; None: not among them,
-    or the database does not tell.
+    `search_order`: its place, from 0, among the schemas where names without a schema are looked up. None: it is not one
+    of them, or the database does not report it.
     """
 
     name: str
@@ -61,7 +61,7 @@ RelationType = Literal["table", "view", "materialized view", "foreign table", "p
 class TableColumn:
     """A column of a relation. `type`: the shortest spelling the database accepts. `enum`: its only values, in order.
 
-    `default`, `generated` and `identity` are SQL text as the database tells it (`identity`: ALWAYS or BY DEFAULT).
+    `default`, `generated` and `identity` are SQL text as the database reports it (`identity`: ALWAYS or BY DEFAULT).
     """
 
     name: str
@@ -78,7 +78,8 @@ class TableColumn:
 class Constraint:
     """A primary key, unique, check or exclusion constraint.
 
-    `definition`: the database's text, for the last two always, for others where it says more than the columns do.
+    `definition`: the database's text. Always set for check and exclusion constraints, for others if it says more than
+    the columns.
     """
 
     type: Literal["PRIMARY KEY", "UNIQUE", "CHECK", "EXCLUDE"]
@@ -89,10 +90,10 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignKey:
-    """A foreign key: `columns` of `relation` point to `referenced_columns` of `references`, in this order.
+    """A foreign key: `columns` of `relation` reference `referenced_columns` of `references`, in this order.
 
-    `definition`: the database's text, where it says more than the other fields do (DEFERRABLE, MATCH FULL, ...).
-    `suggested`: why the core believes in a key that nobody declared, in words; empty for every other.
+    - `definition`: the database's text, if it says more than the other fields (DEFERRABLE, MATCH FULL, ...).
+    - `suggested`: the evidence for a key that nobody declared, in words; empty for every other key.
     """
 
     relation: Relation
@@ -109,7 +110,7 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """An index. `parts`: column names or expressions as SQL text, in order; `predicate` of a partial one."""
+    """An index. `parts`: column names or expressions as SQL text, in order. `predicate`: of a partial index."""
 
     name: str
     parts: tuple[str, ...]
@@ -121,11 +122,12 @@ class Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Everything an inspector tells of one relation. `row_estimate` and `size_bytes`: None when unknown.
+    """All facts that an inspector reports about one relation. `row_estimate` and `size_bytes`: None if unknown.
 
-    `partitioned_by`: the columns or expressions, as SQL text, whose values say where rows are stored. `partition_of`:
-    the relation whose rows these are a part of; lists and searches tell that one only. `shows`: the relation whose rows
-    or words a virtual table tells, such as an index of another's text: callers who may not read it all have neither.
+    - `partitioned_by`: the columns or expressions, as SQL text, whose values decide where rows are stored.
+    - `partition_of`: the relation whose rows these are a part of. Lists and searches show only that one.
+    - `shows`: the relation whose rows or words a virtual table shows, such as an index of another's text. Callers who
+      may not read all of that relation see neither.
     """
 
     relation: Relation
@@ -146,13 +148,13 @@ class Table:
 
     @property
     def primary_key(self) -> tuple[str, ...]:
-        """The primary key's columns in key order, or none."""
+        """The primary key's columns in key order; empty without a primary key."""
         return next((c.columns for c in self.constraints if c.type == "PRIMARY KEY"), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Relations of one schema and type by their names alone. `partition_of`: as `Table` has it, of all of them."""
+    """Relations of one schema and type by their names alone. `partition_of`: as in `Table`, of all of them."""
 
     names: tuple[str, ...]
     schema: str | None = None
@@ -164,7 +166,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """An inspector's bulk answer; `notices` name what could not be read, so that one bad corner spoils nothing."""
+    """An inspector's bulk answer. `notices` name what could not be read, so that one fault does not spoil the rest."""
 
     tables: tuple[Table, ...]
     notices: tuple[str, ...] = ()
