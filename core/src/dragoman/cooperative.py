@@ -1,4 +1,4 @@
-"""Work through many things without keeping the event loop from others."""
+"""Long loops that do not block the event loop."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Made = TypeVar("Made")
 FEW: Final = 20
-"""Relations that are worked through at hand: a thread costs more than they do."""
+"""Up to this many relations are processed on the event loop: a thread costs more than that."""
 SLICE: Final = 0.002
 """Seconds of processor time after which the event loop serves others."""
 
 
 async def without_blocking(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield items in order, and let the event loop serve others whenever they have kept it for some milliseconds.
+    """Yield items in order, and let the event loop serve others every few milliseconds.
 
-    What is done with one item is not interrupted: what takes long for a single one belongs into a thread.
+    Work on one item is not interrupted. Work that takes long for a single item belongs in a thread.
     """
     began = time.thread_time()
     for item in items:
@@ -30,9 +30,9 @@ async def without_blocking(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 async def begin_each(works: Sequence[Coroutine[Any, Any, T]]) -> list[asyncio.Task[T]]:
-    """Begin pieces of work one by one, and return them; the event loop serves others between the beginnings.
+    """Start works one by one and return their tasks. The event loop serves others in between.
 
-    When the caller is cancelled meanwhile, so are they.
+    If the caller is cancelled meanwhile, the started tasks are cancelled too.
     """
     begun: list[asyncio.Task[T]] = []
     try:
@@ -49,15 +49,15 @@ async def begin_each(works: Sequence[Coroutine[Any, Any, T]]) -> list[asyncio.Ta
 
 
 async def in_thread_if_many(count: int, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Call a function that works through `count` relations: in a thread when they are many."""
+    """Call a function that processes `count` relations, in a thread if they are many."""
     if count <= FEW:
         return function(*arguments, **named)
     return await asyncio.to_thread(function, *arguments, **named)
 
 
 async def consume_in_thread(held: list[T], function: Callable[[T], Made]) -> Made:
-    """Call a function in a thread with the only item of a list, which is taken out of it.
+    """Call a function in a thread with the only item of a list, which is taken out of the list.
 
-    So the thread frees it as well, unless others hold it: to free a million small values takes a tenth of a second.
+    The thread then frees the item too, unless others hold it: freeing a million small values takes a tenth of a second.
     """
     return await asyncio.to_thread(lambda: function(held.pop()))

@@ -1,4 +1,7 @@
-"""What is opened once and lent many times, connections and processes: bounded, checked, replaced, closed."""
+"""Pools of resources that are opened once and lent many times, such as connections and processes.
+
+A pool is bounded. It checks, replaces and closes its resources.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,16 @@ Begin: TypeAlias = Callable[[R], Awaitable[object]]
 Ending: TypeAlias = set[asyncio.Task[None]]
 
 GRACE: Final = 2.0
-"""Seconds a borrower waits until what it gave up has ended; its place is occupied until then, however long."""
+"""Seconds that a borrower waits until the work it gave up has ended. The slot stays taken until then, however long."""
 MOMENT: Final = 0.25
-"""Seconds that closing a resource nobody has used for long may hold up its next borrower."""
+"""Seconds that closing a long unused resource may delay the next borrower."""
 _log = logging.getLogger(__name__)
 
 
 class Lost(Exception):
-    """Raised by what begins a loan: the resource had ended while it was kept. Another one is tried.
+    """Raised at the beginning of a loan if the resource ended while it was kept. The pool then tries another one.
 
-    `error`: what the borrower is told where a new resource is no better.
+    `error`: the error that the borrower gets if a new resource has the same problem.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -36,19 +39,22 @@ class Lost(Exception):
 
 
 class Manager(abc.ABC, Generic[R]):
-    """What a pool has to know of one kind of resource."""
+    """What a pool must know about one kind of resource."""
 
     @abc.abstractmethod
     async def open(self, seconds: float) -> R:
-        """Open one, within so many seconds. If the caller stops waiting, it is still opened, and kept for the next."""
+        """Open a resource within `seconds`.
+
+        If the caller stops waiting, it is still opened, and kept for the next caller.
+        """
 
     @abc.abstractmethod
     def is_usable(self, resource: R) -> bool:
-        """Whether one that was kept may be lent again, as far as can be known without I/O."""
+        """Return whether a kept resource may be lent again, as far as is known without I/O."""
 
     @abc.abstractmethod
     async def clean(self, resource: R) -> bool:
-        """End what a borrower has left behind; return whether the resource may be lent again.
+        """End what a borrower has left behind, and return whether the resource may be lent again.
 
         Returns once nothing runs on it any more, however long that takes. May be cancelled and called again.
         """
@@ -59,14 +65,14 @@ class Manager(abc.ABC, Generic[R]):
 
     @abc.abstractmethod
     def abort(self, resource: R) -> None:
-        """Let go at once of a resource that does not come to its end while the pool is closed."""
+        """Drop a resource at once, if it does not end while the pool is being closed."""
 
 
 class Pool(Generic[R]):
-    """At most `size` resources, opened when they are needed; the one used last is lent first, so that others stay cold.
+    """A pool of at most `size` resources, opened on demand. The one used last is lent first, so that others stay idle.
 
-    `what`: what the resources are, in the plural, for the error of who waits in vain. `most_idle`: seconds after which
-    an unused one is not trusted any more.
+    - `what`: what the resources are, in the plural, for the error that reports that none came free.
+    - `most_idle`: seconds after which an unused resource is not trusted any more.
     """
 
     def __init__(
@@ -84,20 +90,20 @@ class Pool(Generic[R]):
 
     @property
     def idle(self) -> list[R]:
-        """The resources that are kept, the one that is lent next last."""
+        """The resources that are kept. The one that is lent next is the last."""
         return [resource for resource, _ in self._idle]
 
     @contextlib.asynccontextmanager
     async def lend(self, seconds: float, begin: Begin[R] | None = None) -> AsyncGenerator[R]:
-        """Lend a resource on which `begin` has been done; on the way out it is clean or gone.
+        """Lend a resource on which `begin` was called. Afterwards it is cleaned, or closed.
 
-        A place is free again when the work is known to have ended, whether or not its borrower still waits for that.
-        Raises `Busy` when no place comes free within `seconds`, and what opening and `begin` raise.
+        A slot is free again when the work is known to have ended, whether or not its borrower still waits for that.
+        Raises `Busy` if no slot comes free within `seconds`, and whatever opening and `begin` raise.
         """
         if self._slots.locked():
             await self._slots.take(seconds)
         else:
-            await self._slots.acquire()  # at once
+            await self._slots.acquire()  # returns at once
         ending: Ending = set()
         try:
             resource = await self._take(seconds, begin, ending)
@@ -114,9 +120,9 @@ class Pool(Generic[R]):
                 self._slots.release()
 
     async def aclose(self) -> None:
-        """Close every resource, those that are lent when they come back. What does not end in time is let go.
+        """Close every resource; lent ones are closed when they come back. What does not end in time is dropped.
 
-        A pool that was closed still lends, and keeps nothing.
+        A closed pool still lends, and keeps nothing.
         """
         self._closed = True
         await self._settle()
@@ -131,14 +137,14 @@ class Pool(Generic[R]):
         await self._settle()
 
     def _busy(self, outliving: int) -> Busy:
-        stuck = f"; {outliving} of them wait for the end of what was given up" if outliving else ""
+        stuck = f"; {outliving} of them wait for abandoned work to end" if outliving else ""
         return Busy(
             f"All {self._size} {self._what} are busy{stuck}.",
             suggestion="Try again in a moment, or run fewer queries at once.",
         )
 
     async def _take(self, seconds: float, begin: Begin[R] | None, ending: Ending) -> R:
-        """A kept resource on which the loan has begun, unless all turn out to be dead, else a new one."""
+        """Return a kept resource on which the loan has begun, or a new one if all kept ones turn out to be dead."""
         while True:
             kept = bool(self._idle)
             resource, since = self._idle.pop() if kept else (await self._open(seconds, ending), time.monotonic())
@@ -159,7 +165,7 @@ class Pool(Generic[R]):
                 return resource
 
     async def _replace(self, resource: R, ending: Ending) -> None:
-        """Close a resource apart; its place is not free before."""
+        """Close a resource in a task of its own. Its slot is free only after that."""
         closing = self._later(self._close(resource), resource, ending)
         await asyncio.wait({closing}, timeout=MOMENT)
 
@@ -172,16 +178,19 @@ class Pool(Generic[R]):
             raise
 
     async def _keep(self, opening: asyncio.Task[R]) -> None:
-        """Keep what its borrower did not wait for: were it closed, no deadline shorter than opening were ever met."""
+        """Keep a resource that its borrower did not wait for.
+
+        If it were closed, a deadline shorter than opening could never be met.
+        """
         with contextlib.suppress(Exception):
             await self._end(await opening)
 
     async def _end(self, resource: R) -> None:
-        """Keep a resource that is clean again, and close any other."""
+        """Keep a resource if it is clean again, else close it."""
         try:
             clean = await self._manager.clean(resource)
         except Exception:
-            _log.warning("one of %s could not be cleaned and is closed", self._what, exc_info=True)
+            _log.warning("one of the %s could not be cleaned and is closed", self._what, exc_info=True)
             clean = False
         if clean and not self._closed:
             self._idle.append((resource, time.monotonic()))
@@ -189,18 +198,21 @@ class Pool(Generic[R]):
             await self._close(resource)
 
     async def _close(self, resource: R) -> None:
-        """Close a resource. An error is logged: it is no concern of a borrower, nor of who closes the pool."""
+        """Close a resource.
+
+        An error is only logged: neither the borrower nor the caller that closes the pool can act on it.
+        """
         try:
             await self._manager.close(resource)
         except Exception:
-            _log.warning("one of %s could not be closed", self._what, exc_info=True)
+            _log.warning("one of the %s could not be closed", self._what, exc_info=True)
 
     async def _end_apart(self, resource: R, ending: Ending) -> None:
-        """End in a task: a cancellation may strike at every await, and no borrower waits for ever."""
+        """End a resource in its own task: a cancellation may come at every await, and no borrower waits forever."""
         await asyncio.wait({self._later(self._end(resource), resource, ending)}, timeout=self._grace)
 
     def _later(self, work: Coroutine[Any, Any, None], resource: R | None, ending: Ending) -> asyncio.Task[None]:
-        """Let some work end by itself; the place of `ending` is occupied until then."""
+        """Let some work end by itself. The slot of `ending` stays taken until then."""
         task = asyncio.get_running_loop().create_task(work)
         ending.add(task)
         self._ending[task] = resource

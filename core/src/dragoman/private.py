@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace a file at once, for its owner alone; nothing is left of one that fails. Makes its folder.
+    """Replace a file atomically, readable only by its owner. Creates its folder. A failure leaves nothing behind.
 
     Raises `OSError`.
     """
@@ -18,16 +18,16 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def create_private(path: Path, data: bytes) -> None:
-    """Make a new file, as `write_private`. Raises `FileExistsError` where there is one already, and `OSError`."""
+    """Create a file, as `write_private` does. Raises `FileExistsError` if it exists, and `OSError`."""
     with _write_beside(path, data) as name:
         os.link(name, path)
 
 
 @contextmanager
 def _write_beside(path: Path, data: bytes) -> Generator[str]:
-    """Have a file of this content beside a path meanwhile."""
+    """Yield the path of a temporary file with this content beside a path, and remove it afterwards."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    import tempfile  # only here: it loads what packs archives, and most programs write nothing
+    import tempfile  # only here: it loads the archive modules, and most programs write nothing
 
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # nobody else may read it
     try:
@@ -35,5 +35,5 @@ def _write_beside(path: Path, data: bytes) -> Generator[str]:
             file.write(data)
         yield name
     finally:
-        with suppress(OSError):  # it may have taken the other's place
+        with suppress(OSError):  # it may already have been moved to its final place
             os.unlink(name)

@@ -1,4 +1,4 @@
-"""Child processes that speak over their pipes, and what a pool has to know of every kind of them."""
+"""Child processes that speak over their pipes, and what a pool must know about all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.pool import Manager
 
 
 class Process:
-    """A child process with a pipe to it and a pipe from it. What it prints on stderr is dropped."""
+    """A child process with a pipe to it and a pipe from it. Its stderr is dropped."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
@@ -25,7 +25,7 @@ class Process:
 
     @classmethod
     async def spawn(cls, *command: str, env: Mapping[str, str], start_new_session: bool = False) -> Self:
-        """Start a process. Raises `OSError` when the system starts none."""
+        """Start a process. Raises `OSError` if the system cannot start one."""
         return cls(
             await asyncio.create_subprocess_exec(
                 *command,
@@ -39,7 +39,7 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether the process is there: the kernel knows before the event loop does."""
+        """Whether the process is running. The kernel knows this before the event loop does."""
         return self._process.returncode is None and not self._input.is_closing() and not _has_ended(self._process.pid)
 
     def strike(self) -> None:
@@ -67,7 +67,7 @@ class Process:
 
 
 def _has_ended(child: int) -> bool:
-    """Whether a child process has ended; its exit status stays for the event loop, which may have it already."""
+    """Return whether a child process has ended. Leaves its exit status to the event loop, which may have it already."""
     if sys.platform == "win32" or not hasattr(os, "waitid"):  # macOS has it from Python 3.13 on
         return False
     try:
@@ -80,10 +80,10 @@ P = TypeVar("P", bound=Process)
 
 
 class Processes(Manager[P]):
-    """What a pool of processes shares, whatever they do."""
+    """The part of a pool's manager that is the same for all processes."""
 
     def is_usable(self, resource: P) -> bool:
-        """Whether the process is there."""
+        """Return whether the process is running."""
         return resource.alive
 
     async def close(self, resource: P) -> None:

@@ -1,4 +1,4 @@
-"""What rows that were read say of their columns, for inspectors of engines that keep no statistics of values."""
+"""Column profiles computed from rows, for inspectors of engines that keep no statistics of values."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dragoman.model import ColumnProfile, ProfileBudget
 def profile_columns(
     names: Sequence[str], rows: Sequence[Sequence[Any]], budget: ProfileBudget, *, whole: bool
 ) -> tuple[ColumnProfile, ...]:
-    """Return profiles of columns from rows with their values in order: None, text, numbers, or anything else.
+    """Return profiles of columns from rows. Each row has its values in order: None, text, numbers, or anything else.
 
-    `whole`: these are all rows of the relation, so what is counted is exact. Of a sample, more different values than
-    `budget.values` say nothing of how many there are.
+    `whole`: these are all rows of the relation, so counts are exact. In a sample, more than `budget.values` different
+    values say nothing about how many there are in the relation.
     """
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     return tuple(
@@ -51,7 +51,7 @@ def _text(value: Any) -> str:
 
 
 def _range(values: Sequence[Any]) -> tuple[str | None, str | None]:
-    """The least and the greatest of numbers; texts that look like dates are ordered as such."""
+    """Return the minimum and the maximum of numbers. Texts that look like dates are ordered as dates."""
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if numbers and len(numbers) == len(values):
         return str(min(numbers)), str(max(numbers))

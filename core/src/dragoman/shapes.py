@@ -1,6 +1,6 @@
-"""What plugins hand over, held to the types that the contract's dataclasses declare.
+"""Checks that what plugins return has the types that the contract's dataclasses declare.
 
-Types are exact: a subclass of `str` or a bool for a number breaks what encodes them later, far from its cause.
+Types are exact: a subclass of `str`, or a bool for a number, would break the encoding later, far from its cause.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _NO_ROWS: Final = (Mapping, AbstractSet, str, bytes)
 
 
 class Malformed(TypeError):
-    """What a plugin handed over has not the shape it must have. Its words may be shown: they tell types, not values."""
+    """A plugin returned something of the wrong shape. The message may be shown: it names types, not values."""
 
 
 def check(hint: Any, values: Sequence[Any], what: str) -> None:
-    """Raise `Malformed`, which says where below `what`, unless each of `values` is of the type that `hint` says.
+    """Raise `Malformed`, which names the place below `what`, unless each of `values` has the type that `hint` declares.
 
-    Dataclasses are looked into, field by field.
+    Checks the fields of dataclasses too.
     """
     if not values or hint is Any:
         return
@@ -48,7 +48,7 @@ def check(hint: Any, values: Sequence[Any], what: str) -> None:
 
 
 def check_sequence(kind: Any, values: Any, what: str) -> None:
-    """Raise `Malformed` unless `values` is a sequence of that kind. A text is a sequence of nothing."""
+    """Raise `Malformed` unless `values` is a sequence of that kind. A text does not count as a sequence."""
     if not _is_sequence(values):
         raise Malformed(f"gave {what} as {with_article(type(values).__name__)}, not as a sequence of {_words(kind)}")
     check(kind, list(values), f"an element of {what}")
@@ -59,7 +59,7 @@ def _is_sequence(values: object) -> bool:
 
 
 def check_rows(rows: Sequence[Any], width: int) -> None:
-    """Raise `Malformed` unless each row is a sequence of as many values as there are columns."""
+    """Raise `Malformed` unless each row is a sequence with one value per column."""
     kinds: set[type[Any]] = {*map(type, rows)}
     for kind in kinds:
         if issubclass(kind, _NO_ROWS) or not hasattr(kind, "__len__"):
@@ -85,7 +85,7 @@ def _fits(hint: Any, value: Any, what: str) -> bool:
     try:
         check(hint, [value], what)
     except Malformed:
-        # Its own fields are what is wrong, not that it is of another type.
+        # Its own fields are wrong, not its type.
         if dataclasses.is_dataclass(hint) and isinstance(value, typing.cast(Any, hint)):
             raise
         return False
@@ -124,7 +124,7 @@ def _refuse(hint: Any, strangers: Sequence[Any], what: str) -> None:
 
 
 def _words(hint: Any) -> str:
-    """A type as its author would write it."""
+    """Return a type as its author would write it."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in _UNIONS:
         return " or ".join(map(_words, arguments))

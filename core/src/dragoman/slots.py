@@ -1,4 +1,4 @@
-"""Slots for work in a database: so many at once, each given back only when the work in it is known to be gone."""
+"""Slots for work in a database. A slot is given back only when the work in it is known to have ended."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 class Slots(asyncio.Semaphore):
-    """So many slots. Each holder gives its slot back, at once or when work that outlives the caller is done.
+    """A number of slots. A holder gives its slot back at once, or when work that outlives the caller has ended.
 
-    `busy`: makes the error of a caller who waited in vain, from the number of slots that such work occupies.
-    `locked()` says whether none is free; `acquire()` and `release()` are for callers that see to all of it themselves.
+    `busy`: makes the error for a caller that waited in vain, given the number of slots that such work occupies.
+    `locked()` says whether none is free. `acquire()` and `release()` are for callers that do all of this themselves.
     """
 
     def __init__(self, size: int, busy: Callable[[int], Exception]) -> None:
@@ -21,7 +21,7 @@ class Slots(asyncio.Semaphore):
         self.outliving = 0
 
     async def take(self, seconds: float) -> None:
-        """Take a slot. Raises what `busy` makes when none comes free within so many seconds."""
+        """Take a slot. Raises the error that `busy` makes if none comes free within `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self.acquire()
@@ -29,7 +29,7 @@ class Slots(asyncio.Semaphore):
             raise self._busy(self.outliving) from None
 
     def release_after(self, work: Iterable[asyncio.Future[Any]]) -> None:
-        """Give a slot back once all of `work` is done, however it ends."""
+        """Give a slot back once all of `work` has ended, however it ends."""
         left = [each for each in work if not each.done()]
         if not left:
             self.release()
@@ -43,7 +43,7 @@ class Slots(asyncio.Semaphore):
 
     @asynccontextmanager
     async def hold(self, seconds: float | None = None) -> AsyncGenerator[Slot]:
-        """Hold a slot, waiting for it without end unless `seconds` are given. Raises what `busy` makes."""
+        """Hold a slot, and wait for it forever unless `seconds` is given. Raises the error that `busy` makes."""
         await (self.acquire() if seconds is None else self.take(seconds))
         slot = Slot()
         try:
@@ -53,7 +53,7 @@ class Slots(asyncio.Semaphore):
 
 
 class Slot:
-    """A slot that is held. `work`: what has to be done before it is free again, even after the caller has left."""
+    """A held slot. `work`: the work that must end before the slot is free again, even after the caller has left."""
 
     def __init__(self) -> None:
         self.work: set[asyncio.Future[Any]] = set()

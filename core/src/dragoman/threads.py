@@ -1,4 +1,4 @@
-"""Threads for a driver's blocking calls: daemons, so that one that never returns holds up neither us nor our end."""
+"""Threads for a driver's blocking calls. They are daemons: a call that never returns delays neither us nor our exit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _Job = tuple[concurrent.futures.Future[Any], Callable[[], Any]]
 
 
 class Threads:
-    """As many threads as there are calls at once, at most `most`; idle ones are used again.
+    """As many threads as there are concurrent calls, at most `most`. Idle threads are used again.
 
-    With `most` 1 calls run one after the other, in the order in which they were started.
+    With `most` 1, calls run one after the other, in the order in which they were started.
     """
 
     def __init__(self, name: str, most: int | None = None) -> None:
@@ -28,9 +28,9 @@ class Threads:
         self._pending = 0
 
     def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Run `work` in a thread and return the future of its result; cancelling that leaves the thread alone.
+        """Run `work` in a thread and return the future of its result. Cancelling the future does not stop the thread.
 
-        Work that has not begun when its future is cancelled is not done.
+        Work that has not begun when its future is cancelled is skipped.
         """
         future = concurrent.futures.Future[T]()
         with self._lock:
@@ -42,7 +42,7 @@ class Threads:
         return asyncio.wrap_future(future)
 
     def stop(self) -> None:
-        """End every thread after the calls it has."""
+        """End every thread once its calls are done."""
         with self._lock:
             for _ in range(self._threads):
                 self._jobs.put(None)
@@ -51,7 +51,7 @@ class Threads:
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
             self._work(*job)
-            del job  # else the last result would live until the next call
+            del job  # otherwise the last result would live until the next call
 
     def _work(self, future: concurrent.futures.Future[Any], work: Callable[[], Any]) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Names from outside in messages: what a misspelled one may have meant, and how one is shown."""
+"""Names from outside in messages: suggestions for misspelled ones, and how a name is shown."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from typing import Final
 
 LONGEST: Final = 200
-"""Characters of a word that are compared: no name anyone misspells is longer."""
+"""The most characters of a word that are compared. Longer names are not misspellings."""
 SHOWN: Final = 100
-"""Characters of a foreign name in a message."""
+"""The most characters of a foreign name in a message."""
 
-# What a terminal obeys or a reader does not see: C0, C1, line and paragraph separators, directions of writing,
-# characters of no width and the tags that spell an invisible ASCII.
+# Characters that a terminal obeys or a reader does not see: C0, C1, line and paragraph separators, writing directions,
+# zero-width characters, and the tags that spell invisible ASCII.
 _UNSEEN: Final = (
     *range(0x20),
     *range(0x7F, 0xA0),
@@ -39,7 +39,8 @@ _UPPER: Final = {lower: upper for upper, lower in _LOWER.items()}
 def lower_ascii(text: str) -> str:
     """Return text with A to Z in lower case, as engines fold names.
 
-    `str.lower` makes the sign of Kelvin (U+212A) a "k", and an A umlaut an a umlaut: to most engines other names.
+    `str.lower` turns the Kelvin sign (U+212A) into "k", and an A umlaut into an a umlaut. To most engines these are
+    other names.
     """
     return text.lower() if text.isascii() else text.translate(_LOWER)
 
@@ -60,24 +61,24 @@ def visible_lines(text: str) -> str:
 
 
 def display(name: str, longest: int = SHOWN) -> str:
-    """Return a foreign name as a message may hold it: one visible line of at most `longest` characters."""
+    """Return a foreign name as a message may hold it: one line of visible characters, at most `longest` of them."""
     line = visible(" ".join(name[: 2 * longest].split())) or "''"
     return line if len(line) <= longest else line[: longest - 3] + "..."
 
 
 def mention(name: str) -> str:
-    """Return a foreign name, or a value, as a sentence of ours may hold it: a plain word as it is, else in quotes."""
+    """Return a foreign name or value for use in a sentence of ours: a plain word unchanged, anything else in quotes."""
     return name if len(name) <= SHOWN and _PLAIN.fullmatch(name) else quote_foreign(name)
 
 
 def quote_foreign(text: str) -> str:
-    """Return foreign text in quotes, one visible line and cut: it is data, whatever it says."""
+    """Return foreign text in quotes, on one visible line, shortened. It is data, whatever it says."""
     doubled = display(text).replace('"', '""')
     return f'"{doubled}"'
 
 
 def close_quotes(name: str) -> str:
-    """Return a name, as in SQL, with the quote closed in which it was cut."""
+    """Return a name, as in SQL, with its closing quote if shortening cut it off."""
     for quoted in _QUOTED.finditer(name):
         if not any(quoted.groups()):
             return name + _CLOSING[quoted[0][0]]
@@ -85,19 +86,19 @@ def close_quotes(name: str) -> str:
 
 
 def nearest(word: str, known: Iterable[str], count: int = 1, cutoff: float = 0.6) -> list[str]:
-    """Return up to `count` of the known words that `word` may have meant, best first.
+    """Return up to `count` known words that `word` may be a misspelling of, best first.
 
-    The time grows with the known words, never with the misspelled one. `cutoff`: from 0, anything goes, to 1, only the
-    word itself: the share of letters two words have in common in the same order.
+    The time grows with the known words, never with the misspelled one. `cutoff`: the least similarity, from 0
+    (anything) to 1 (only the word itself): the share of letters that two words have in common in the same order.
     """
-    from rapidfuzz import fuzz, process  # only for those who have misspelled
+    from rapidfuzz import fuzz, process  # loaded only for misspelled names
 
-    # Of words that are equally near the first wins: a set has another order in each process.
+    # Of equally near words the first wins. A set would have another order in each process.
     words = sorted(known) if isinstance(known, set | frozenset) else tuple(known)
     found = process.extract(word[:LONGEST], words, scorer=fuzz.ratio, score_cutoff=cutoff * 100, limit=count)
     return [each for each, _, _ in found]
 
 
 def with_article(word: str) -> str:
-    """Return a word as English names one of it: a str, an int."""
+    """Return a word with its indefinite article: a str, an int."""
     return f"{'an' if word[:1].upper() in {*'AEIOU'} else 'a'} {word}"

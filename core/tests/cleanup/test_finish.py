@@ -50,7 +50,7 @@ async def test_what_does_not_end_is_given_up(caplog: pytest.LogCaptureFixture) -
     clean_up = CleanUp()
     await finish(clean_up.run(), 0.01)
     assert not clean_up.ended
-    assert "given up" in caplog.text
+    assert "abandoned" in caplog.text
 
 
 async def test_its_error_is_the_callers() -> None:

@@ -293,7 +293,7 @@ async def test_an_error_at_closing_is_logged_and_not_the_borrower_s(
     files.spoils = True
     for _ in range(SIZE + 1):
         assert await ask(pool, "SELECT 1") == [(1,)]
-    assert caplog.messages == ["one of connections could not be closed"] * (SIZE + 1)
+    assert caplog.messages == ["one of the connections could not be closed"] * (SIZE + 1)
 
 
 async def test_cancelled_work_is_ended_before_the_next_borrower_comes(files: Files, pool: Pool[Connection]):
@@ -317,7 +317,7 @@ async def test_a_borrower_that_is_cancelled_twice_leaves_at_once_and_its_place_i
             await asyncio.sleep(0)
         with pytest.raises(asyncio.CancelledError):
             await task
-    with pytest.raises(Busy, match="2 of them wait for the end of what was given up"):
+    with pytest.raises(Busy, match="2 of them wait for abandoned work to end"):
         await ask(pool, "SELECT 1", 0.05)
     assert len(files.open_ones) == SIZE
     for connection in (one, two):
