@@ -1,6 +1,7 @@
-"""The core's own rules: only queries pass, and only through the functions and relations that a dialect's data lists.
+"""The core's own rules: only queries pass, and only if they use the functions and relations that a dialect lists.
 
-A grammar reads a statement, the dialect's own or sqlglot; these rules judge what it read, once, for every dialect.
+A grammar parses a statement: the dialect's own, or sqlglot. These rules judge what it found, in the same way for every
+dialect.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ _ATTRIBUTES = frozenset({"attribute", "field"})
 
 
 MOST_NAMES = 1_000
-"""Relations, calls, operators, types and others that a statement may name: they are judged on the event loop."""
+"""The most names in a statement (relations, calls, operators, types and others). They are judged on the event loop."""
 
 
 def read(dialect: Dialect, statement: Statement) -> ParsedStatement:
-    """Return what a statement names, without a database. What is harmless inspection by the rules names nothing.
+    """Return what a statement names, without asking a database.
 
-    A statement that names more than `MOST_NAMES` is refused, with none of them. What cannot be read and was meant as a
-    write, in whatever SQL, is told so.
+    A statement that the rules know as harmless inspection names nothing.
+
+    A statement with more than `MOST_NAMES` names is refused, and none of them is returned. A statement that cannot be
+    parsed but was meant as a write, in any SQL, gets an error that says so.
     """
     rules = dialect.loaded_rules
     if any(pattern.fullmatch(statement.text, _start(statement)) for pattern in rules.statements):
@@ -48,7 +51,7 @@ def read(dialect: Dialect, statement: Statement) -> ParsedStatement:
 
 
 def read_query(dialect: Dialect, query: Statement) -> ParsedStatement:
-    """Return everything that a query names, each as often as it does."""
+    """Return everything that a query names, as often as it does."""
     if dialect.read:
         return dialect.read(query)
     from dragoman.sql.parsed import read as read_by_sqlglot
@@ -68,7 +71,7 @@ _KINDS = ("relations", "other_names", "calls", "operators", "types", "others")
 
 
 def _name_once(named: Sequence[Any]) -> tuple[Any, ...]:
-    """Keep what differs in more than its place, and of what does not, the first."""
+    """Drop names that differ only in their place, and keep the first of them."""
     first: dict[Any, Any] = {}
     for each in named:
         first.setdefault(each._replace(offset=None), each)
@@ -76,9 +79,9 @@ def _name_once(named: Sequence[Any]) -> tuple[Any, ...]:
 
 
 class ReadOnly(Validator):
-    """Refuses every statement that is not a query, and every query through what the dialect's rules do not list.
+    """Refuses every statement that is not a query, and every query that uses something the dialect's rules do not list.
 
-    With `database`, its `schemas`, `allow_functions`, `allow_relations` and `allow_foreign_tables` count too.
+    With `database`, its `schemas`, `allow_functions`, `allow_relations` and `allow_foreign_tables` apply too.
     """
 
     def __init__(self, dialect: Dialect, database: Database | None) -> None:
@@ -91,32 +94,38 @@ class ReadOnly(Validator):
         return self._dialect.loaded_rules
 
     @cached_property
-    def _opened(self) -> frozenset[str]:
-        """The functions that the configuration opens; without a schema, those of the default one too."""
+    def _allowed_functions(self) -> frozenset[str]:
+        """Return the functions that the configuration allows.
+
+        A name without a schema also allows the one in the default schema.
+        """
         names = _lower(self._database.allow_functions if self._database else ())
         schema = self._dialect.default_schema
         return names | {f"{schema}.{name}" for name in names if schema and "." not in name}
 
     @cached_property
     def _functions(self) -> frozenset[str]:
-        return self._rules.functions | self._opened
+        return self._rules.functions | self._allowed_functions
 
     @cached_property
     def _table_functions(self) -> frozenset[str]:
-        return self._rules.table_functions | self._opened
+        return self._rules.table_functions | self._allowed_functions
 
     async def check(self, statement: Statement, call: Call) -> None:
-        """Raise `WriteDenied`, `UnsafeSql`, `InvalidSql` or `TableNotFound` for anything but an allowed query."""
+        """Raise an error unless the statement is an allowed query.
+
+        Raises `WriteDenied`, `UnsafeSql`, `InvalidSql` or `TableNotFound`.
+        """
         self.judge(call.parsed)
         if self._database and self._database.schemas:
             await self._check_schemas(call, self._database)
 
     def judge(self, parsed: ParsedStatement) -> None:
-        """Judge what was read; raises `WriteDenied`, `UnsafeSql` or `InvalidSql`. No database is asked."""
+        """Judge a parsed statement. Raises `WriteDenied`, `UnsafeSql` or `InvalidSql`. Asks no database."""
         refusal = parsed.refusal
         if refusal and refusal.kind != "invalid":
             raise refusal.error()
-        # Where the grammar cannot tell, a refused function is the better reason.
+        # If the grammar could not parse the statement, a refused function is the better reason.
         self._check_calls(parsed.calls)
         if self._rules.operators is not None:
             self._check_operators(parsed.operators, self._rules.operators)
@@ -134,13 +143,13 @@ class ReadOnly(Validator):
                 raise self._refuse(call)
 
     def _may_call(self, call: FunctionCall) -> bool:
-        """Whether a call may be made though the name is not listed for calls as a value, or is no such call."""
+        """Return whether a call is allowed although it is not one of a function in `functions`."""
         name, rules = call.dotted, self._rules
         match call.kind:
             case "syntax":
                 return True
             case "attribute" | "field":
-                return name not in rules.refused_attributes or name in self._opened
+                return name not in rules.refused_attributes or name in self._allowed_functions
             case "function":
                 return self._fits_form(call)
             case _:
@@ -154,7 +163,7 @@ class ReadOnly(Validator):
     def _refuse(self, call: FunctionCall) -> DragomanError:
         if call.kind in _ATTRIBUTES:
             return UnsafeSql(
-                f"A column {call.name} would be a call of the function of that name, which is refused.",
+                f"A column {call.name} would call the function of that name, which is refused.",
                 suggestion="Rename the column in a subquery: SELECT x AS other_name.",
                 offset=call.offset,
             )
@@ -162,7 +171,7 @@ class ReadOnly(Validator):
             own = self._rules.substitutes.get(call.name.lower())
             instead = f", or {own}" if own else ""
             return UnsafeSql(
-                f"The function {call.dotted} is harmless with some arguments only, and not with these.",
+                f"The function {call.dotted} is allowed only with certain arguments, and not with these.",
                 suggestion=f"Write plain literals for them{instead}. The server's administrator can allow it with"
                 " allow_functions.",
                 offset=call.offset,
@@ -186,10 +195,10 @@ class ReadOnly(Validator):
 
     def _check_operators(self, operators: Iterable[Named], listed: frozenset[str]) -> None:
         for operator in operators:
-            if operator.dotted not in listed and operator.dotted not in self._opened:
+            if operator.dotted not in listed and operator.dotted not in self._allowed_functions:
                 raise UnsafeSql(
                     f"The operator {operator.dotted} is not on the list of operators known to be harmless.",
-                    suggestion="Write it as the database itself has it. The server's administrator can allow it with"
+                    suggestion="Use an operator of the database itself. The server's administrator can allow it with"
                     " allow_functions.",
                     offset=operator.offset,
                 )
@@ -207,7 +216,7 @@ class ReadOnly(Validator):
                 )
 
     def _closes(self, relation: Relation) -> bool:
-        """Whether a relation stays closed, under any name that means it."""
+        """Return whether a relation is refused, under any name that means it."""
         if self._is_opened(relation):
             return False
         rules, full = self._rules, self._full_name(relation)
@@ -218,7 +227,10 @@ class ReadOnly(Validator):
         return schema in rules.system_schemas and f"{schema}.{relation.name.lower()}" not in rules.system_relations
 
     def _is_opened(self, relation: Relation) -> bool:
-        """Whether the configuration opens it: by its whole name, as it is written, or alone if it is the system's."""
+        """Return whether the configuration allows it.
+
+        It allows a relation by its full name, as written, and a system relation by its bare name too.
+        """
         if not self._relations:
             return False
         names = {str(relation).lower(), self._full_name(relation)}
@@ -231,7 +243,7 @@ class ReadOnly(Validator):
         return str(Relation(relation.name, schema, catalog)).lower()
 
     def _place(self, relation: Relation) -> tuple[str | None, str | None]:
-        """The catalog and the schema that a relation lies in, as far as the configuration tells."""
+        """Return the catalog and the schema of a relation, as far as the configuration determines them."""
         database, dialect = self._database, self._dialect
         schema = relation.schema or (database and database.schema) or dialect.default_schema
         home = database.database if database and Capability.CATALOGS in dialect.capabilities else None
@@ -255,7 +267,7 @@ class ReadOnly(Validator):
                 raise self._outside(f"The schema of {relation} is", database, offset)
 
     async def _resolve(self, call: Call) -> Iterable[NamedRelation]:
-        """The relations in their schemas: the catalog is asked only where the text does not tell them."""
+        """Return the relations with their schemas. Asks the catalog only where the text does not show them."""
         parsed = call.parsed
         if self._dialect.read and not self._dialect.search_path:
             return (*parsed.relations, *parsed.other_names)
@@ -285,17 +297,23 @@ class ReadOnly(Validator):
         return any(self._same(place, name) for name in database.schemas for place in places)
 
     def _same(self, place: str, name: str) -> bool:
-        """Whether a schema is the configured one, as the catalog sees it: as stored, or as the dialect folds it."""
+        """Return whether a schema is the configured one, as the catalog sees it.
+
+        The catalog sees a name as it is stored, or as the dialect folds it.
+        """
         dialect = self._dialect
         if place == name:
             return True
         if dialect.folding != "insensitive" and any(mark in name for mark in dialect.lexicon.identifier_quotes):
             return False
-        # A grammar of the dialect's own tells names as they are stored, sqlglot as they are written.
+        # The dialect's own grammar returns names as they are stored, sqlglot as they are written.
         return dialect.same(name, place) or (dialect.read is None and dialect.same(place, name))
 
     def _places(self, relation: Relation) -> list[str]:
-        """How the configuration may write a relation's schema; alone it is the default catalog's, if there is one."""
+        """Return how the configuration may write a relation's schema.
+
+        A schema alone is in the default catalog, if there is one.
+        """
         dialect = self._dialect
         catalog, schema = self._place(relation)
         schema = schema or ""
@@ -306,13 +324,13 @@ class ReadOnly(Validator):
         return [*alone, f"{catalog}.{schema}", f"{dialect.quote(catalog)}.{dialect.quote(schema)}"]
 
     def _quote(self, name: str) -> Iterable[str]:
-        """A name in each of the dialect's quotes."""
+        """Return a name in each of the dialect's quotes."""
         marks = self._dialect.lexicon.identifier_quotes
         return [f"{mark}{name.replace(mark, mark * 2)}{mark}" for mark in marks if mark != "["]
 
 
 def fits_form(call: FunctionCall, forms: Iterable[Form]) -> bool:
-    """Whether the arguments of a call are known and fit one of the forms."""
+    """Return whether the arguments of a call are known and match one of the forms."""
     arguments = call.arguments
     return arguments is not None and any(
         len(form) == len(arguments)
@@ -329,7 +347,7 @@ def _lower(names: Iterable[str]) -> frozenset[str]:
 
 
 def inner_query(statement: Statement, rules: Rules) -> Statement:
-    """Return the query that is judged by itself: what follows a prefix such as EXPLAIN, else the whole statement."""
+    """Return the query to judge: what follows a prefix such as EXPLAIN, else the whole statement."""
     found = (prefix.match(statement.text, _start(statement)) for prefix in rules.prefixes)
     prefix = next(filter(None, found), None)
     return statement.after(prefix.end()) if prefix else statement
@@ -340,6 +358,6 @@ def _start(statement: Statement) -> int:
 
 
 def check_text(dialect: Dialect, text: str) -> None:
-    """Judge a text without a database. Returns when it would pass, else raises as `ReadOnly.judge` does."""
+    """Judge a text without a database. Returns if it would pass, else raises as `ReadOnly.judge` does."""
     statement = Statement.parse(text, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
     ReadOnly(dialect, None).judge(read(dialect, statement))
