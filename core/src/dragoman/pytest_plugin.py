@@ -1,4 +1,4 @@
-"""What pytest loads when dragoman is installed: the kit's marks, and a report at the end of a run that used the kit.
+"""The pytest plugin that loads when dragoman is installed: the kit's marks, and a report after a run that used the kit.
 
 It imports nothing of dragoman before a case of the kit has run, so that other test suites pay nothing for it.
 """
@@ -20,46 +20,46 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
 MARKS = (
-    "kit_required: a case without which a dialect is wrong",
-    "kit_recommended(*capabilities): a case without which agents or operators miss something",
-    "kit_capability(*capabilities): a case that holds what is declared, and what is not, to its word",
+    "kit_required: a dialect that fails this case is wrong",
+    "kit_recommended(*capabilities): without this case, agents or administrators miss something",
+    "kit_capability(*capabilities): a case that checks whether the declaration is true",
 )
 TIERS = {mark.partition(":")[0].partition("(")[0]: mark.partition(":")[0].partition("(")[0][4:] for mark in MARKS}
 FACTS = "dragoman_kit"
 FAILED = pytest.StashKey[dict[int, tuple[str, BaseException]]]()
 STDERR = pytest.StashKey[int]()
 LEAVING = 10.0
-"""Seconds the process has to end after a run."""
+"""Seconds that the process gets to end after a run."""
 SHOWN = 6
-"""Cases named per failure; the rest are counted."""
+"""The number of cases that are named per failure. The rest are counted."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks and the report."""
     for mark in MARKS:
         config.addinivalue_line("markers", mark)
-    config.stash[STDERR] = os.dup(2)  # what is written there later is captured, and lost with who hangs
+    config.stash[STDERR] = os.dup(2)  # output to stderr is captured later, and lost if a case hangs
     config.pluginmanager.register(Report(), "dragoman-kit-report")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
-    """Let a fixture that fails for a whole class fail once: the cases after the first are skipped."""
+    """Report a fixture that fails for a whole class only once: skip the cases after the first."""
     if not any(mark.name in TIERS for mark in item.iter_markers()):
         return (yield)
     try:
         return (yield)
     except Exception as error:
-        # pytest keeps the error of a fixture, and raises the same one for every case that wants it.
+        # pytest keeps the error of a fixture, and raises the same one for every case that uses it.
         first = item.session.stash.setdefault(FAILED, {}).setdefault(id(error), (item.name, error))[0]
         if first == item.name:
             raise
-    pytest.skip(f"what it stands on failed for {first} already")
+    pytest.skip(f"its fixtures failed for {first} already")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Bound a case of the kit, its fixtures included."""
+    """Limit the time of a case of the kit, its fixtures included."""
     seconds = getattr(getattr(item, "cls", None), "deadline", None)
     if seconds is None or not any(mark.name in TIERS for mark in item.iter_markers()):
         return (yield)
@@ -68,12 +68,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     try:
         with limit_time(seconds, item.name, item.config.stash[STDERR]):
             return (yield)
-    except Hung as error:  # between two phases, where no report takes it
+    except Hung as error:  # between two phases, where no report records it
         pytest.exit(str(error), returncode=1)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End a run of the kit although a driver's thread never does."""
+    """End the process after a run of the kit, even if a driver's thread never ends."""
     report = config.pluginmanager.get_plugin("dragoman-kit-report")
     if report is None or not report.used:
         return
@@ -81,9 +81,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _end(status: int, stderr: int) -> None:
-    """End the process when it does not end by itself.
+    """End the process if it does not end by itself.
 
-    The main thread ends first: a run inside another program, as one test of another run, leaves that program alone.
+    The main thread must have ended first. A run inside another program, such as the test of another run, leaves that
+    program alone.
     """
     from dragoman.testing.deadline import end_process, is_leaving
 
@@ -97,7 +98,7 @@ def _end(status: int, stderr: int) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add what the report needs to know of a case; it travels between processes as JSON does."""
+    """Add what the report needs to know about a case. It travels between processes as JSON."""
     report = yield
     mark = next((mark for mark in item.iter_markers() if mark.name in TIERS), None)
     if mark is not None:
@@ -116,16 +117,16 @@ def pytest_runtest_makereport(
 
 
 def _quote(error: BaseException) -> str:
-    """An assertion's own words, without what pytest adds below them; another error with its type."""
+    """Return an assertion's own message, without what pytest adds below it; of another error, the type too."""
     text = str(error).partition("\nassert ")[0].strip()
     return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How one case ended.
+    """The outcome of one case.
 
-    `state`: holds, gap, soon (a failure that does not count yet), fails, skipped, or broken: what it stands on failed.
+    `state`: holds, gap, soon (a failure that does not count yet), fails, skipped, or broken (its fixtures failed).
     """
 
     tier: str
@@ -135,7 +136,7 @@ class Outcome:
 
 
 class Suite:
-    """The cases of one class, what its dialect declares, and what the engine lacks."""
+    """The cases of one class, the capabilities its dialect declares, and the gaps of the engine."""
 
     def __init__(self) -> None:
         self.cases: dict[str, Outcome] = {}
@@ -143,7 +144,7 @@ class Suite:
         self.lacking: set[str] = set()
 
     def take(self, facts: Mapping[str, Any], report: pytest.TestReport) -> None:
-        """Take note of one phase of one case."""
+        """Record one phase of one case."""
         outcome = self.cases.setdefault(facts["case"], Outcome(facts["tier"], facts["capabilities"]))
         if facts["declared"] is not None:
             self.declared = set(facts["declared"])
@@ -154,7 +155,7 @@ class Suite:
             outcome.state, outcome.message = state, told or str(report.longrepr)
 
     def in_state(self, state: str, tier: str | None = None) -> dict[str, Outcome]:
-        """Return the cases that ended so, by name."""
+        """Return the cases that ended in a state, by name."""
         return {
             name: outcome
             for name, outcome in self.cases.items()
@@ -172,7 +173,7 @@ def _state(report: pytest.TestReport) -> str:
 
 
 class Report:
-    """Gathers outcomes, in the process that talks to the terminal, and prints them suite by suite."""
+    """Gathers outcomes, in the process that writes to the terminal, and prints them suite by suite."""
 
     def __init__(self) -> None:
         self._suites: defaultdict[str, Suite] = defaultdict(Suite)
@@ -184,11 +185,11 @@ class Report:
         return bool(self._suites)
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Remember how the run ended."""
+        """Store how the run ended."""
         self.status = int(exitstatus)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take note of one phase of one test."""
+        """Record one phase of one test."""
         facts = getattr(report, FACTS, None)
         if facts is not None:
             self._suites[facts["suite"]].take(facts, report)
@@ -229,7 +230,7 @@ def lines(name: str, suite: Suite) -> Iterator[str]:
 
 def _verdict(suite: Suite) -> str:
     if suite.in_state("broken"):
-        return "was not judged: what its cases stand on failed"
+        return "was not judged: the fixtures of its cases failed"
     if failing := len(suite.in_state("fails", "required")):
         return f"does not conform: {_cases(failing)} of the required tier"
     unfinished = [one for one in suite.in_state("gap", "required").values() if not one.message.startswith("never")]
@@ -246,7 +247,7 @@ def _cases(count: int) -> str:
 
 
 def _capabilities(suite: Suite) -> Iterator[str]:
-    """What is declared and holds, what fails, and what is not declared although it is recommended."""
+    """Yield a line each for capabilities that hold, that fail, and that are recommended but not declared."""
     if suite.declared is None:
         return
     of_tier: dict[str, set[str]] = {tier: set() for tier in TIERS.values()}
@@ -277,25 +278,25 @@ def _list_cases(cases: Sequence[str]) -> str:
 
 
 def _select(case: str) -> str:
-    """What `pytest -k` takes to run one case, with the example that it has where that is a word."""
+    """Return what `pytest -k` takes to run one case, with its example if that is a word."""
     name, _, example = case.rstrip("]").partition("[")
     return f'"{name} and {example}"' if re.fullmatch(r"\w+", example) else name
 
 
 def _next(suite: Suite) -> Iterator[str]:
-    """What the author does now."""
+    """Yield the next steps for the author."""
     if broken := suite.in_state("broken"):
         yield f"fix the fixtures of the class: `pytest -x -k {next(iter(broken)).partition('[')[0]}` runs them."
     if failing := suite.in_state("fails"):
         first = next(iter(suite.in_state("fails", "required") or failing))
         yield (
-            f"fix it: `pytest -k {_select(first)}` runs the first alone. What the engine cannot do by its"
-            f' nature is a gap: gaps = {{"{first}": never("why")}}.'
+            f"fix it: `pytest -k {_select(first)}` runs the first alone. If the engine cannot do this by its"
+            f' nature, declare a gap: gaps = {{"{first}": never("why")}}.'
         )
     gaps = suite.in_state("gap")
     if open_ends := [name for name, gap in gaps.items() if gap.message.startswith("not implemented")]:
         yield f"implement what the plugin could do: {_list_cases(open_ends)}."
     if watched := [name for name, gap in gaps.items() if gap.message.startswith("not yet")]:
-        yield f"look again at the next release of engine or driver: {_list_cases(watched)}."
+        yield f"check again at the next release of the engine or the driver: {_list_cases(watched)}."
     if soon := suite.in_state("soon"):
         yield f"fix {_list_cases(list(soon))} before the release named above."

@@ -253,7 +253,7 @@ class RoundsLargeIntegers(Rewritten):
         return [[float(v) if isinstance(v, str) and v.lstrip("-").isdigit() else v for v in row] for row in rows]
 
 
-@mutant("null_and_empty_text_differ", says="hand NULL on as None")
+@mutant("null_and_empty_text_differ", says="return None for NULL")
 class MakesNullAnEmptyText(Rewritten):
     def rows(self, rows):
         return [["" if value is None else value for value in row] for row in rows]
@@ -286,7 +286,7 @@ class DoesNotNameWhatIsUnknown(Bare):
         return TableNotFound("no such table") if "no such table" in str(error) else super().translated(error)
 
 
-@mutant("no_error_shows_what_must_not_be_shown", says="without places and secrets")
+@mutant("no_error_shows_what_must_not_be_shown", says="leave out addresses and secrets")
 class ShowsThePath(Bare):
     def translated(self, error):
         error = super().translated(error)
@@ -294,7 +294,7 @@ class ShowsThePath(Bare):
         return error
 
 
-@mutant("a_database_that_cannot_be_reached_is_named_and_its_address_is_not", says="without places and secrets")
+@mutant("a_database_that_cannot_be_reached_is_named_and_its_address_is_not", says="leave out addresses and secrets")
 class ShowsThePassword(Wrapped):
     @asynccontextmanager
     async def open(self, request):
@@ -307,7 +307,7 @@ class ShowsThePassword(Wrapped):
             raise
 
 
-@mutant("a_failed_statement_spoils_nothing", says="roll back, or throw the connection away")
+@mutant("a_failed_statement_spoils_nothing", says="roll back, or close the connection")
 class DiesOfOneFailure(Wrapped):
     failed = False
 
@@ -361,7 +361,7 @@ class BlocksTheEventLoop(Bare):
         yield RowStream(columns, self.once(rows))
 
 
-@mutant("queries_at_once_get_each_its_own_answer", says="keep nothing of a request")
+@mutant("queries_at_once_get_each_its_own_answer", says="store nothing of a request")
 class AnswersQueriesWithEachOthersRows(Wrapped):
     latest: ClassVar[Request]
 
@@ -400,7 +400,7 @@ class PastesParameters(Bare):
 # The catalog
 
 
-@mutant("nullable_columns_and_no_others_are_told_as_nullable", says="Is it inverted?")
+@mutant("nullable_columns_and_no_others_are_told_as_nullable", says="It may be inverted")
 class InvertsNullable(Told):
     def change(self, table):
         columns = tuple(dataclasses.replace(column, nullable=not column.nullable) for column in table.columns)
@@ -423,14 +423,14 @@ class ForgetsForeignKeys(Told):
         return dataclasses.replace(table, foreign_keys=())
 
 
-@mutant("every_relation_is_told", says="tables and views alike")
+@mutant("every_relation_is_told", says="must report tables and views")
 class TellsNoViews(Told):
     async def tables(self, scope):
         inspection = await super().tables(scope)
         return dataclasses.replace(inspection, tables=tuple(t for t in inspection.tables if t.type != "view"))
 
 
-@mutant("a_scope_of_names_restricts", says="honour Scope.names")
+@mutant("a_scope_of_names_restricts", says="respect Scope.names")
 class IgnoresTheScope(Told):
     async def tables(self, scope):
         return await super().tables(type(scope)())
@@ -507,14 +507,14 @@ described(
 described(
     "DeclaresAGrammarThatItLacks",
     "an_own_grammar_reads_as_declared",
-    says="Dialect.read is not given",
+    says="Dialect.read is not set",
     capabilities=CAN | {Capability.GRAMMAR},
     read=None,
 )
 described(
     "CallsItselfSomethingElse",
     "the_dialect_answers_to_its_name",
-    says="a name it does not register",
+    says="a name that it does not register",
     name="SomethingElse",
 )
 described("IsOfAnotherContract", "the_dialect_answers_to_its_name", says="contract version 99", contract=99)
@@ -551,7 +551,7 @@ class MisspelledArgument(Mutant):
         return sqlite.inspector(db, executor)
 
 
-@mutant("the_doctor_tells_findings_and_changes_nothing", says="what closes it")
+@mutant("the_doctor_tells_findings_and_changes_nothing", says="how to prevent it")
 class DoctorWithoutRemedy(Wrapped):
     async def doctor(self):
         return [Finding(severity="danger", subject="writable", message="Something could be written.", remedy="")]
@@ -595,7 +595,7 @@ class CallsSomeValuesAll(Profiled):
         return dataclasses.replace(profile, values=profile.values[:1], fractions=profile.fractions[:1])
 
 
-@mutant("values_that_are_told_stand_in_the_rows", says="Every kit_track.note is NULL; told: 0")
+@mutant("values_that_are_told_stand_in_the_rows", says="Every kit_track.note is NULL; reported: 0")
 class CountsNoNulls(Profiled):
     def profile(self, profile):
         return dataclasses.replace(profile, null_fraction=0.0)
@@ -613,7 +613,7 @@ class TellsOfOtherColumns(Profiled):
         return dataclasses.replace(profile, name=f"{profile.name}_2")
 
 
-@mutant("no_more_values_are_told_than_asked_for", says="honour ProfileBudget.values")
+@mutant("no_more_values_are_told_than_asked_for", says="respect ProfileBudget.values")
 class ForgetsTheBudget(Profiled):
     async def profiles(self, tables, budget):
         return await self.inner.profiles(tables, dataclasses.replace(budget, values=50))
@@ -657,7 +657,7 @@ class CountsColumns(Told):
 # What careless authors did whose variants of the DuckDB example passed an earlier kit
 
 
-@mutant("an_order_is_kept_across_batches", says="hand batches on as they come")
+@mutant("an_order_is_kept_across_batches", says="pass batches on in their order")
 class HandsOnTheFirstBatchLast(Rewritten):
     async def batches(self, stream):
         first, *others = [batch async for batch in super().batches(stream)] or [Encoded.of([])]
@@ -672,7 +672,7 @@ class FetchesAllAtOnce(Rewritten):
         yield Encoded.of(rows, ())
 
 
-@mutant("a_column_has_the_name_the_query_gives_it", says="hand names on as they are")
+@mutant("a_column_has_the_name_the_query_gives_it", says="return names unchanged")
 class CutsColumnNames(Rewritten):
     def columns(self, columns):
         return [dataclasses.replace(column, name=column.name[:30]) for column in columns]
@@ -696,7 +696,7 @@ class ClosesWhatItNeverOpened(Wrapped):
         self.opened.close()  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@mutant("the_event_loop_goes_on_while_a_statement_begins", says="stood still")
+@mutant("the_event_loop_goes_on_while_a_statement_begins", says="was blocked")
 class ConnectsOnTheLoop(Wrapped):
     def open(self, request):
         time.sleep(0.3)  # as a driver does that is not asynchronous
@@ -710,14 +710,14 @@ class StripsParameters(Wrapped):
         return self.inner.open(dataclasses.replace(request, parameters=stripped))
 
 
-@mutant("the_catalog_names_columns_as_results_do", says="tell names as they are stored")
+@mutant("the_catalog_names_columns_as_results_do", says="report names as they are stored")
 class TellsColumnsInLowerCase(Told):
     def change(self, table):
         columns = (dataclasses.replace(column, name=column.name.lower()) for column in table.columns)
         return dataclasses.replace(table, columns=tuple(columns))
 
 
-@mutant("the_definition_of_a_view_is_whole", says="tell all of it")
+@mutant("the_definition_of_a_view_is_whole", says="return all of it")
 class CutsDefinitions(Told):
     def change(self, table):
         return dataclasses.replace(table, definition=table.definition and table.definition[:40])
@@ -735,13 +735,13 @@ class SortsBothSidesOfAKey(Told):
         return dataclasses.replace(table, foreign_keys=tuple(keys))
 
 
-@mutant("values_of_some_rows_are_not_told_as_all", says="Of one row of three")
+@mutant("values_of_some_rows_are_not_told_as_all", says="From one row of three")
 class CallsTheReadValuesAll(Profiled):
     def profile(self, profile):
         return dataclasses.replace(profile, kind="all")
 
 
-@mutant("values_are_told_of_each_relation_that_was_asked_for", says="told nothing of")
+@mutant("values_are_told_of_each_relation_that_was_asked_for", says="reported nothing about")
 class TellsOfTheFirstRelation(Told):
     async def profiles(self, tables, budget):
         return await self.inner.profiles(tables[:1], budget)
@@ -764,7 +764,7 @@ class LimitsTheCatalog(Told):
         )
 
 
-@mutant("a_name_with_a_dot_is_one_name", says="take none apart")
+@mutant("a_name_with_a_dot_is_one_name", says="split none of them")
 class TakesNamesApart(Told):
     def change(self, table):
         last = table.relation.name.split(".")[-1]
@@ -778,7 +778,7 @@ class TellsBareTypes(Told):
         return dataclasses.replace(table, columns=tuple(columns))
 
 
-@mutant("the_definition_of_a_view_is_whole", says="tell Table.definition")
+@mutant("the_definition_of_a_view_is_whole", says="set Table.definition")
 class TellsNoDefinitions(Told):
     def change(self, table):
         return dataclasses.replace(table, definition=None)
@@ -812,13 +812,13 @@ class CleansUpInTheBackground(Wrapped):
             task.add_done_callback(self.cleaning.discard)
 
 
-@mutant("an_error_says_what_the_database_said", says="hand on the first line of the driver's message")
+@mutant("an_error_says_what_the_database_said", says="keep the first line of the driver's message")
 class SaysThatItFailed(Bare):
     def translated(self, error):
         return QueryError("failed")
 
 
-@mutant("a_plan_has_the_form_that_was_asked_for[json]", says="honour ExplainOptions.format")
+@mutant("a_plan_has_the_form_that_was_asked_for[json]", says="respect ExplainOptions.format")
 class PlansAsTextOnly(Wrapped):
     async def explain(self, request, options):
         return await self.inner.explain(request, dataclasses.replace(options, format="text"))
@@ -835,7 +835,7 @@ class BindsOtherwise(Wrapped):
         return self.inner.open(dataclasses.replace(request, parameters=parameters))
 
 
-@mutant("a_parameter_alone_is_what_the_same_value_is_when_written[float without a fraction]", says="as what it is")
+@mutant("a_parameter_alone_is_what_the_same_value_is_when_written[float without a fraction]", says="with its own type")
 class BindsWholeFloatsAsIntegers(BindsOtherwise):
     def bind(self, value):
         return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -847,13 +847,13 @@ class BindsTextsAsNumbers(BindsOtherwise):
         return int(value[:4]) if isinstance(value, str) and value[:4].isdigit() else value
 
 
-@mutant("a_column_s_name_may_end_with_a_blank", says="hand names on as they are")
+@mutant("a_column_s_name_may_end_with_a_blank", says="return names unchanged")
 class StripsColumnNames(Rewritten):
     def columns(self, columns):
         return [dataclasses.replace(column, name=column.name.strip()) for column in columns]
 
 
-@mutant("every_relation_s_schema_is_among_the_schemas", says="inspector.schemas() tells")
+@mutant("every_relation_s_schema_is_among_the_schemas", says="inspector.schemas() returns")
 class TellsNoSchemas(Told):
     async def schemas(self):
         return []
@@ -871,13 +871,13 @@ class SearchesAllSchemasFirst(Told):
         return [Schema(name=name, search_order=0) for name in ("main", "temp")]
 
 
-@mutant("the_only_schema_is_the_only_one", says="would be shown")
+@mutant("the_only_schema_is_the_only_one", says="would be visible")
 class TellsASecondSchema(Told):
     async def schemas(self):
         return [Schema(name=name) for name in ("main", "temp")]
 
 
-@mutant("a_name_with_a_dot_is_one_name", says="take none apart")
+@mutant("a_name_with_a_dot_is_one_name", says="split none of them")
 class StripsNames(Told):
     def change(self, table):
         name = table.relation.name.strip()
@@ -975,7 +975,7 @@ def sum_in_floats(value):
 @changing(
     "DropsWhatIsNotSeen",
     "a_text_of_characters_that_are_not_seen_is_kept[byte order mark]",
-    says="hand on every character",
+    says="pass every character on",
 )
 def drop_marks(value):
     return value.removeprefix("\ufeff") if isinstance(value, str) else value
@@ -984,7 +984,7 @@ def drop_marks(value):
 described(
     "ComparesNamesExactly",
     "the_folding_is_the_engine_s[another case without quotes]",
-    says="would be open under another",
+    says="would be visible under another",
     folding="exact",
 )
 
@@ -1005,13 +1005,13 @@ described(
 described(
     "FoldsToLowerCase",
     "the_folding_is_the_engine_s[another case in quotes]",
-    says="would be open under another",
+    says="would be visible under another",
     folding="lower",
 )
 described(
     "FoldsEveryLetter",
     "the_letters_that_fold_are_the_engine_s",
-    says="Say `ascii_folding`",
+    says="Set `ascii_folding`",
     ascii_folding=False,
 )
 described(
@@ -1038,7 +1038,7 @@ described(
     says="Lexicon.spaced_comments is True",
     lexicon=dataclasses.replace(sqlite.dialect.lexicon, spaced_comments=True),
 )
-described("WritesDollars", "placeholders_are_what_the_lexer_reads", says="say the same", placeholder="$1")
+described("WritesDollars", "placeholders_are_what_the_lexer_reads", says="expects", placeholder="$1")
 described(
     "LeadsElsewhere",
     "the_default_schema_is_where_names_alone_lead",

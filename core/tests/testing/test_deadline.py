@@ -58,7 +58,7 @@ def test_a_driver_that_does_not_give_its_thread_back_ends_the_run_with_a_name(ru
     deaf = "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); threading.Event().wait()"
     outcome = run(deaf, grace=0.3)
     assert outcome.ret == 70
-    outcome.stderr.fnmatch_lines(["*test_hanging hangs, and the driver does not give its thread back*"])
+    outcome.stderr.fnmatch_lines(["*test_hanging hangs, and the driver does not release its thread*"])
 
 
 def test_a_fixture_that_fails_is_one_failure(run):
@@ -66,7 +66,7 @@ def test_a_fixture_that_fails_is_one_failure(run):
     assert outcome.parseoutcomes() == {"errors": 1, "skipped": 2}
     outcome.stdout.fnmatch_lines(
         [
-            "*: was not judged: what its cases stand on failed",
+            "*: was not judged: the fixtures of its cases failed",
             "*could not begin: *",
             "*no server",
             "*next: fix the fix*",

@@ -38,5 +38,5 @@ def test_what_the_engine_lacks_cannot_be_declared():
     class TestSome(DialectConformance):
         engine_lacks = frozenset({Capability.PRIMARY_KEYS})
 
-    with pytest.raises(ValueError, match=r"PRIMARY_KEYS: TestSome\.engine_lacks .* Take it out of one"):
+    with pytest.raises(ValueError, match=r"PRIMARY_KEYS: TestSome\.engine_lacks .* Remove it from one"):
         TestSome.statements("sqlite")

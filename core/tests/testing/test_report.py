@@ -65,7 +65,7 @@ def test_beyond_the_required_tier_a_failure_fails_the_run_and_the_suite_conforms
     ("kind", "verdict", "step"),
     [
         ("never", "conforms\n", None),
-        ("not_yet", "does not conform yet: 2 cases", "look again at the next release"),
+        ("not_yet", "does not conform yet: 2 cases", "check again at the next release"),
         ("not_implemented", "does not conform yet: 2 cases", "implement what the plugin could do: another_thing[a]"),
     ],
 )

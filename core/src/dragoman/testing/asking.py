@@ -1,4 +1,4 @@
-"""Asking an executor, without the gateway: for the tests of plugins."""
+"""Runs statements on an executor without the gateway, for the tests of plugins."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def rows_of(stream: RowStream) -> list[list[Any]]:
 
 
 async def ask(executor: Executor, sql: str, *parameters: Any, **limits: Any) -> tuple[list[Column], list[list[Any]]]:
-    """Return the columns and the rows of a statement; `limits` as `Limits` has them."""
+    """Return the columns and the rows of a statement; `limits` are fields of `Limits`."""
     request = Request(statement=sql, parameters=parameters, limits=Limits(**limits))
     async with executor.open(request) as stream:
         return list(stream.columns), await rows_of(stream)
@@ -47,7 +47,10 @@ async def failure_of(executor: Executor, sql: str, *parameters: Any, **limits: A
 
 
 async def part_of(gateway: Gateway, sql: str, *, limit: int | None = None, max_bytes: int | None = None) -> Result:
-    """Return what came of a query before its deadline, which is put off until some of its rows come in time."""
+    """Return the rows of a query that came before its deadline.
+
+    The deadline is extended until some rows come in time.
+    """
     for timeout in (1.0, 5.0, 25.0):
         with contextlib.suppress(QueryTimeout):
             return await gateway.query(None, sql, timeout=timeout, limit=limit, max_bytes=max_bytes)

@@ -1,4 +1,4 @@
-"""Ways to a relation's rows and columns, as calls of tools: what a policy hides must show on none of them."""
+"""Ways to a relation's rows and columns, as calls of tools. None of them may show what a policy hides."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ FAMILIES: Final = tuple(dict.fromkeys((*_BY_TABLE, *_BY_COLUMN, "errors", "sampl
 def list_attacks(
     tables: Sequence[Table], dialect: Dialect, failing: Sequence[str], own: Sequence[str]
 ) -> Iterator[Attack]:
-    """Yield every attack on some relations; `failing`: conditions on `{c}` that fail for some values of it."""
+    """Yield every attack on some relations. `failing`: conditions on `{c}` that fail for some of its values."""
     for table in tables:
         if table.system:
             continue

@@ -1,4 +1,4 @@
-"""What every group of cases stands on: the author's data, the gateway under test, and ways to ask it."""
+"""The base of every group of cases: the author's data, the gateway under test, and ways to query it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from dragoman.testing.idleness import becomes_idle
 from dragoman.testing.tiers import not_due, tier_of
 
 PROMPT: Final = 5.0
-"""Seconds within which something that should be immediate must have happened, on a slow machine too."""
+"""Seconds within which an immediate effect must show, on a slow machine too."""
 PATIENCE: Final = 60.0
 PLANTED: Final = "planted-secret-4711"
 SIDE: Final = 20
 WIDE: Final = "x" * 400
-"""What makes some thousand rows more than an engine runs ahead of whoever reads them."""
+"""Side of a product with more rows than an engine buffers ahead of a reader."""
 
 
 def product(side: int) -> str:
-    """A query of `side` to the third rows, whose `n` counts from 1 on. Portable, and without a function."""
+    """Return a query of `side` to the third rows, whose `n` counts from 1. It is portable and uses no function."""
     one = sample.numbers(side)
     return f"SELECT (a.n - 1) * {side * side} + (b.n - 1) * {side} + c.n AS n FROM ({one}) a, ({one}) b, ({one}) c"
 
@@ -42,18 +42,23 @@ OpenDatabase = Any
 
 
 class Suite:
-    """Data a dialect's test class may override, each with a portable default.
+    """Data that a dialect's test class may override, each with a portable default.
 
-    `gaps`: cases this dialect must fail, with the reason. `literals`: how it writes the value of a case of
-    `a_value_is_exact`. `types`: what the sample's columns are. `engine_lacks`: what the engine itself does not have,
-    so that the sample does without. `generated`: what makes a column `id + 1`, and empty where the engine has no
-    generated columns. `relations`: how many tables the sample has only to be many; fewer where it takes
-    long to create one. `slow_query`: runs for a minute at least unless it is ended; `rowless_query` too, and has no
-    row. `failing_query`: passes every check and fails in the engine while it runs; `failing_late_query`: after
-    thousands of rows. `many_rows`: a query of them, `last_row` the largest value of its column `n`. `first_two`: the
-    two tracks of the lowest ids, in the engine's own words for a limit. `writes`: what must not happen to the sample.
-    `deadline`: seconds until a case that hangs is given up. `from_nothing`: what follows a SELECT of no table, such as
-    FROM DUAL.
+    - `gaps`: cases that this dialect must fail, with the reason.
+    - `literals`: how the dialect writes the value of a case of `a_value_is_exact`.
+    - `types`: the types of the sample's columns.
+    - `engine_lacks`: what the engine itself does not have. The sample leaves it out.
+    - `generated`: the definition of a column that is `id + 1`; empty if the engine has no generated columns.
+    - `relations`: the number of tables that make the sample large. Lower it if creating one takes long.
+    - `slow_query`: runs for at least a minute unless it is ended.
+    - `rowless_query`: the same, and returns no row.
+    - `failing_query`: passes every check and fails in the engine while it runs.
+    - `failing_late_query`: fails after thousands of rows.
+    - `many_rows`: a query with many rows. `last_row`: the largest value of its column `n`.
+    - `first_two`: returns the two tracks with the lowest ids, with the engine's own syntax for a limit.
+    - `writes`: statements that must not change the sample.
+    - `deadline`: seconds until a hanging case is stopped.
+    - `from_nothing`: what follows a SELECT without a table, such as FROM DUAL.
     """
 
     pytestmark = pytest.mark.anyio
@@ -91,7 +96,7 @@ class Suite:
     @pytest.fixture(scope="class")
     @classmethod
     def database(cls) -> Database:
-        """The database under test, which holds the sample. Every dialect's class overrides this."""
+        """The database under test, with the sample in it. Every dialect's class overrides this."""
         raise NotImplementedError(
             f"{cls.__name__} needs a class-scoped classmethod fixture `database`: build the sample with cls.fill(...)"
             " and return the Database to test."
@@ -99,27 +104,28 @@ class Suite:
 
     @classmethod
     def unreachable(cls, database: Database) -> Database:
-        """Return a database of this dialect that is not there, with a password that must not show."""
+        """Return a database of this dialect that does not exist, with a password that must not be shown."""
         gone = dataclasses.replace(database, name="gone", password=Secret(PLANTED), url=None)
         if database.host is None:
             return dataclasses.replace(gone, database=f"{PLANTED}/missing")
         return dataclasses.replace(gone, host="127.0.0.1", port=1)
 
     async def alter(self, database: Database, statement: str) -> Database:
-        """Run one statement that changes the schema, past dragoman, and return where: `database`, or a copy of it.
+        """Run one statement that changes the schema, without dragoman, and return the changed database or copy.
 
-        Asked only of a dialect whose inspector tells a fingerprint. A copy is for engines whose file nobody changes
-        while we have it open.
+        Called only if the inspector returns a fingerprint. A copy is for engines whose file nobody can change while it
+        is open.
         """
         raise AssertionError(
-            "inspector.fingerprint() tells something: override `alter`, so that it is seen to change with the schema."
+            "inspector.fingerprint() returns a text: override `alter`, so that the kit can check "
+            "that it changes with the schema."
         )
 
     async def is_idle(self, gateway: Gateway) -> bool:
-        """Whether the database has ended all work within a few seconds.
+        """Return whether the database has ended all work within a few seconds.
 
-        The default watches the processor time of this process and its children, which is right for embedded engines. A
-        dialect with a server asks the server for running statements.
+        The default measures the processor time of this process and its children, which is right for embedded engines. A
+        dialect with a server should ask the server for running statements.
         """
         return await becomes_idle(PROMPT)
 
@@ -127,19 +133,19 @@ class Suite:
 
     @classmethod
     def statements(cls, dialect: str) -> tuple[str, ...]:
-        """The statements that build the sample in an empty database of this dialect."""
+        """Return the statements that build the sample in an empty database of this dialect."""
         known = Plugins.discover().load(dialect).dialect
         if both := sorted(each.name for each in cls.engine_lacks & known.capabilities):
             raise ValueError(
                 f"{', '.join(both)}: {cls.__name__}.engine_lacks says that the engine has none, and the dialect"
-                " declares the capability. Take it out of one of the two."
+                " declares the capability. Remove it from one of the two."
             )
         types = {**sample.TYPES, **cls.types}
         return tuple(sample.statements(known, types, cls.engine_lacks, cls.relations, cls.generated))
 
     @classmethod
     def fill(cls, dialect: str, connection: Any) -> None:
-        """Build the sample through any DB-API connection (PEP 249) that may write, and close it."""
+        """Build the sample through any DB-API connection (PEP 249) that may write, and close the connection."""
         cursor = connection.cursor()
         for statement in cls.statements(dialect):
             cursor.execute(statement)
@@ -161,12 +167,12 @@ class Suite:
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
     def known_from_nothing(cls) -> None:
-        """Let what asks know what a SELECT of no table needs here."""
+        """Set what a SELECT without a table needs here."""
         _asking.from_nothing = cls.from_nothing
 
     @pytest.fixture(autouse=True)
     def declared_gap(self, request: pytest.FixtureRequest) -> None:
-        """Let a declared gap fail, strictly; and a case that does not count yet, if it must."""
+        """Let a declared gap fail, strictly; and let a case that does not count yet fail."""
         name = request.node.name.removeprefix("test_")
         gap = self.gaps.get(name) or self.gaps.get(name.partition("[")[0])
         if gap is not None:
@@ -177,13 +183,13 @@ class Suite:
     @pytest.fixture(scope="class")
     @classmethod
     async def gateway(cls, database: Database, anyio_backend: str) -> AsyncGenerator[Gateway]:
-        """The gateway under test, over the real entry point."""
+        """The gateway under test, with the dialect's real entry point."""
         async with Gateway.open([database]) as gateway:
             yield gateway
 
     @pytest.fixture
     def opened(self, gateway: Gateway) -> OpenDatabase:
-        """The database under test, without the gateway's checks: its executor and its inspector."""
+        """The database under test: its executor and inspector, without the gateway's checks."""
         return gateway.database()
 
     @pytest.fixture
@@ -193,7 +199,7 @@ class Suite:
 
 
 class _Asking:
-    """What statements of the kit need in the class that runs."""
+    """What the kit's statements need in the running class."""
 
     from_nothing = ""
 
@@ -211,7 +217,7 @@ async def ask(gateway: Gateway, sql: str, *parameters: Any, **options: Any) -> R
 
 
 async def expect_answer(gateway: Gateway, sql: str, remedy: str, **options: Any) -> Result:
-    """As `ask`, for a statement that must be answered; else `remedy` says what to do."""
+    """Return the answer of a statement that must succeed; else fail with `remedy`."""
     try:
         return await ask(gateway, sql, **options)
     except DragomanError as error:
@@ -219,7 +225,7 @@ async def expect_answer(gateway: Gateway, sql: str, remedy: str, **options: Any)
 
 
 async def run(opened: OpenDatabase, sql: str, *parameters: Any, **limits: Any) -> tuple[list[Column], list[list[Any]]]:
-    """Return columns and rows straight from the executor, past the gateway's checks."""
+    """Return columns and rows directly from the executor, without the gateway's checks."""
     request = Request(statement=_asking.add_from(sql), parameters=parameters, limits=Limits(**limits))
     with anyio.fail_after(PATIENCE):
         async with opened.executor.open(request) as stream:
@@ -237,7 +243,7 @@ async def read(stream: RowStream) -> list[list[Any]]:
 
 
 async def failure(gateway: Gateway, sql: str, *parameters: Any, **options: Any) -> DragomanError:
-    """Return the error of a statement that must fail; anything but a `DragomanError` is a failure of the case."""
+    """Return the error of a statement that must fail. Anything but a `DragomanError` fails the case."""
     try:
         result = await ask(gateway, sql, *parameters, **options)
     except DragomanError as error:
@@ -248,7 +254,7 @@ async def failure(gateway: Gateway, sql: str, *parameters: Any, **options: Any) 
 
 
 async def direct_failure(opened: OpenDatabase, sql: str, *parameters: Any) -> DragomanError:
-    """As `failure`, straight from the executor."""
+    """Return the error of a statement that must fail, directly from the executor."""
     try:
         _, rows = await run(opened, sql, *parameters)
     except DragomanError as error:
@@ -259,8 +265,8 @@ async def direct_failure(opened: OpenDatabase, sql: str, *parameters: Any) -> Dr
 
 
 def advise_on(error: Exception) -> str:
-    """What to do about an exception that is not ours."""
+    """Return advice about an exception that is not ours."""
     return (
-        f"The plugin let {type(error).__module__}.{type(error).__name__} out. Translate the driver's exceptions into"
+        f"The plugin raised {type(error).__module__}.{type(error).__name__}. Translate the driver's exceptions into"
         " DragomanErrors at one place, around every call of the driver."
     )

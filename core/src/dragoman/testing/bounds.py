@@ -1,4 +1,4 @@
-"""Bounds of an answer: rows, bytes, and saying exactly when something is missing."""
+"""Bounds of an answer: rows, bytes, and whether it says exactly when something is missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MANY = product(SIDE)
 
 
 class BoundCases(Suite):
-    """n, n + 1, exactly n, and bytes."""
+    """Answers of n, n + 1, and exactly n rows, and bounds in bytes."""
 
     @required
     async def test_a_result_of_exactly_the_limit_is_not_truncated(self, gateway: Gateway) -> None:
@@ -36,8 +36,9 @@ class BoundCases(Suite):
         result = await ask(gateway, NUMBERS, limit=COUNT - 1)
         reason = result.truncated and (result.truncated.reason, result.truncated.limit)
         assert (result.row_count, reason) == (COUNT - 1, ("rows", COUNT - 1)), (
-            f"{result.row_count} of {COUNT} rows came with limit={COUNT - 1}, truncated={result.truncated}. The"
-            " executor must deliver at least limits.max_rows + 1 rows where there are as many: the core cuts."
+            f"{result.row_count} of {COUNT} rows came with limit={COUNT - 1}, "
+            f"truncated={result.truncated}. The executor must return at least limits.max_rows + 1 "
+            "rows if there are that many: the core cuts."
         )
 
     @required
@@ -56,7 +57,10 @@ class BoundCases(Suite):
     @required
     async def test_the_executor_delivers_enough_rows_to_tell(self, opened: OpenDatabase) -> None:
         _, rows = await run(opened, NUMBERS, max_rows=3)
-        assert len(rows) > 3, f"The executor gave {len(rows)} rows for max_rows=3; at least 4 show that more exist."
+        assert len(rows) > 3, (
+            f"The executor returned {len(rows)} rows for max_rows=3. It must return at least 4, "
+            "to show that more exist."
+        )
 
     @recommended
     async def test_a_row_limit_keeps_the_order(self, gateway: Gateway) -> None:
@@ -97,8 +101,8 @@ class BoundCases(Suite):
     async def test_the_executor_has_no_row_limit_of_its_own(self, opened: OpenDatabase) -> None:
         _, rows = await run(opened, product(FAR), max_rows=2 * FAR**3, max_bytes=10**9)
         assert len({row[0] for row in rows}) == len(rows) == FAR**3, (
-            f"{len(rows)} of {FAR**3} rows came with limits.max_rows={2 * FAR**3}: the limits of a request are the only"
-            " ones, and whoever pages or exports needs them all."
+            f"{len(rows)} of {FAR**3} rows came with limits.max_rows={2 * FAR**3}: apply no "
+            "limits but those of the request, since paging and exports need all rows."
         )
 
     @required
@@ -118,7 +122,7 @@ class BoundCases(Suite):
         _, rows = await run(opened, statement, max_rows=2 * SIDE**3, max_bytes=10**9)
         numbers = [int(row[0]) for row in rows]
         assert numbers == sorted(numbers), (
-            "Thousands of rows came in another order than ORDER BY gave them: hand batches on as they come."
+            "Thousands of rows did not come in the order of ORDER BY: pass batches on in their order."
         )
 
     @recommended

@@ -1,4 +1,4 @@
-"""What is declared works; what is not declared is refused cleanly. What needs no tables is checked here."""
+"""What is declared works; what is not declared is refused with a clear error. Cases that need no tables are here."""
 
 from __future__ import annotations
 
@@ -56,8 +56,9 @@ class CapabilityCases(Suite):
         except Unsupported:
             return
         assert (plan.format, isinstance(plan.plan, str)) == (form, form == "text"), (
-            f"A plan was asked for as {form}, and came as Plan(format={plan.format!r}) of a"
-            f" {type(plan.plan).__name__}: honour ExplainOptions.format, or raise Unsupported for what there is not."
+            f"A plan was requested as {form}, and returned as Plan(format={plan.format!r}) of a "
+            f"{type(plan.plan).__name__}: respect ExplainOptions.format, or raise Unsupported for "
+            "a format that does not exist."
         )
 
     @capability(Capability.ANALYZE)
@@ -84,7 +85,7 @@ class CapabilityCases(Suite):
                 pass
         shown = [(column.name, column.type) for column in stream.columns]
         assert shown == [(column.name, column.type) for column in columns], (
-            f"describe told {columns}, and running the query gave {shown}: tell the same types in both."
+            f"describe returned {columns}, and running the query returned {shown}: return the same types in both."
         )
         with anyio.move_on_after(2 * PROMPT) as scope:
             await opened.executor.describe(Request(statement=self.slow_query))
@@ -93,7 +94,9 @@ class CapabilityCases(Suite):
             await opened.executor.describe(Request(statement="SELECT * FROM kit_trak"))
         except TableNotFound:
             return
-        raise AssertionError("describe of a query over an unknown table must be TABLE_NOT_FOUND, as running it is.")
+        raise AssertionError(
+            "describe of a query over an unknown table must raise TABLE_NOT_FOUND, as running it does."
+        )
 
     @capability(Capability.DESCRIBE)
     async def test_columns_are_described_with_their_parameters(self, opened: OpenDatabase, dialect: Dialect) -> None:
@@ -103,19 +106,19 @@ class CapabilityCases(Suite):
         try:
             columns, _ = await run(opened, request.statement, *request.parameters)
         except DragomanError:
-            return  # an engine that wants to be told of what type a parameter is
+            return  # an engine that must be told the type of a parameter
         ran, described = (told[0].type for told in (columns, await opened.executor.describe(request)))
         assert described in (ran, "any", "unknown"), (
-            f"A parameter that is a text was described as {described}, and running the query gave {ran}: describe"
+            f"A text parameter was described as {described}, and running the query returned {ran}: describe"
             " with the request's parameters."
         )
 
     @capability(Capability.GRAMMAR)
     def test_an_own_grammar_reads_as_declared(self, dialect: Dialect) -> None:
         if Capability.GRAMMAR not in dialect.capabilities:
-            assert dialect.read is None, "Dialect.read is given and Capability.GRAMMAR is not declared."
+            assert dialect.read is None, "Dialect.read is set and Capability.GRAMMAR is not declared."
             return
-        assert dialect.read, "Capability.GRAMMAR is declared, and Dialect.read is not given: sqlglot reads."
+        assert dialect.read, "Capability.GRAMMAR is declared, and Dialect.read is not set, so sqlglot parses."
         query = f"SELECT t.id, abs(t.id) FROM {sample.TRACK} AS t WHERE 1 = 2 OR t.id IN (SELECT 1)"
         parsed = read(dialect, Statement.parse(query, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))
         assert pickle.loads(pickle.dumps(parsed)) == parsed, "A parsed statement must survive pickling."
@@ -129,7 +132,9 @@ class CapabilityCases(Suite):
             ("abs", query.index("abs"))
         ], f"The query calls abs alone; Dialect.read returned {parsed.calls}."
         wrong = read(dialect, Statement.parse("SELECT FROM WHERE", sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))
-        assert wrong.refusal, "Dialect.read must refuse what is no query: it told none of SELECT FROM WHERE."
+        assert wrong.refusal, (
+            "Dialect.read must refuse text that is not a query, and it did not refuse SELECT FROM WHERE."
+        )
 
     @required
     def test_the_dialect_answers_to_its_name(self, gateway: Gateway, dialect: Dialect) -> None:
@@ -138,7 +143,7 @@ class CapabilityCases(Suite):
             named = plugins.load(dialect.name)
         except DragomanError as error:
             raise AssertionError(
-                f"The dialect calls itself {dialect.name!r}, and no entry point of that name is installed: {error}"
+                f"The dialect is named {dialect.name!r}, and no entry point of that name is installed: {error}"
             ) from error
         assert named.dialect is dialect, (
             f"The entry point {dialect.name!r} gives another plugin than the one under test."
@@ -154,20 +159,20 @@ class CapabilityCases(Suite):
     @required
     def test_quoted_names_come_back_as_they_were(self, dialect: Dialect) -> None:
         quoted = dialect.quote('a "b" c')
-        assert quoted != 'a "b" c', "Dialect.quote left an odd name unquoted."
+        assert quoted != 'a "b" c', "Dialect.quote did not quote an unusual name."
         assert quoted.startswith(dialect.quote_marks[0]), f"Dialect.quote wrote {quoted!r}; check quote_marks."
         assert quoted.endswith(dialect.quote_marks[1]), f"Dialect.quote wrote {quoted!r}; check quote_marks."
 
 
 async def refuses(work: Awaitable[Any], capability: str) -> None:
-    """What is not declared raises `Unsupported` and nothing else."""
+    """Check that what is not declared raises `Unsupported` and nothing else."""
     try:
         answer = await work
     except Unsupported:
         return
     except DragomanError as error:
         raise AssertionError(
-            f"Capability.{capability} is not declared; asking for it gave {error.code} and must give UNSUPPORTED."
+            f"Capability.{capability} is not declared; using it raised {error.code} and must raise UNSUPPORTED."
         ) from error
     except Exception as error:
         raise AssertionError(advise_on(error)) from error

@@ -1,4 +1,4 @@
-"""What the inspector tells of the sample, in bulk."""
+"""What the inspector reports about the sample, in bulk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TABLES = {sample.GENRE, sample.TRACK, sample.RATING, sample.LISTING, sample.APPE
 
 
 async def inspect(opened: OpenDatabase, names: Iterable[str] = (), **scope: frozenset[str]) -> dict[str, Table]:
-    """Return what the inspector tells, by name, all names as the sample has them; `names` restricts it."""
+    """Return what the inspector reports, by name, with all names as in the sample. `names` restricts it."""
     dialect: Dialect = opened.dialect
     stored = frozenset(sample.stored_name(dialect, name) for name in names)
     inspection: Inspection = await opened.inspector.tables(Scope(names=stored, **scope))
@@ -39,7 +39,7 @@ def _facts(told: Names | Table) -> tuple[str, bool, str]:
 
 @asynccontextmanager
 async def opened_again(opened: OpenDatabase, where: Database) -> AsyncGenerator[OpenDatabase]:
-    """The database where a change was made: the same, unless that is a copy."""
+    """The database in which a change was made: the same one, unless it is a copy."""
     if where == opened.config:
         yield opened
         return
@@ -54,15 +54,13 @@ class CatalogCases(Suite):
     async def test_the_version_of_the_server_is_told(self, opened: OpenDatabase) -> None:
         version = await opened.inspector.version()
         assert any(letter.isdigit() for letter in version), (
-            f"inspector.version() answered {version!r}; return the server's own version."
+            f"inspector.version() returned {version!r}; return the server's own version."
         )
 
     @required
     async def test_every_relation_is_told(self, opened: OpenDatabase) -> None:
         missing = TABLES - (await inspect(opened)).keys()
-        assert not missing, (
-            f"inspector.tables(Scope()) left out {sorted(missing)}; it must tell tables and views alike."
-        )
+        assert not missing, f"inspector.tables(Scope()) left out {sorted(missing)}; it must report tables and views."
 
     @required
     async def test_names_alone_are_those_of_the_relations(self, opened: OpenDatabase) -> None:
@@ -74,7 +72,7 @@ class CatalogCases(Suite):
             told = {(str(table.relation), *_facts(table)) for table in (await opened.inspector.tables(scope)).tables}
             assert alone == told, (
                 f"inspector.names() and inspector.tables() differ in {sorted(map(str, alone ^ told))[:5]};"
-                " both must tell the same relations with the same type, system and partition_of."
+                " both must report the same relations with the same type, system and partition_of."
             )
 
     @required
@@ -82,8 +80,9 @@ class CatalogCases(Suite):
         told = {name for name, table in (await inspect(opened)).items() if table.columns}
         missing = {f"{sample.MANY}_{number}" for number in range(1, self.relations + 1)} - told
         assert not missing, (
-            f"Of {self.relations} tables {len(missing)} were left out, or told without columns, such as"
-            f" {min(missing)}: the inspector's queries need no LIMIT, and limits of their own."
+            f"Of {self.relations} tables {len(missing)} were left out, or reported without "
+            f"columns, such as {min(missing)}: the inspector's queries must have no LIMIT, and "
+            "limits of their own."
         )
 
     @required
@@ -93,8 +92,8 @@ class CatalogCases(Suite):
         table = (await inspect(opened)).get(sample.DOTTED)
         told = table and [column.name for column in table.columns]
         assert told == [sample.PART], (
-            f"{sample.DOTTED!r} of the one column {sample.PART!r} came as {told}: names come in parts of their own,"
-            " so take none apart, and quote each by itself."
+            f"{sample.DOTTED!r} with the one column {sample.PART!r} was reported as {told}: the "
+            "parts of a name are separate, so split none of them, and quote each by itself."
         )
         found = await gateway.database().catalog.find(dialect.quote(sample.DOTTED))
         await expect_answer(gateway, f"SELECT * FROM {dialect.qualify(found.relation)}", "Quote each part by itself.")
@@ -129,8 +128,9 @@ class CatalogCases(Suite):
         amount = next(each.type for each in (await inspect(opened))[sample.APPEAL].columns if each.name == "amount")
         lengths = re.findall(r"\d+", written)
         assert [number for number in re.findall(r"\d+", amount) if number in lengths] == lengths, (
-            f"A column that was created as {written} came as {amount!r}: tell precision, scale and length with the"
-            " type. If the engine has none, override types['decimal']."
+            f"A column that was created as {written} was reported as {amount!r}: report "
+            "precision, scale and length with the type. If the engine has none, override "
+            "types['decimal']."
         )
 
     @required
@@ -138,33 +138,33 @@ class CatalogCases(Suite):
         track = (await inspect(opened))[sample.TRACK]
         nullable = {column.name: column.nullable for column in track.columns}
         assert (nullable["note"], nullable["title"], nullable["genre_id"]) == (True, False, False), (
-            f"TableColumn.nullable is {nullable}; note may be null, genre_id and title may not. Is it inverted?"
+            f"TableColumn.nullable is {nullable}; note may be null, genre_id and title may not. It may be inverted."
         )
 
     @required
     async def test_a_scope_of_names_restricts(self, opened: OpenDatabase) -> None:
         wanted = frozenset({sample.TRACK, sample.ODD})
         found = set(await inspect(opened, names=wanted))
-        assert found == wanted, f"tables(Scope(names={sorted(wanted)})) told {sorted(found)}; honour Scope.names."
+        assert found == wanted, f"tables(Scope(names={sorted(wanted)})) returned {sorted(found)}; respect Scope.names."
 
     @required
     async def test_a_scope_of_schemas_restricts(self, opened: OpenDatabase) -> None:
         track = (await inspect(opened))[sample.TRACK]
         schema = track.relation.schema
         if not await opened.inspector.schemas():
-            assert schema is None, f"Relation.schema is {schema!r}, and inspector.schemas() tells no schema."
+            assert schema is None, f"Relation.schema is {schema!r}, and inspector.schemas() returns no schema."
             return
-        assert schema, "Relation.schema is None; name the schema the relation stands in, the default one too."
+        assert schema, "Relation.schema is None; set the schema of the relation, the default one too."
         assert TABLES <= (await inspect(opened, schemas=frozenset({schema}))).keys(), (
             f"tables(Scope(schemas={{{schema!r}}})) left out relations of that schema."
         )
         elsewhere = await inspect(opened, schemas=frozenset({"kit_no_such_schema"}))
-        assert not elsewhere, "tables() told relations of a schema that is not there; honour Scope.schemas."
+        assert not elsewhere, "tables() returned relations of a missing schema; respect Scope.schemas."
 
     @required
     async def test_a_name_that_is_not_there_is_no_error(self, opened: OpenDatabase) -> None:
         found = await inspect(opened, names=frozenset({"kit_no_such_table"}))
-        assert not found, f"A scope of one unknown name told {sorted(found)}; it must tell nothing."
+        assert not found, f"A scope of one unknown name returned {sorted(found)}; it must return nothing."
 
     @required
     async def test_a_name_with_quotes_in_a_scope_is_only_a_name(self, opened: OpenDatabase) -> None:
@@ -186,16 +186,17 @@ class CatalogCases(Suite):
     async def test_the_catalog_finds_a_table_by_its_plain_name(self, opened: OpenDatabase) -> None:
         table = await opened.catalog.find(sample.TRACK)
         assert table.relation.name == sample.stored_name(opened.dialect, sample.TRACK), (
-            f"Catalog.find({sample.TRACK!r}) found {table.relation}; tell names as stored, and check Dialect.folding."
+            f"Catalog.find({sample.TRACK!r}) found {table.relation}; report names as they are "
+            "stored, and check Dialect.folding."
         )
 
     @required
     async def test_a_relation_is_reached_by_its_whole_name(self, gateway: Gateway, dialect: Dialect) -> None:
         table = await gateway.database().catalog.find(sample.TRACK)
         whole = dialect.qualify(table.relation)
-        remedy = "That is how the relation was told: tell catalog and schema as the database stores them."
+        remedy = "That is how the relation was reported: report catalog and schema as the database stores them."
         result = await expect_answer(gateway, f"SELECT id FROM {whole} WHERE id = 2", remedy)
-        assert result.rows == [[2]], f"{whole} is another relation than the one that was told: {result.rows}."
+        assert result.rows == [[2]], f"{whole} is not the relation that was reported: {result.rows}."
 
     @required
     async def test_a_sample_of_rows_can_be_taken_of_any_name(self, gateway: Gateway) -> None:
@@ -210,7 +211,7 @@ class CatalogCases(Suite):
         wanted = (sample.TRACK_COMMENT, sample.TITLE_COMMENT) if declared else (None, None)
         assert (track.comment, title.comment) == wanted, explain_difference("COMMENTS", declared, track.comment)
         others = {column.name: column.comment for column in track.columns if column.name != "title"}
-        assert set(others.values()) == {None}, f"Columns without a comment have {others}: None where there is none."
+        assert set(others.values()) == {None}, f"Columns without a comment have {others}: use None for no comment."
 
     @recommended(Capability.PRIMARY_KEYS)
     async def test_primary_keys_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
@@ -261,7 +262,8 @@ class CatalogCases(Suite):
         unique = [each.columns for each in appeal.constraints if each.type == "UNIQUE"]
         indexed = [index.parts for index in appeal.indexes if index.unique and not index.primary]
         assert ("rated", "code") in unique + indexed, (
-            f"Of {sample.APPEAL} (rated, code) is unique; told are the constraints {unique}, the indexes {indexed}."
+            f"(rated, code) of {sample.APPEAL} is unique; reported are the constraints {unique} "
+            f"and the indexes {indexed}."
         )
 
     @recommended(Capability.FOREIGN_KEYS)
@@ -272,8 +274,9 @@ class CatalogCases(Suite):
         keys = {key.name is not None for key in appeal.foreign_keys}
         unique = {each.name is not None for each in appeal.constraints if each.type == "UNIQUE"}
         assert not unique or not keys or unique == keys, (
-            f"Of {sample.APPEAL} names of foreign keys are told: {keys}, of constraints: {unique}. Where the engine"
-            " names them, tell the names of both: errors speak of them."
+            f"The foreign keys of {sample.APPEAL} are reported with the names {keys}, the "
+            f"constraints with {unique}. If the engine names them, report both names: errors "
+            "mention them."
         )
 
     @recommended(Capability.PRIMARY_KEYS)
@@ -289,12 +292,12 @@ class CatalogCases(Suite):
         if not self.generated:
             return
         columns = {column.name.lower(): column for column in (await inspect(opened))[sample.MADE].columns}
-        assert columns.keys() == {"id", "made"}, f"Of the columns id and made only {sorted(columns)} are told."
+        assert columns.keys() == {"id", "made"}, f"Of the columns id and made only {sorted(columns)} are reported."
         told = {name: column.generated for name, column in columns.items()}
-        assert told["id"] is None, f"TableColumn.generated of id is {told['id']!r}, and it is a plain column."
+        assert told["id"] is None, f"TableColumn.generated of id is {told['id']!r}, and it is not a generated column."
         assert re.search(r"\bid\b", told["made"] or "", re.IGNORECASE), (
-            f"TableColumn.generated of made is {told['made']!r}; it is id + 1. Who does not see id would see it there:"
-            " what is made of a hidden column is hidden where the inspector tells what it is made of."
+            f"TableColumn.generated of made is {told['made']!r}; it is id + 1. The core hides a "
+            "column that is computed from a hidden one, and it needs this expression to do so."
         )
         assert columns["made"].default is None, (
             f"TableColumn.default of made is {columns['made'].default!r}: it has none."
@@ -307,7 +310,7 @@ class CatalogCases(Suite):
         constraints = (await inspect(opened))[sample.APPEAL].constraints
         told = [each.definition or "" for each in constraints if each.type == "CHECK"]
         assert any("grade" in definition.lower() for definition in told), (
-            f"The checks of {sample.APPEAL} are reported as {told}; there is CHECK (grade > 0), with its definition."
+            f"The checks of {sample.APPEAL} are reported as {told}; report CHECK (grade > 0), with its definition."
         )
 
     @required
@@ -319,19 +322,20 @@ class CatalogCases(Suite):
             result = await ask(gateway, f"SELECT * FROM {name}")
             stored = [sample.stored_name(dialect, column.name) for column in table.columns]
             assert [column.name for column in result.columns] == stored, (
-                f"The inspector tells the columns {stored} of {name}, and SELECT * gives"
-                f" {[column.name for column in result.columns]}: tell names as they are stored."
+                f"The inspector reports the columns {stored} of {name}, and SELECT * returns"
+                f" {[column.name for column in result.columns]}: report names as they are stored."
             )
 
     @recommended
     async def test_the_definition_of_a_view_is_whole(self, opened: OpenDatabase) -> None:
         definition = (await inspect(opened))[sample.LISTING].definition
         assert definition, (
-            f"inspector.tables() gave no definition of the view {sample.LISTING}. Agents read there what it shows, and"
-            " without it a role from which something is hidden may read no view: tell Table.definition."
+            f"inspector.tables() gave no definition of the view {sample.LISTING}. Agents read it "
+            "to understand the view, and without it restricted roles may read no view: set "
+            "Table.definition."
         )
         assert all(name in definition.lower() for name in (sample.GENRE, "genre_id")), (
-            f"inspector.tables() gave {definition!r} as the definition of {sample.LISTING}: tell all of it."
+            f"inspector.tables() gave {definition!r} as the definition of {sample.LISTING}: return all of it."
         )
 
     @recommended
@@ -351,8 +355,8 @@ class CatalogCases(Suite):
             await inspect(opened, names)
             counts.append(len(asked))
         assert counts[1] < min(counts[0] + len(TABLES) - 1, HANDFUL), (
-            f"One relation took {counts[0]} queries, all of them {counts[1]}: ask for all relations at once, in a"
-            " handful of queries."
+            f"One relation took {counts[0]} queries, all of them {counts[1]}: read all relations "
+            "at once, in a few queries."
         )
         least = min((request.limits.max_rows for request in asked), default=MANY_COLUMNS)
         assert least >= MANY_COLUMNS, (
@@ -383,12 +387,13 @@ class CatalogCases(Suite):
             async with opened_again(opened, where) as changed:
                 indexes = (await inspect(changed, [sample.LATER]))[sample.LATER].indexes
         except Exception:
-            return  # an engine whose indexes hold no expressions
+            return  # an engine whose indexes have no expressions
         finally:
             await self.alter(where, f"DROP TABLE {sample.LATER}")
         told = [[part.lower() for part in index.parts] for index in indexes]
         assert any(len(parts) == 2 and "note" in parts[0] and parts[1] == "id" for parts in told), (
-            f"The index on LOWER(note), id came as {told}: an expression is a part, in its place and as text."
+            f"The index on LOWER(note), id was reported as {told}: an expression is a part too, "
+            "in its place and as text."
         )
 
     @capability(Capability.ROW_ESTIMATES)
@@ -398,10 +403,10 @@ class CatalogCases(Suite):
         tables = await inspect(opened, [sample.GENRE, sample.TRACK, sample.LISTING])
         estimates = [tables[name].row_estimate for name in (sample.GENRE, sample.TRACK)]
         assert all(estimate is None or 0 < estimate < 100 for estimate in estimates), (
-            f"Tables of 3 and of 5 rows are estimated to have {estimates}: None when nobody knows, never 0 or -1."
+            f"Tables of 3 and of 5 rows are estimated to have {estimates}: use None for unknown, never 0 or -1."
         )
         view = tables[sample.LISTING].row_estimate
-        assert view is None, f"The view {sample.LISTING} is estimated to have {view} rows: None where nobody knows."
+        assert view is None, f"The view {sample.LISTING} is estimated to have {view} rows: use None for unknown."
 
     @capability(Capability.INDEXES)
     async def test_indexes_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
@@ -441,16 +446,21 @@ class CatalogCases(Suite):
                 after = await changed.inspector.fingerprint()
             creates = change.startswith("CREATE")
             assert after not in {before, *(created if creates else ())}, (
-                f"inspector.fingerprint() is the same after {change}: a catalog that is wrong would be told after a"
-                " restart, and roles would be held to it. Let it cover relations, columns, types and the queries of"
-                " views, and ask the database each time."
+                f"inspector.fingerprint() is the same after {change}: an outdated catalog would "
+                "be used after a restart, and for roles. It must cover relations, columns, types "
+                "and the queries of views, and must ask the database each time."
             )
             created |= {after} if creates else set()
             before = after
 
 
 def explain_difference(capability: str, declared: bool, told: object) -> str:
-    """What is wrong about a capability, and what to do."""
+    """Return what is wrong about a capability, and what to do."""
     if declared:
-        return f"Capability.{capability} is declared, and the inspector told {told!r}. Fix it, or do not declare it."
-    return f"Capability.{capability} is not declared, and the inspector told {told!r}. Declare it: core relies on it."
+        return (
+            f"Capability.{capability} is declared, and the inspector reported {told!r}. Fix it, or do not declare it."
+        )
+    return (
+        f"Capability.{capability} is not declared, and the inspector reported {told!r}. "
+        "Declare it: the core relies on it."
+    )

@@ -1,4 +1,4 @@
-"""A deadline for each case that no event loop can miss: what hangs is a failure with a name, or the end of the run."""
+"""A deadline for each case that no event loop can miss. A case that hangs fails with its name, or ends the run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from types import FrameType
 from typing import Final
 
 GRACE: Final = 20.0
-"""Seconds that the main thread has to come back from the driver, once the time is over."""
+"""Seconds that the main thread gets to return from the driver once the time is over."""
 AGAIN: Final = 8.0
-"""Seconds after which a fixture that hangs at its end is reported once more."""
+"""Seconds after which a fixture that hangs at its end is reported again."""
 HUNG: Final = 70
-"""The status a run ends with that could not be ended otherwise (EX_SOFTWARE)."""
+"""The exit status of a run that could not be ended otherwise (EX_SOFTWARE)."""
 
 
 class Hung(AssertionError):
@@ -26,9 +26,10 @@ class Hung(AssertionError):
 
 @contextlib.contextmanager
 def limit_time(seconds: float, what: str, stderr: int = 2) -> Generator[None]:
-    """Raise `Hung` in the main thread when the block takes longer; end the process if even that does not help.
+    """Raise `Hung` in the main thread if the block takes longer. End the process if even that does not help.
 
-    Only the second where there are no alarms, as outside the main thread. `stderr`: where the last words go.
+    Outside the main thread, and where there are no alarms, it only ends the process. `stderr`: where the last message
+    goes.
     """
     over = threading.Event()
     watchdog = threading.Thread(
@@ -49,8 +50,9 @@ def limit_time(seconds: float, what: str, stderr: int = 2) -> Generator[None]:
 def _alarm(seconds: float, what: str) -> Generator[None]:
     def ring(number: int, frame: FrameType | None) -> None:
         raise Hung(
-            f"{what} did not end within {seconds:g} seconds. Something waits for the driver without a deadline, or the"
-            " driver holds the thread of the event loop: call it in a thread, and interrupt it when nobody waits."
+            f"{what} did not end within {seconds:g} seconds. Something waits for the driver "
+            "without a deadline, or the driver blocks the thread of the event loop: call it in a "
+            "thread, and interrupt it when nobody waits."
         )
 
     before, left = signal.signal(signal.SIGALRM, ring), signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
@@ -63,11 +65,14 @@ def _alarm(seconds: float, what: str) -> Generator[None]:
 
 def _watch(over: threading.Event, seconds: float, what: str, stderr: int) -> None:
     if not over.wait(seconds):
-        end_process(f"{what} hangs, and the driver does not give its thread back: the run ends here.", HUNG, stderr)
+        end_process(f"{what} hangs, and the driver does not release its thread, so the run ends here.", HUNG, stderr)
 
 
 def is_leaving(main: threading.Thread) -> bool:
-    """Whether the interpreter waits for threads to end: before the main thread counts as ended, pools are joined."""
+    """Return whether the interpreter waits for threads to end.
+
+    It joins pools before the main thread counts as ended.
+    """
     frame = sys._current_frames().get(main.ident or 0) if main.is_alive() else None  # pyright: ignore[reportPrivateUsage]
     while frame is not None and frame.f_back is not None:
         frame = frame.f_back
@@ -75,7 +80,7 @@ def is_leaving(main: threading.Thread) -> bool:
 
 
 def end_process(why: str, status: int, stderr: int = 2) -> None:
-    """Tell why, and where every thread stands, past whatever captures output; then end without waiting for anybody."""
+    """Report the reason and the stacks of all threads, past any capture of output; then exit without waiting."""
     with contextlib.suppress(OSError, ValueError):
         os.write(stderr, f"\ndragoman conformance kit: {why}\n".encode())
         faulthandler.dump_traceback(file=stderr, all_threads=True)

@@ -1,4 +1,4 @@
-"""The doctor: it tells findings an operator can act on, and changes nothing."""
+"""The doctor: reports findings that an administrator can act on, and changes nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.testing.tiers import recommended
 
 
 class DoctorCases(Suite):
-    """What `dragoman doctor` asks an executor."""
+    """Cases for the executor's part of `dragoman doctor`."""
 
     @recommended
     async def test_the_doctor_tells_findings_and_changes_nothing(self, gateway: Gateway, opened: OpenDatabase) -> None:
@@ -24,7 +24,7 @@ class DoctorCases(Suite):
             assert isinstance(finding, Finding), f"`Executor.doctor` gave {finding!r}, not a Finding."
             assert finding.severity in SEVERITIES, f"The severity {finding.severity!r} is none of {SEVERITIES}."
             told = (finding.subject, finding.message, finding.remedy)
-            assert all(told), f"{finding!r} must say what it is about, what could happen and what closes it."
+            assert all(told), f"{finding!r} must name its subject, what could happen and how to prevent it."
             assert finding.subject.isidentifier(), f"{finding.subject!r} must be a short stable name: `write_grants`."
         assert await _rows(gateway) == before, "The doctor changed the sample: it must only read."
 
@@ -35,7 +35,7 @@ class DoctorCases(Suite):
                 told = str(await _examine(gateway.database()))
             except ConnectionFailed as error:
                 told = f"{error.message} {error.suggestion}"
-        assert PLANTED not in told, "What the doctor tells shows the password or the path."
+        assert PLANTED not in told, "A finding shows the password or the path."
 
 
 async def _examine(opened: OpenDatabase) -> Any:

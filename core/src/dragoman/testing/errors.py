@@ -1,4 +1,4 @@
-"""Errors: ours, of the right kind, with a way out, and without anything that must not be shown."""
+"""Errors: of our own types, of the right kind, with a remedy, and without anything that must not be shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dragoman.testing.base import PLANTED, OpenDatabase, Suite, advise_on, ask, 
 from dragoman.testing.tiers import recommended, required
 
 SENTENCE = 3
-"""Words of which a message has something to say; fewer may be a code of the driver's."""
+"""A message with fewer words may be only a code of the driver, which an error need not repeat."""
 UNKNOWN_TABLE = "SELECT * FROM kit_trak"
 UNKNOWN_COLUMN = f"SELECT titel FROM {sample.TRACK}"
 UNKNOWN_SCHEMA = f"SELECT * FROM kit_no_such_schema.{sample.TRACK}"
@@ -33,7 +33,7 @@ BROKEN = f"SELECT id FROM {sample.TRACK} WHERE ORDER BY"
 
 
 class ErrorCases(Suite):
-    """Through the gateway, then straight from the executor, whose errors no one else translates."""
+    """Cases through the gateway, then directly on the executor, whose errors nobody else translates."""
 
     @required
     async def test_an_unknown_table_is_named_and_the_near_one_suggested(self, gateway: Gateway) -> None:
@@ -83,8 +83,9 @@ class ErrorCases(Suite):
             error = await direct_failure(opened, statement)
             said = _cause(error)
             assert len(_words(said)) < SENTENCE or _words(said) & _words(error.message), (
-                f"The database said {said!r} of {statement!r}, and the error says {error.message!r}, without a word of"
-                " it: hand on the first line of the driver's message, so that an agent can mend its query."
+                f"The database's message for {statement!r} is {said!r}, and the error says "
+                f"{error.message!r}, without a word of it: keep the first line of the driver's "
+                "message, so that an agent can fix its query."
             )
 
     @required
@@ -111,8 +112,8 @@ class ErrorCases(Suite):
             result = await ask(gateway, f"SELECT id FROM {sample.GENRE} ORDER BY id")
         except DragomanError as error:
             raise AssertionError(
-                f"After failed statements a query gave {error.code} ({error.message}): roll back, or throw the"
-                " connection away."
+                f"After failed statements a query gave {error.code} ({error.message}): roll back, "
+                "or close the connection."
             ) from error
         assert result.rows == [[1], [2], [3]], f"After failed statements a query was answered {result.rows}."
 
@@ -127,7 +128,7 @@ class ErrorCases(Suite):
             )
             assert_discreet(error, gone)
             status = await gateway.database().status(5.0)
-        assert status.state == "unreachable", f"The status of a database that is not there is {status.state}."
+        assert status.state == "unreachable", f"The status of a missing database is {status.state}."
         assert PLANTED not in status.error, f"The status shows an address or a password: {status.error}"
 
     @required
@@ -140,11 +141,11 @@ class ErrorCases(Suite):
             except Exception as error:
                 raise AssertionError(advise_on(error)) from error
             else:
-                raise AssertionError(f"The inspector told {version!r} of a database that is not there.")
+                raise AssertionError(f"The inspector returned {version!r} for a missing database.")
 
 
 def assert_kind(error: DragomanError, *kinds: type[DragomanError]) -> None:
-    """The error is of one of these kinds."""
+    """Check that the error is of one of these kinds."""
     wanted = " or ".join(kind.code for kind in kinds)
     assert isinstance(error, kinds), (
         f"The error is {error.code} ({error.message}) and must be {wanted}. Map the driver's error code or message to"
@@ -153,16 +154,19 @@ def assert_kind(error: DragomanError, *kinds: type[DragomanError]) -> None:
 
 
 def assert_discreet(error: DragomanError, database: Database, *, listed: Collection[str] = ()) -> None:
-    """Nothing an error shows may tell where the database is or how to get in. `listed`: names that callers are told."""
+    """Check that nothing in an error shows where the database is or how to sign in.
+
+    `listed`: names that callers may see.
+    """
     shown = " ".join((str(error), repr(error), json.dumps(error.as_dict(), default=str), repr(error.__cause__)))
     for what in {*_secrets(database)} - {*listed}:
-        assert what not in shown, f"The error shows {what!r}; say it without places and secrets: {shown}"
+        assert what not in shown, f"The error shows {what!r}; leave out addresses and secrets: {shown}"
     for trace in ("Traceback", ".py", sys.prefix):
         assert trace not in shown, f"The error shows a trace of the program, {trace!r}: {shown}"
 
 
 def _cause(error: BaseException) -> str:
-    """What the driver's exception says that one of ours stands for; nothing where it came from another process."""
+    """Return the message of the driver's exception behind one of ours; empty if it came from another process."""
     inner = error.__cause__ or error.__context__
     if isinstance(inner, DragomanError):
         return _cause(inner)

@@ -1,4 +1,4 @@
-"""Whether what a database answers comes back equal from Parquet and Arrow files: for the tests of plugins."""
+"""Checks that a database's values can be read back equal from Parquet and Arrow files, for the tests of plugins."""
 
 # pyarrow has no type stubs.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -26,10 +26,10 @@ _OFFSET: Final = re.compile(r" (?=[+-]\d\d:\d\d$)")
 
 
 def types_in_files(folder: Path, columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Write rows to Parquet and Arrow files, read them again, and return the types their columns had there.
+    """Write rows to Parquet and Arrow files, read them again, and return the types of their columns there.
 
     Every value must come back equal: as a typed one, or as its exact text. The notices must name each column that is
-    text there and not in its database; and nobody else.
+    text there and not in the database, and no other column.
     """
     told = [_check_file(folder / f"types.{form}", form, columns, rows) for form in ("parquet", "arrow")]
     assert told[0] == told[1], "Parquet and Arrow files differ in the types of their columns."
@@ -46,7 +46,7 @@ def _check_file(path: Path, form: str, columns: Sequence[Column], rows: Sequence
             assert is_same(row[place], value), f"{column}: {row[place]!r} came back as {value!r} from {form}."
         assert field.metadata[b"dragoman:type"].decode() == column.type
         is_lost = str(field.type) == TEXT and any(not isinstance(row[place], str | None) for row in rows)
-        assert not is_lost or f"{column.name} ({column.type})" in notices, f"{column} is text, and nobody is told."
+        assert not is_lost or f"{column.name} ({column.type})" in notices, f"{column} is text, and no notice says so."
         assert str(field.type) == TEXT or f"{column.name} ({column.type})" not in notices
     return [str(field.type).replace("<element: ", "<item: ") for field in table.schema]
 
@@ -59,7 +59,7 @@ def _read(path: Path, form: str) -> Any:
 
 
 def is_same(value: Any, read: Any) -> bool:
-    """Tell whether what was read from a file is a value of an answer, by what the value says of itself."""
+    """Return whether a value read from a file equals a value of an answer, in its own notation."""
     match read:
         case None | bool():
             return value is read

@@ -1,4 +1,4 @@
-"""What a dialect does not do, declared by its own test class, with the reason."""
+"""Gaps: what a dialect does not do. Its own test class declares them, with the reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, cast
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Why a case must fail. The day it passes, the run fails, so that the gap is taken out."""
+    """The reason why a case must fail. The run fails on the day the case passes, so that the gap is removed."""
 
     reason: str
 
@@ -20,22 +20,22 @@ class Gap:
 
 
 def never(reason: str) -> Gap:
-    """The engine cannot, by its nature."""
+    """The engine cannot do this, by its nature."""
     return Gap(f"never: {reason}")
 
 
 def not_yet(reason: str) -> Gap:
-    """The engine or its driver may learn it; name the release or the issue to watch."""
+    """The engine or its driver may do this later. Name the release or the issue to watch."""
     return Gap(f"not yet: {reason}")
 
 
 def not_implemented(reason: str) -> Gap:
-    """The plugin could, and does not so far."""
+    """The plugin could do this, but does not yet."""
     return Gap(f"not implemented: {reason}")
 
 
 def case_names(suite: type[Any]) -> list[str]:
-    """The cases of a suite: its tests without `test_`, and with `[...]` each of a parametrised one."""
+    """Return the cases of a suite: its tests without `test_`, and each example of a parametrised one with `[...]`."""
     return [case for name in dir(suite) if name.startswith("test_") for case in _cases(getattr(suite, name), name[5:])]
 
 
@@ -47,7 +47,7 @@ def _cases(test: Any, name: str) -> Iterator[str]:
 
 
 def check_gaps(suite: type[Any], gaps: Mapping[str, Gap]) -> None:
-    """Raise `TypeError` for a gap in a case that is not there: it would hide nothing, or not what was meant."""
+    """Raise `TypeError` for a gap in an unknown case: it would have no effect, or not the intended one."""
     known = case_names(suite)
     for case in gaps:
         if case not in known:

@@ -1,4 +1,4 @@
-"""Whether this process and its children still compute: how the kit sees that work was ended, and not only left."""
+"""Whether this process and its children still compute, so that the kit sees whether work was really ended."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ import anyio
 
 WINDOW: Final = 0.4
 BUSY_SHARE: Final = 0.1
-"""A runaway statement takes a whole processor; on a machine shared by many it still takes a part, most of the time."""
+"""The share of a processor from which this counts as busy.
+
+A runaway statement takes a whole processor, or a part of it on a busy machine.
+"""
 QUIET: Final = 2
-"""Windows without work, one after the other, that are believed."""
+"""The number of consecutive idle windows that prove idleness."""
 
 
 async def becomes_idle(seconds: float) -> bool:
-    """Whether this process and its children stop computing within some seconds."""
+    """Return whether this process and its children stop computing within `seconds`."""
     quiet = 0
     with anyio.move_on_after(seconds):
         while quiet < QUIET:
@@ -29,7 +32,7 @@ async def becomes_idle(seconds: float) -> bool:
 
 
 def cpu_seconds() -> float:
-    """Processor seconds of this process and its living descendants so far; only its own where there is no /proc."""
+    """Return the processor seconds of this process and its living descendants so far; only its own without /proc."""
     processes = _processes()
     if os.getpid() not in processes:
         return time.process_time()
@@ -37,13 +40,13 @@ def cpu_seconds() -> float:
 
 
 def children() -> set[int]:
-    """The living descendants of this process, ended ones that nobody waited for included."""
+    """Return the living descendants of this process, and ended ones that nobody waited for."""
     processes = _processes()
     return set(_family(processes)) - {os.getpid()}
 
 
 def family() -> list[int]:
-    """Return this process and its living descendants, where the system tells them."""
+    """Return this process and its living descendants, if the system reports them."""
     return _family(_processes())
 
 
@@ -58,12 +61,12 @@ def _family(processes: dict[int, tuple[int, float]]) -> list[int]:
 
 
 def _processes() -> dict[int, tuple[int, float]]:
-    """Parent and processor seconds of every process we may see."""
+    """Return parent and processor seconds of every visible process."""
     found: dict[int, tuple[int, float]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
-            continue  # it ended while we looked
+            continue  # it ended meanwhile
         found[int(stat.parent.name)] = int(fields[1]), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return found

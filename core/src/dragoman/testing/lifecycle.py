@@ -1,4 +1,4 @@
-"""Opening costs nothing, closing leaves nothing."""
+"""Opening does no work, and closing leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ from dragoman.testing.tiers import recommended, required
 
 MANY: Final = 30
 ROUNDS: Final = 5
-"""asyncio forgets cancelled timers once there are over a hundred: queries with one each make them in four rounds."""
+"""asyncio removes cancelled timers once there are over a hundred.
+
+Queries with one timer each reach that in four rounds.
+"""
 Leftovers = tuple[set[int], set[str]]
 
 
 class LifecycleCases(Suite):
-    """On gateways of their own: one that is shared may start a thread in the background while another is closed."""
+    """Cases on gateways of their own: a shared one may start a thread in the background while another is closed."""
 
     @required
     async def test_opening_a_database_connects_to_nothing(self, database: Database) -> None:
@@ -41,7 +44,7 @@ class LifecycleCases(Suite):
             gateway.database()
             started = list_newer(before)
         assert started == (set(), set()), (
-            f"Making executor and inspector started {_words(started)}: connect at the first statement, not before."
+            f"Creating executor and inspector started {_words(started)}: connect at the first statement, not before."
         )
 
     @required
@@ -108,7 +111,8 @@ class LifecycleCases(Suite):
             return count_blocks() - before
 
         async with Gateway.open([database]) as gateway:
-            # What is kept once, or dropped later, grows in the first rounds or in some; what is never dropped in each.
+            # Memory that is kept once, or dropped later, grows in some rounds. Memory that is never dropped grows in
+            # each.
             grown, rounds = MANY, 2 * ROUNDS
             while grown >= MANY and rounds:
                 grown, rounds = await grow(gateway.database()), rounds - 1
@@ -127,7 +131,7 @@ class LifecycleCases(Suite):
             await asyncio.wait({query}, timeout=PROMPT)
         left = sorted(_name(task) for task in asyncio.all_tasks() - tasks if not task.done())
         assert not left, (
-            f"Once a cancelled query's database was closed, {left} went on: await the clean-up of a query (with"
+            f"After the database of a cancelled query was closed, {left} went on: await the clean-up of a query (with"
             " dragoman.finish), or wait for it in aclose."
         )
         held = await _list_left(before)
@@ -141,7 +145,7 @@ class LifecycleCases(Suite):
                     error = await failure(gateway, "SELECT 1 AS a")
                     assert isinstance(error, ConnectionFailed), f"Failure {count} to connect gave {error.code}."
                 assert not scope.cancelled_caught, (
-                    f"Failure {count} to connect did not end: give the place in the pool back when opening fails."
+                    f"Failure {count} to connect did not end: release the slot of the pool when opening fails."
                 )
 
     @required
@@ -154,8 +158,8 @@ class LifecycleCases(Suite):
         later = dataclasses.replace(database, folder=tmp_path)
         async with Gateway.open([later]) as gateway:
             error = await failure(gateway, "SELECT 1 AS a")
-            assert isinstance(error, ConnectionFailed), f"A file that is not there gave {error.code}."
-            assert not list(tmp_path.iterdir()), "Opening a file that is not there made one: open what exists only."
+            assert isinstance(error, ConnectionFailed), f"A missing file raised {error.code}."
+            assert not list(tmp_path.iterdir()), "Opening a missing file created it: open only existing files."
             shutil.copy(file, tmp_path / file.name)
             result = await ask(gateway, f"SELECT id FROM {sample.GENRE} ORDER BY id")
         assert result.rows == [[1], [2], [3]], f"After a failed opening a query was answered {result.rows}."
@@ -173,7 +177,7 @@ def _name(task: asyncio.Task[Any]) -> str:
 
 
 def holdings() -> Counter[str]:
-    """How many files, threads and processes this process holds."""
+    """Return how many files, threads and processes this process holds."""
     files = Path("/proc/self/fd")
     return Counter(
         files=len(list(files.iterdir())) if files.is_dir() else 0,
@@ -183,13 +187,13 @@ def holdings() -> Counter[str]:
 
 
 def count_blocks() -> int:
-    """How many pieces of memory Python has handed out, to its own objects and to those of drivers."""
+    """Return the number of memory blocks that Python has allocated, for its own objects and those of drivers."""
     gc.collect()
     return sys.getallocatedblocks()
 
 
 def open_files(database: Database) -> Counter[str]:
-    """The files below a database's folder that this process holds open, where the system tells them."""
+    """Return the files below a database's folder that this process has open, if the system reports them."""
     held: Counter[str] = Counter()
     for each in Path("/proc/self/fd").glob("*"):
         with contextlib.suppress(OSError):
@@ -199,18 +203,24 @@ def open_files(database: Database) -> Counter[str]:
 
 
 def count_held() -> Leftovers:
-    """What this process holds, without the event loop's own threads: the core uses them too, and they end with it."""
+    """Return what this process holds, without the event loop's own threads.
+
+    The core uses those threads too, and they end with the loop.
+    """
     return children(), {each.name for each in threading.enumerate() if not each.name.startswith("asyncio_")}
 
 
 def list_newer(before: Leftovers) -> Leftovers:
-    """Return what is held now and was not then."""
+    """Return what is held now and was not held before."""
     processes, threads = count_held()
     return processes - before[0], threads - before[1]
 
 
 async def _list_left(before: Leftovers) -> Leftovers:
-    """Return what is held now and was not then, after a moment: a thread of asyncio outlives its process a little."""
+    """Return what is held now and was not held before.
+
+    Waits a moment: asyncio's threads briefly outlive their process.
+    """
     with anyio.move_on_after(PROMPT):
         while list_newer(before) != (set(), set()):
             await anyio.sleep(0.02)

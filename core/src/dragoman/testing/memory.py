@@ -1,4 +1,4 @@
-"""Watching the memory of this process while it waits for a database: for the tests of plugins."""
+"""Measures the memory of this process while it waits for a database, for the tests of plugins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INTERVAL: Final = 0.002
 
 @asynccontextmanager
 async def within_memory(most: int) -> AsyncGenerator[None]:
-    """Let this process grow by at most so many bytes inside the block, where the kernel tells its size."""
+    """Fail if this process grows by more than `most` bytes inside the block, if the kernel reports its size."""
     before = peak = resident()
 
     async def watch() -> None:
@@ -33,5 +33,5 @@ async def within_memory(most: int) -> AsyncGenerator[None]:
 
 
 def resident() -> int:
-    """Return the bytes of memory this process holds; 0 where the kernel does not tell."""
+    """Return the bytes of memory of this process; 0 if the kernel does not report them."""
     return int(_STATUS.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if _STATUS.exists() else 0

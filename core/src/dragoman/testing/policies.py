@@ -1,4 +1,4 @@
-"""The conformance kit for policies that hide something: two databases that differ only in that must answer alike."""
+"""The conformance kit for policies that hide data: two databases that differ only in hidden data must answer alike."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ SAMPLE: Final = (
     "INSERT INTO orders VALUES (1, 'a', 1, 10, '{}'), (2, 'b', 2, 20, 'second'), (3, 'a', 3, 30, NULL)",
     "INSERT INTO country VALUES ('de', 'Germany'), ('fr', 'France')",
 )
-"""What the twins have in common. The visible part must be of one kind for every engine: names without quotes."""
+"""The common part of the twins. Its visible part must suit every engine, so it has only names without quotes."""
 _BROKEN: Final = frozenset({"INTERNAL_ERROR", "DIALECT_ERROR", "CONFIGURATION_ERROR"})
 _TIMED: Final = ("elapsed_ms", "actual_time_ms", "notices", "expires", "kept")
 _MEASURED: Final = re.compile(r"\d+\.\d+\s?\w*|\d+(?=\s?(?:[mnu]?s|µs|[kMG]?B)\b)")
-"""What a plan with actual times measures: another number at each run."""
+"""Measured values in a plan with actual times. They differ at each run."""
 _SHOWN: Final = 600
 
 
 class Twins:
-    """Two databases, of which one has more that is hidden, each behind a gateway; `tables`: what is in them.
+    """Two databases, of which one has more hidden data, each behind a gateway. `tables`: their relations.
 
-    `volatile`: patterns of what differs by itself in answers.
+    `volatile`: patterns of text that differs by itself in answers.
     """
 
     def __init__(self, boxes: Sequence[Toolbox], tables: Sequence[Table], volatile: Sequence[str] = ()) -> None:
@@ -55,11 +55,11 @@ class Twins:
         self._volatile = re.compile("|".join(volatile) or r"(?!)")
 
     async def ask(self, attack: Attack, principal: Principal) -> list[Any]:
-        """Return what both answer, without what depends on time; no order was asked for."""
+        """Return the answers of both, without what depends on time, and regardless of order."""
         return [await self._answer(box, attack, principal) for box in self.boxes]
 
     async def leak(self, attack: Attack, principal: Principal) -> str | None:
-        """Return how an attack tells what is hidden, if it does. Raises `AssertionError` for one that breaks it."""
+        """Return how an attack reveals hidden data, or None. Raises `AssertionError` for one that breaks the policy."""
         one, other = await self.ask(attack, principal)
         codes = {answer["error"]["code"] for answer in (one, other) if "error" in answer}
         assert not codes & _BROKEN, f"{attack.tool} {attack.arguments} broke it: {one}"
@@ -68,7 +68,7 @@ class Twins:
 
     async def _answer(self, toolbox: Toolbox, attack: Attack, principal: Principal) -> Any:
         text = (await toolbox.call(attack.tool, attack.arguments, principal=principal)).text
-        # Twins on one server stand in schemas of different names.
+        # Twins on one server are in schemas with different names.
         schema = toolbox.gateway.database().config.schema
         answer: Any = json.loads(self._volatile.sub("#", text.replace(schema, "twin") if schema else text))
         for timed in _TIMED:
@@ -81,17 +81,21 @@ class Twins:
 
 
 class PolicyConformance:
-    """Every way to what a policy hides, over its real entry point, a real database and every tool.
+    """Tries every way to the data a policy hides, with its real entry point, a real database and every tool.
 
-    `volatile`: patterns of what differs by itself in answers, as numbers of tables do in plans.
-    `policy`: its name, that of the entry point; `options`: what would stand under `[policies.NAME]`. `caller`: from
-    whom it hides something; `hidden`: statements that change only what that caller must not see. `neighbour`: a caller
-    who sees another part, and asks first. `exempt`: one from whom nothing is hidden. `sample`: the statements that
-    build the database. `queries`: further attacks of your own. `failing`: conditions on a column `{c}` that fail for
-    some values, in the engine's SQL.
+    - `policy`: the name of its entry point.
+    - `options`: its options, as under `[policies.NAME]`.
+    - `caller`: a caller from whom it hides something.
+    - `hidden`: statements that change only data that this caller must not see.
+    - `neighbour`: a caller who sees another part, and asks first.
+    - `exempt`: a caller from whom nothing is hidden.
+    - `sample`: the statements that build the database.
+    - `queries`: further attacks of your own.
+    - `failing`: conditions on a column `{c}` that fail for some values, in the engine's SQL.
+    - `volatile`: patterns of text that differs by itself in answers, such as numbers of tables in plans.
 
-    The database is SQLite's, which holds callers to filters and masks; override `build` for another, or `databases`
-    where a server must be asked first. Twins may stand in two schemas of one server: give each as `Database.schema`.
+    The database is SQLite, which can confine callers to filters and masks. Override `build` for another, or `databases`
+    for a server. Twins may be in two schemas of one server: set `Database.schema` of each.
     """
 
     pytestmark = pytest.mark.anyio
@@ -113,7 +117,7 @@ class PolicyConformance:
 
     @classmethod
     def build(cls, folder: Path, statements: Sequence[str]) -> Database:
-        """Build a database by statements, in an empty folder, and return it configured."""
+        """Build a database with statements, in an empty folder, and return its configuration."""
         connection = sqlite3.connect(folder / "twin.db")
         for statement in statements:
             connection.execute(statement)
@@ -146,7 +150,7 @@ class PolicyConformance:
     @pytest.fixture(scope="class")
     @classmethod
     async def twins(cls, databases: list[Database], open_twins: Twins, anyio_backend: str) -> AsyncGenerator[Twins]:
-        """The twins with the policies that are installed."""
+        """The twins with the installed policies."""
         async with AsyncExitStack() as stack:
             configured = [replace(_configure(each), policies={cls.policy: cls.options}) for each in databases]
             boxes = [await _open(stack, Gateway(each, Plugins.discover())) for each in configured]
@@ -158,7 +162,7 @@ class PolicyConformance:
 
     @classmethod
     def attacks(cls, twins: Twins, family: str | None = None) -> list[Attack]:
-        """Return the attacks of a family, or all, on what is in the twins."""
+        """Return the attacks of a family, or all attacks, on the data of the twins."""
         dialect = twins.boxes[0].gateway.database().dialect
         return [
             each
@@ -190,8 +194,8 @@ class PolicyConformance:
         found = [(await twins.ask(each, self.caller))[0] for each in self.attacks(twins, "plain")]
         codes = {answer["error"]["code"] for answer in found if "error" in answer}
         assert any("error" not in answer for answer in found), (
-            f"The caller may ask nothing at all ({', '.join(sorted(codes))}): a policy that refuses everybody hides"
-            " nothing worth testing. Is `caller` one of those it knows?"
+            f"The caller may query nothing at all ({', '.join(sorted(codes))}): a policy that refuses everybody hides"
+            " nothing worth testing. Check that the policy knows `caller`."
         )
 
     @required
@@ -201,8 +205,8 @@ class PolicyConformance:
         assert (
             gateway.for_principal(self.caller).database().catalog is gateway.for_principal(again).database().catalog
         ), (
-            "Restrictors for equal callers differ, so that a catalog is made for every call: make the restrictor a"
-            " frozen dataclass."
+            "Restrictors for equal callers differ, so every call would need a catalog of its "
+            "own: make the restrictor a frozen dataclass."
         )
 
     @required
@@ -215,8 +219,8 @@ class PolicyConformance:
     async def _compare(self, twins: Twins, family: str, principal: Principal) -> None:
         leaks = [leak for each in self.attacks(twins, family) if (leak := await twins.leak(each, principal))]
         assert not leaks, (
-            f"{len(leaks)} calls tell {principal.name} what is hidden: their answers differ where only that does."
-            f" The first: {leaks[0]}"
+            f"{len(leaks)} calls reveal hidden data to {principal.name}: their answers differ, "
+            f"and only the hidden data differs. The first: {leaks[0]}"
         )
 
 

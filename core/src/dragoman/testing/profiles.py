@@ -1,4 +1,4 @@
-"""The values that the inspector tells of columns: as they stand in the rows, as many as asked for."""
+"""The column values that the inspector reports: as stored, and as many as asked for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS: Final = 2
 
 
 def _count_rows(opened: OpenDatabase, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A list that gets the number of rows of each query that the inspector sends through the executor."""
+    """Return a list that collects the number of rows of each query that the inspector sends through the executor."""
     counts: list[int] = []
     answering: Callable[[Request], AbstractAsyncContextManager[RowStream]] = opened.executor.open
 
@@ -40,13 +40,13 @@ def _count_rows(opened: OpenDatabase, monkeypatch: pytest.MonkeyPatch) -> list[i
 
 
 async def _few(opened: OpenDatabase) -> list[Table]:
-    """The relations of the sample, without those that are only many."""
+    """Return the relations of the sample, without the many similar ones."""
     names = frozenset(sample.stored_name(opened.dialect, name) for name in TABLES)
     return list((await opened.inspector.tables(Scope(names=names))).tables)
 
 
 class ProfileCases(Suite):
-    """Of the genres and the tracks, whose values are known."""
+    """Cases about the genres and the tracks, whose values are known."""
 
     @capability(Capability.STATISTICS)
     async def test_values_are_told_as_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
@@ -57,7 +57,7 @@ class ProfileCases(Suite):
         columns = {table.relation: {column.name for column in table.columns} for table in tables}
         for relation, profiles in told.items():
             unknown = {profile.name for profile in profiles} - columns[relation]
-            assert not unknown, f"inspector.profiles() told of {sorted(unknown)}, which {relation} does not have."
+            assert not unknown, f"inspector.profiles() reported {sorted(unknown)}, which {relation} does not have."
             for profile in profiles:
                 assert 0 <= (profile.null_fraction or 0) <= 1, f"null_fraction of {profile.name}: not from 0 to 1."
                 assert len(set(profile.values)) == len(profile.values), f"{profile.name} has a value twice."
@@ -71,12 +71,14 @@ class ProfileCases(Suite):
         if name := profiles.get((sample.GENRE, "name")):
             there = {genre for _, genre in sample.GENRES}
             wrong = set(name.values) - there
-            assert not wrong, f"{sample.GENRE}.name never held {sorted(wrong)}: tell values as they are stored."
+            assert not wrong, f"{sample.GENRE}.name never held {sorted(wrong)}: report values as they are stored."
             if name.values and name.kind == "all":
                 assert set(name.values) == there, f"kind 'all', and {sorted(there - set(name.values))} are missing."
-            assert sum(name.fractions) <= 1.001, "The fractions of a column's values are more than 1 together."
+            assert sum(name.fractions) <= 1.001, "The sum of the fractions of a column's values is more than 1."
         if note := profiles.get((sample.TRACK, "note")):
-            assert note.null_fraction in (None, 1), f"Every {sample.TRACK}.note is NULL; told: {note.null_fraction}."
+            assert note.null_fraction in (None, 1), (
+                f"Every {sample.TRACK}.note is NULL; reported: {note.null_fraction}."
+            )
             assert not note.values, f"Every {sample.TRACK}.note is NULL, and has the values {note.values}."
 
     @capability(Capability.STATISTICS)
@@ -85,8 +87,8 @@ class ProfileCases(Suite):
         told = await opened.inspector.profiles(list(tables.values()), ProfileBudget(sample=True, rows=1))
         for profile in (each for own in told.values() for each in own if each.name.lower() == "name"):
             assert profile.kind != "all" or set(profile.values) == {genre for _, genre in sample.GENRES}, (
-                f"Of one row of three the values {profile.values} came as all there are: pass"
-                " `profile_columns(..., whole=...)` whether these are all rows."
+                f"From one row of three, the values {profile.values} were reported as all values: "
+                "pass `profile_columns(..., whole=...)` correctly."
             )
 
     @capability(Capability.STATISTICS)
@@ -95,7 +97,7 @@ class ProfileCases(Suite):
         told = await opened.inspector.profiles(list(tables.values()), ProfileBudget(sample=True))
         silent = {*tables} - {relation.name.lower() for relation in told}
         assert not (told and silent), (
-            f"inspector.profiles() told nothing of {sorted(silent)}: tell of each relation that it is given."
+            f"inspector.profiles() reported nothing about {sorted(silent)}: report every relation that it is given."
         )
 
     @capability(Capability.STATISTICS)
@@ -129,4 +131,4 @@ class ProfileCases(Suite):
         tables = await _few(opened)
         told = await opened.inspector.profiles(tables, ProfileBudget(sample=True, values=1))
         long = [p.name for profiles in told.values() for p in profiles if len(p.values) > 1]
-        assert not long, f"ProfileBudget(values=1), and {long} have more; honour ProfileBudget.values."
+        assert not long, f"ProfileBudget(values=1), and {long} have more; respect ProfileBudget.values."

@@ -1,4 +1,4 @@
-"""What no query may reach: files, servers, programs. And whether the lexer is right about the engine."""
+"""What no query may reach: files, servers, programs. Also checks that the lexer matches the engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from dragoman.testing.idleness import family
 from dragoman.testing.tiers import recommended, required
 from dragoman.validators import read
 
-# What engines call functions that read or write files, ask other servers, run programs, change something or only wait.
+# Engines' names of functions that read or write files, query other servers, run programs, change something or only
+# wait.
 REACHING: Final = """
     benchmark bfile csv_scan current_setting dblink dblink_exec delta_scan duckdb_secrets duckdb_settings edit eval
     dictget executable getenv globalin globalnotin http_get http_post hdfs iceberg_metadata
@@ -33,7 +34,7 @@ REACHING: Final = """
     read_json_auto read_ndjson read_parquet read_text read_xlsx readfile s3 set_config setseed setval shell sleep
     sleep_ms sniff_csv sqlite_scan st_read sys_eval sys_exec utl_http waitfor writefile xp_cmdshell
 """.split()
-# What may compute between SELECT and FROM, and lists files where a table stands.
+# Constructs that may compute between SELECT and FROM, and that list files in place of a table.
 LISTING: Final = frozenset({"glob"})
 READING: Final = (
     "SELECT * FROM '{path}'",
@@ -45,7 +46,7 @@ READING: Final = (
     "SELECT load_file('{path}') AS t",
 )
 MARKER: Final = "kit-file-4711"
-# A field of the lexicon -> what only an engine that has it answers, and the answer.
+# A field of the lexicon, the statement that only an engine with it answers, and the answer.
 LEXED: Final = {
     "nested_comments": ("SELECT 1 /* a /* b */ c */ AS v", 1),
     "dollar_quotes": ("SELECT $kit$it's$kit$ AS v", "it's"),
@@ -59,9 +60,9 @@ LEXED: Final = {
 }
 
 
-# What engines call the columns of a table that none declares.
+# Engines' names of columns that tables have without declaring them.
 IMPLICIT: Final = "rowid _rowid_ _rowid oid ctid xmin tableoid rdb$db_key".split()
-# Statements that read nothing: they change the session, the server or the transaction.
+# Statements that read nothing and change the session, the server or the transaction.
 TELLING_NOTHING: Final = (
     "SET kit = 1",
     "RESET kit",
@@ -79,27 +80,27 @@ TELLING_NOTHING: Final = (
     "VACUUM",
     "KILL 1",
 )
-# A letter in both cases, and letters that some lower case takes for one.
+# A letter in both cases, and letters that some lower-casing functions map to it.
 TWINS: Final = ("aA", "üÜ", "éÉ", "жЖ", "ωΩ", "σς", "\u212ak", "ıI", "iİ", "ßẞ", "ǆǅ", "ａＡ", "\U00010428\U00010400")
-# Ways to write a name, and the foldings under which it finds a table that was declared in lower case without quotes.
+# Ways to write a name, and the foldings with which it finds a table that was declared in lower case without quotes.
 WRITTEN: Final = {
     "another case without quotes": frozenset({"lower", "upper", "insensitive"}),
     "another case in quotes": frozenset({"insensitive"}),
 }
 
 KELVIN: Final = "\u212a"
-"""A letter that `str.lower` makes a `k`, and engines do not."""
+"""A letter that `str.lower` turns into `k`, and engines do not."""
 WITH_NAMES: Final = {
     "in another case": ("{upper}", "{name}"),
     "in another case in quotes": ("{quoted_upper}", "{quoted_name}"),
     "with another letter": ("{odd}", "{name}"),
     "with another letter in quotes": ("{quoted_odd}", "{quoted_name}"),
 }
-"""How a WITH name is written that is nearly the name of a table, and how that table is."""
+"""How a WITH name is written that is nearly the name of a table, and the table's name."""
 
 
 class ReachCases(Suite):
-    """Through the gateway, whose lists are the dialect's own; then in the engine, past the gateway's checks."""
+    """Cases through the gateway, with the dialect's own lists; then in the engine, without the gateway's checks."""
 
     @required
     async def test_functions_that_reach_beyond_the_database_are_refused(
@@ -108,8 +109,9 @@ class ReachCases(Suite):
         taken = [sql for name in REACHING for sql in _calls(name) if not await _is_refused(gateway, sql)]
         taken += [f"SELECT * FROM {name}('kit')" for name in LISTING & dialect.loaded_rules.table_functions]
         assert not taken, (
-            f"These were not refused: {taken}. Take what reads files, asks other servers, changes something or only"
-            " waits out of Rules.functions and Rules.table_functions."
+            f"These were not refused: {taken}. Remove functions that read files, query other "
+            "servers, change something or only wait from Rules.functions and "
+            "Rules.table_functions."
         )
 
     @required
@@ -121,12 +123,14 @@ class ReachCases(Suite):
                 told: object = (await ask(gateway, sql)).rows
             except DragomanError as error:
                 told = error.as_dict()
-            assert MARKER not in str(told), f"{sql} read a file: close the engine's files, and refuse such relations."
+            assert MARKER not in str(told), (
+                f"{sql} read a file: disable the engine's access to files, and refuse such relations."
+            )
 
     @recommended
     async def test_the_engine_itself_reads_no_file(self, opened: OpenDatabase, tmp_path: Path) -> None:
         if opened.config.host is not None:
-            return  # a server's files are its role's to reach, and the doctor's to tell
+            return  # files of a server are for its role to reach, and for the doctor to report
         path = _plant(tmp_path)
         for statement in READING:
             sql = statement.format(path=path)
@@ -135,7 +139,7 @@ class ReachCases(Suite):
             except DragomanError as error:
                 told = error.as_dict()
             assert MARKER not in str(told), (
-                f"{sql} read a file, with our own checks left out: switch the engine's access to files off."
+                f"{sql} read a file without our own checks: disable the engine's access to files."
             )
 
     @required
@@ -146,8 +150,8 @@ class ReachCases(Suite):
             return
         await ask(gateway, f"SELECT id FROM {sample.GENRE}")
         assert not list(_writers(database.folder / (database.database or ""))), (
-            "The database's file is open for writing: open it read-only, so that the engine and the system refuse"
-            " writes even where every check of ours failed."
+            "The database's file is open for writing: open it read-only, so that the engine and "
+            "the system refuse writes even if every check of ours fails."
         )
 
     @required
@@ -158,14 +162,14 @@ class ReachCases(Suite):
 
         def open_and_note(request: Request) -> AbstractAsyncContextManager[RowStream]:
             reached.append(request.statement)
-            raise UnsafeSql("The kit lets nothing through here.")
+            raise UnsafeSql("The kit refuses everything here.")
 
         monkeypatch.setattr(opened.executor, "open", open_and_note)
         for statement in TELLING_NOTHING:
             with contextlib.suppress(DragomanError):
                 await ask(gateway, statement)
         assert not reached, (
-            f"{reached} passed the checks: Rules.statements and Rules.prefixes must fit harmless inspection alone."
+            f"{reached} passed the checks: Rules.statements and Rules.prefixes must match only harmless inspection."
         )
 
     @required
@@ -177,16 +181,16 @@ class ReachCases(Suite):
                 there.add(name)
         missing = sorted(there - dialect.implicit_columns)
         assert not missing, (
-            f"A table of the columns id and name answers {missing} too: name them in Dialect.implicit_columns, so that"
-            " a policy knows what they show."
+            f"A table with the columns id and name also has {missing}: list them in "
+            "Dialect.implicit_columns, so that policies know them."
         )
 
     @required
     def test_columns_that_a_table_lists_are_not_declared_as_implicit(self, dialect: Dialect) -> None:
         listed = sorted({"id", "name"} & dialect.implicit_columns)
         assert not listed, (
-            f"{sample.GENRE} lists the columns {listed}, which are in Dialect.implicit_columns: those are columns that"
-            " relations have without listing them, as `rowid`."
+            f"{sample.GENRE} lists the columns {listed}, which are in Dialect.implicit_columns: "
+            "those are columns that relations have without listing them, such as `rowid`."
         )
 
     @required
@@ -200,8 +204,9 @@ class ReachCases(Suite):
         except DragomanError:
             return  # the engine finds no more than the dialect says
         assert dialect.folding in WRITTEN[written], (
-            f"Dialect.folding is {dialect.folding!r}, and the engine finds {sample.GENRE} by {other}: what is hidden"
-            " under one name would be open under another. Say `insensitive` where case makes no difference."
+            f"Dialect.folding is {dialect.folding!r}, and the engine finds {sample.GENRE} by "
+            f"{other}: what is hidden under one name would be visible under another. Use "
+            "`insensitive` if case makes no difference."
         )
 
     @required
@@ -216,9 +221,9 @@ class ReachCases(Suite):
             if _is_near(one, other) and await _is_one(opened, one.join(quotes), other.join(quotes)) != told:
                 wrong.append((one, other))
         assert not wrong, (
-            f"Dialect.fold and the engine disagree about which names are one, as in {wrong[:3]}: what a role closes"
-            " under one name would be open under another. Say `ascii_folding` where letters beyond ASCII have no other"
-            " case."
+            "Dialect.fold and the engine disagree about which names are equal, as in "
+            f"{wrong[:3]}: what a role denies under one name would be visible under another. Set "
+            "`ascii_folding` if letters beyond ASCII are not folded."
         )
 
     @required
@@ -235,17 +240,19 @@ class ReachCases(Suite):
         try:
             await run(opened, sql)
         except DragomanError:
-            return  # the engine takes it for the WITH name, which has no such column, or takes neither
+            return  # the engine takes it for the WITH name, which has no such column, or for neither
         assert _sees(dialect, sql, stored), (
-            f"The engine reads {stored} in {sql}, and the dialect does not: a table that nobody may see would be read"
-            " unseen. Fold names as the engine does, and no further: see dragoman.words.lower_ascii."
+            f"The engine reads {stored} in {sql}, and the dialect does not: a hidden table could "
+            "be read. Fold names as the engine does, and no further: see "
+            "dragoman.words.lower_ascii."
         )
 
     @required
     def test_placeholders_are_what_the_lexer_reads(self, dialect: Dialect) -> None:
         assert dialect.placeholder[0] == dialect.lexicon.parameters, (
-            f"Agents write {dialect.placeholder!r}, and the lexer reads {dialect.lexicon.parameters!r}: say the same in"
-            " Dialect.placeholder and Lexicon.parameters."
+            f"Agents write {dialect.placeholder!r}, and the lexer expects "
+            f"{dialect.lexicon.parameters!r}: make Dialect.placeholder and Lexicon.parameters "
+            "agree."
         )
 
     @required
@@ -254,7 +261,7 @@ class ReachCases(Suite):
         self, opened: OpenDatabase, dialect: Dialect, field: str
     ) -> None:
         if field == "colon_casts" and Capability.GRAMMAR in dialect.capabilities:
-            return  # read by the dialect's own grammar
+            return  # parsed by the dialect's own grammar
         sql, wanted = LEXED[field]
         try:
             engine = (await run(opened, sql))[1] == [[wanted]]
@@ -262,8 +269,8 @@ class ReachCases(Suite):
             engine = False
         declared = bool(getattr(dialect.lexicon, field))
         assert engine == declared, (
-            f"Lexicon.{field} is {declared}, and the engine {'answers' if engine else 'refuses'} {sql!r}: a text that"
-            " the lexer and the engine read differently may hide a statement."
+            f"Lexicon.{field} is {declared}, and the engine {'answers' if engine else 'refuses'} "
+            f"{sql!r}: a text that the lexer and the engine read differently may hide a statement."
         )
 
 
@@ -272,7 +279,7 @@ def _is_near(one: str, other: str) -> bool:
 
 
 async def _is_one(opened: OpenDatabase, member: str, name: str) -> bool:
-    """Whether the engine takes the name in FROM for the member of WITH."""
+    """Return whether the engine takes the name in FROM for the member of WITH."""
     try:
         await run(opened, f"WITH {member} AS (SELECT 1 AS n) SELECT n FROM {name}")
     except DragomanError:
@@ -290,7 +297,7 @@ async def _is_refused(gateway: Gateway, sql: str) -> bool:
     except (Refused, NotFound):
         return True
     except DragomanError:
-        pass  # it reached the engine, which had something to say
+        pass  # it reached the engine, which raised an error
     return False
 
 
@@ -301,7 +308,7 @@ def _plant(folder: Path) -> Path:
 
 
 def _writers(file: Path) -> Iterator[int]:
-    """The processes of ours that hold a file open for writing, where the kernel tells."""
+    """Yield our processes that have a file open for writing, if the kernel reports them."""
     for pid in family():
         for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
             try:
@@ -309,13 +316,13 @@ def _writers(file: Path) -> Iterator[int]:
                     continue
                 flags = (Path(f"/proc/{pid}/fdinfo") / descriptor.name).read_text().split("flags:")[1].split()[0]
             except OSError:
-                continue  # it was closed while we looked, or is not ours to look at
+                continue  # it was closed meanwhile, or we may not inspect it
             if int(flags, 8) & (os.O_WRONLY | os.O_RDWR):
                 yield pid
 
 
 def _sees(dialect: Dialect, sql: str, table: str) -> bool:
-    """Whether a dialect reads a table in a statement, or refuses the statement."""
+    """Return whether a dialect sees a table in a statement, or refuses the statement."""
     try:
         parsed = read(dialect, Statement.parse(sql, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))
     except InvalidSql:

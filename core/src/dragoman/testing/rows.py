@@ -1,4 +1,7 @@
-"""Rows by their key, by chance and page by page: told by the contract alone, alike on every dialect."""
+"""Rows by their key, at random and page by page.
+
+Only the contract defines them, so they are the same for every dialect.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +27,16 @@ PAGE: Final = 700
 MOMENT: Final = 1.5
 MOST: Final = 2**40
 ENDLESS: Final = f"SELECT t0.id AS n, t1.title AS t FROM {CROSS_JOIN}"
-"""Rows that an engine makes one after the other, for longer than anybody waits."""
+"""A query whose engine produces row after row, for longer than anybody waits."""
 TITLES: Final = {id: title for id, _, title in sample.TRACKS}
 
 
 class RowCases(Suite):
-    """What the tools `get_row`, `get_sample_rows` and `get_result` answer, of which no plugin has code."""
+    """Cases for the tools `get_row`, `get_sample_rows` and `get_result`, for which plugins have no code."""
 
     @pytest.fixture
     def toolbox(self, gateway: Gateway) -> Toolbox:
-        """Every tool there is."""
+        """A toolbox with every tool."""
         return Toolbox(gateway, profile="full")
 
     @required
@@ -61,7 +64,7 @@ class RowCases(Suite):
             return
         rows = [as_written(each["row"], dialect) for each in told.get("refers_to", {}).values()]
         wanted = [{"id": 3, "name": "Raï"}] if Capability.FOREIGN_KEYS in dialect.capabilities else []
-        assert rows == wanted, f"The track 4 is of the genre 3; get_row answered {rows} as what it refers to."
+        assert rows == wanted, f"The track 4 is of the genre 3; get_row returned {rows} as the rows it refers to."
 
     @required
     async def test_a_sample_has_the_columns_and_rows_that_were_asked_for(self, toolbox: Toolbox) -> None:
@@ -76,12 +79,14 @@ class RowCases(Suite):
         asked = {"table_name": sample.TRACK, "columns": ["id"], "randomize": True, "limit": 3}
         if not dialect.loaded_rules.functions & {*CHANCE}:
             told = await call(toolbox, "get_sample_rows", **asked)
-            assert told.get("error", {}).get("code") == "UNSUPPORTED", f"No chance is allowed, and yet: {told}."
+            assert told.get("error", {}).get("code") == "UNSUPPORTED", (
+                f"No random function is allowed, and yet the answer was: {told}."
+            )
             return
         told = await answer(toolbox, "get_sample_rows", **asked)
         found = {row[0] for row in told["rows"]}
-        assert len(found) == len(told["rows"]) == 3, f"A sample of 3 by chance is {told['rows']}."
-        assert found <= TITLES.keys(), f"A sample by chance has rows that the table has not: {found}."
+        assert len(found) == len(told["rows"]) == 3, f"A random sample of 3 is {told['rows']}."
+        assert found <= TITLES.keys(), f"A random sample has rows that the table does not have: {found}."
 
     @required
     async def test_a_kept_result_is_paged_without_loss(self, toolbox: Toolbox) -> None:
@@ -118,11 +123,11 @@ class RowCases(Suite):
     async def test_a_deadline_hands_out_the_rows_that_came(self, database: Database) -> None:
         roomy = dataclasses.replace(database, max_rows=MOST, max_bytes=MOST)
         async with Gateway.open([roomy]) as gateway:
-            await ask(gateway, "SELECT 1 AS a")  # what is opened and learned first takes none of the time
+            await ask(gateway, "SELECT 1 AS a")  # opening and learning the database must not take any of the time
             told = await ask(gateway, ENDLESS, limit=MOST, timeout=MOMENT)
-        assert told.truncated, f"An endless answer of {told.row_count} rows is not said to be a part."
+        assert told.truncated, f"An endless answer of {told.row_count} rows is not marked as truncated."
         assert (told.truncated.reason, told.row_count > 0) == ("timeout", True), (
-            f"{told.row_count} rows came until the deadline, {told.truncated}. Give rows on as they come."
+            f"{told.row_count} rows came until the deadline, {told.truncated}. Pass rows on as they arrive."
         )
 
     @recommended
@@ -130,16 +135,16 @@ class RowCases(Suite):
         milliseconds = int(MOMENT * 1000)
         first = await call(toolbox, "execute_query", sql=ENDLESS, keep=KEPT, limit=1, timeout_ms=milliseconds)
         assert "error" not in first, (
-            f"Of an endless answer no row had come within {MOMENT} seconds: {first['error']}. Hand on batches as they"
-            " come, the first of them small."
+            f"Of an endless answer no row had come within {MOMENT} seconds: {first['error']}. "
+            "Pass batches on as they arrive, and make the first one small."
         )
         with anyio.fail_after(PATIENCE):
             while (page := await answer(toolbox, "get_result", result=KEPT, limit=1))["status"] == "running":
                 await anyio.sleep(0.05)
         assert (page["status"], page.get("truncated", {}).get("reason")) == ("complete", "timeout"), (
-            f"A deadline struck while rows came; the kept result is {page}."
+            f"A deadline passed while rows were arriving; the kept result is {page}."
         )
-        assert page["rows"], "No row is kept of those that came before the deadline."
+        assert page["rows"], "None of the rows that came before the deadline was kept."
 
     @required
     async def test_the_same_statement_is_answered_from_what_is_kept(self, database: Database) -> None:
@@ -158,29 +163,29 @@ class RowCases(Suite):
 
 
 async def call(toolbox: Toolbox, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Return what a tool answers, an error too."""
+    """Return what a tool returns, including errors."""
     with anyio.fail_after(PATIENCE):
         told: dict[str, Any] = json.loads((await toolbox.call(tool, arguments)).text)
     return told
 
 
 async def answer(toolbox: Toolbox, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Return what a tool answers, which must be no error."""
+    """Return what a tool returns, which must not be an error."""
     told = await call(toolbox, tool, **arguments)
     assert "error" not in told, f"{tool} with {arguments} answered {told['error']}."
     return told
 
 
 async def find_row(toolbox: Toolbox, dialect: Dialect, **arguments: Any) -> dict[str, Any] | None:
-    """Return what `get_row` answers; None where the dialect binds no parameters, and says so."""
+    """Return what `get_row` returns. None if the dialect binds no parameters, and says so."""
     if Capability.PARAMETERS in dialect.capabilities:
         return await answer(toolbox, "get_row", **arguments)
     told = await call(toolbox, "get_row", **arguments)
     code = told.get("error", {}).get("code")
-    assert code == "UNSUPPORTED", f"PARAMETERS is not declared; get_row answered {told} and must answer UNSUPPORTED."
+    assert code == "UNSUPPORTED", f"PARAMETERS is not declared; get_row returned {told} and must return UNSUPPORTED."
     return None
 
 
 def as_written(row: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
-    """Return a row with the names of its columns as the sample has them."""
+    """Return a row with the names of its columns as in the sample."""
     return {name.lower() if dialect.folding == "upper" else name: value for name, value in row.items()}

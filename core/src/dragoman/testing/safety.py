@@ -1,4 +1,4 @@
-"""Read-only: refused by the gateway, and by the engine with the gateway's checks left out. Values are bound."""
+"""Read-only: refused by the gateway, and by the engine without the gateway's checks. Values are bound."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TYPED: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "text of a number": ("id = 2 AND ? LIKE '00_'", ("007",)),
     "null": ("COALESCE(?, title) = title AND id = 2", (None,)),
 }
-"""How the kit notices what a careless driver makes of a parameter: only the second track fits."""
+"""How the kit notices that a driver changed a parameter: only the second track matches."""
 ALONE: Final[dict[str, tuple[Any, str]]] = {
     "boolean": (True, "TRUE"),
     "integer": (7, "7"),
@@ -55,7 +55,7 @@ ALONE: Final[dict[str, tuple[Any, str]]] = {
     "text of a number": ("007", "'007'"),
     "text of a boolean": ("true", "'true'"),
 }
-"""Parameters that nothing in the statement gives a type, and how the same value is written."""
+"""Parameters without a type in the statement, and how the same value is written."""
 
 
 class SafetyCases(Suite):
@@ -78,7 +78,7 @@ class SafetyCases(Suite):
                 f"{statement!r} changed the database. Open sessions read-only, and roll every transaction back."
             )
             assert refused or Capability.READ_ONLY_SESSION not in dialect.capabilities, (
-                f"The engine took {statement!r}, with our own checks left out. Open it read-only (a read-only"
+                f"The engine ran {statement!r} without our own checks. Open it read-only (a read-only"
                 " transaction, mode or role), or do not declare Capability.READ_ONLY_SESSION."
             )
 
@@ -104,14 +104,15 @@ class SafetyCases(Suite):
     async def test_a_second_statement_is_refused_by_the_driver_itself(self, opened: OpenDatabase) -> None:
         if not await _is_refused(opened, "SELECT 1 AS a; SELECT 2 AS a"):
             raise AssertionError(
-                "The driver ran two statements sent as one. Use its prepared or extended protocol, which takes one."
+                "The driver ran two statements sent as one. Use its prepared or extended "
+                "protocol, which accepts one statement."
             )
 
     @required
     async def test_an_unknown_function_is_refused(self, gateway: Gateway) -> None:
         error = await failure(gateway, "SELECT kit_no_such_function(1) AS a")
         assert isinstance(error, Refused), (
-            f"A function nobody knows gave {error.code}: Rules.functions must list only what was judged harmless."
+            f"An unknown function raised {error.code}: Rules.functions must list only functions known to be harmless."
         )
 
     @recommended(Capability.PARAMETERS)
@@ -156,7 +157,7 @@ class SafetyCases(Suite):
                 _, rows = await run(opened, statement, value)
             except DragomanError:
                 continue
-            assert rows == wanted, f"The parameter {value!r} gave {rows}: a null character does not end a text."
+            assert rows == wanted, f"The parameter {value!r} returned {rows}: a null character must not end a text."
 
     @recommended(Capability.PARAMETERS)
     @pytest.mark.parametrize("text", UNSEEN.values(), ids=UNSEEN)
@@ -167,8 +168,8 @@ class SafetyCases(Suite):
         try:
             _, rows = await run(opened, f"SELECT CAST({placeholder(dialect)} AS VARCHAR(10)) AS v", text)
         except DragomanError:
-            return  # an engine that writes its casts otherwise
-        assert rows == [[text]], f"The parameter {text!r} came back as {rows}: hand on every character, seen or not."
+            return  # an engine that writes its casts differently
+        assert rows == [[text]], f"The parameter {text!r} came back as {rows}: pass every character on, visible or not."
 
     @recommended(Capability.PARAMETERS)
     async def test_placeholders_in_texts_are_left_alone(self, gateway: Gateway, dialect: Dialect) -> None:
@@ -194,7 +195,7 @@ class SafetyCases(Suite):
         _needs_parameters(dialect)
         statement = f"SELECT id FROM {sample.TRACK} WHERE title = {placeholder(dialect)}"
         error = await failure(gateway, statement, *(() if given == "too_few" else ("Naima", "Zombie")))
-        assert isinstance(error, ParameterError), f"Parameters that do not fit gave {error.code}: {error.message}"
+        assert isinstance(error, ParameterError), f"Parameters that do not match raised {error.code}: {error.message}"
 
     @recommended(Capability.PARAMETERS)
     @pytest.mark.parametrize("kind", list(TYPED))
@@ -206,7 +207,7 @@ class SafetyCases(Suite):
         for number in range(1, len(values) + 1):
             condition = condition.replace("?", placeholder(dialect, number).replace("?", "\0"), 1)
         statement = f"SELECT id FROM {sample.TRACK} WHERE {condition}".replace("\0", "?")
-        remedy = f"Bind a {kind} with all of its value and as what it is: no number or boolean as text."
+        remedy = f"Bind a {kind} exactly and with its own type: no number or boolean as text."
         asked = f"{statement[:200]} with {str(values)[:60]}"
         try:
             result = await ask(gateway, statement, *values)
@@ -230,16 +231,16 @@ class SafetyCases(Suite):
                 for each, given in ((written, ()), (placeholder(dialect), (value,)))
             ]
         except DragomanError:
-            return  # an engine that wants to be told of what type a parameter is
+            return  # an engine that must be told the type of a parameter
         (wanted_type, wanted_value), (type_, came) = (
             (_word(columns[0].type), rows[0][0]) for columns, rows in (wanted, told)
         )
         if not isinstance(value, str) and type_ == _word(text[0][0].type):
-            return  # an engine that takes what has no type for a text
+            return  # an engine that treats a value without a type as text
         pair, wanted_pair = (came, *told_as_text), (wanted_value, *as_text)
         assert repr(pair) == repr(wanted_pair), (
             f"The parameter {value!r}, alone and cast to text, came back as {pair}, and {written} as {wanted_pair}:"
-            f" bind a {kind} as what it is."
+            f" bind a {kind} with its own type."
         )
         assert type_ == wanted_type or not isinstance(value, str), (
             f"The parameter {value!r} came back as {type_ or 'nothing'}, and {written} as {wanted_type}: bind texts as"
@@ -264,16 +265,16 @@ async def _is_refused(opened: OpenDatabase, statement: str) -> bool:
 
 
 def _word(type_: str) -> str:
-    """The first word of a type: without its length, and whatever its case."""
+    """Return the first word of a type, without its length, regardless of case."""
     found = re.match(r"\w*", type_.lower())
     return found[0] if found else ""
 
 
 def _needs_parameters(dialect: Dialect) -> None:
     if Capability.PARAMETERS not in dialect.capabilities:
-        pytest.skip("PARAMETERS is not declared; another case sees to it that they are refused.")
+        pytest.skip("PARAMETERS is not declared; another case checks that they are refused.")
 
 
 def placeholder(dialect: Dialect, number: int = 1) -> str:
-    """Return a placeholder as the dialect's agents write it."""
+    """Return a placeholder as agents of the dialect write it."""
     return "?" if dialect.placeholder == "?" else f"${number}"

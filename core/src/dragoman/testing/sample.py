@@ -1,4 +1,4 @@
-"""The tables every conformance run knows: what creates them, and what stands in them."""
+"""The tables of every conformance run: the statements that create them, and their rows."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ TRACK: Final = "kit_track"
 RATING: Final = "kit_rating"
 LISTING: Final = "kit_listing"
 APPEAL: Final = "kit_appeal"
-"""A table of every kind of constraint, whose composite foreign key has its columns in an order of its own."""
+"""A table with every kind of constraint.
+
+The columns of its composite foreign key are in another order than the referenced key.
+"""
 LATER: Final = "kit_later"
 LATER_VIEW: Final = "kit_later_shown"
 MADE: Final = "kit_made"
-"""A table with a column `made` of its `id`, where the engine has such columns."""
+"""A table with a generated column `made` of its `id`, if the engine has such columns."""
 ODD: Final = "kit odd"
-"""A name that needs quotes, with a column that does too."""
+"""A name that needs quotes, with a column that needs them too."""
 MARK: Final = "Kit Mark"
-"""A column whose name has capitals, where the engine keeps them."""
+"""A column whose name has capitals, if the engine keeps them."""
 DOTTED: Final = " kit.dotted"
-"""A name that holds what separates names and begins with a blank, with a column that holds a dot too."""
+"""A name that contains a separator and begins with a blank, with a column whose name has a dot too."""
 PART: Final = "kit.part"
 QUOTED: Final = frozenset({ODD, MARK, DOTTED, PART, "select"})
 MANY: Final = "kit_many"
-"""How the names of the relations begin that are only many."""
+"""The prefix of the many similar relations."""
 
 APPEAL_INDEX: Final = "kit_appeal_parts"
 TITLE_INDEX: Final = "kit_track_title"
@@ -46,9 +49,9 @@ TYPES: Final[Mapping[str, str]] = {"integer": "INTEGER", "text": "VARCHAR(100)",
 def statements(
     dialect: Dialect, types: Mapping[str, str], lacks: Collection[Capability], many: int, generated: str = ""
 ) -> Iterator[str]:
-    """Yield the statements that build the sample, without what the engine lacks; `many` of its tables are alike.
+    """Yield the statements that build the sample, without what the engine lacks. `many`: the number of similar tables.
 
-    `generated`: what makes a column of another one.
+    `generated`: the definition of a generated column.
     """
     key = "" if Capability.PRIMARY_KEYS in lacks else " PRIMARY KEY"
     integer, text = types["integer"], types["text"]
@@ -79,7 +82,7 @@ def statements(
     if Capability.COMMENTS in dialect.capabilities:
         yield f"COMMENT ON TABLE {TRACK} IS '{TRACK_COMMENT}'"
         yield f"COMMENT ON COLUMN {TRACK}.title IS '{TITLE_COMMENT}'"
-    # A row at a time: not every engine takes several.
+    # One row at a time: not every engine accepts several.
     yield from (f"INSERT INTO {GENRE} (id, name) VALUES ({id}, '{name}')" for id, name in GENRES)
     for id, genre, title in TRACKS:
         yield f"INSERT INTO {TRACK} (id, genre_id, title) VALUES ({id}, {genre}, {literal(title)})"
@@ -91,9 +94,9 @@ def statements(
 
 
 def changes(integer: str, text: str) -> Iterator[str]:
-    """Yield statements that change the schema one after the other, and leave it as it was.
+    """Yield statements that change the schema one after the other, and finally restore it.
 
-    The two views it creates differ in their queries alone, and the two tables in a column's type alone.
+    The two views differ only in their queries, and the two tables only in a column's type.
     """
     yield f"CREATE TABLE {LATER} (id {integer})"
     for condition in ("id = 1", "id = 2"):
@@ -121,9 +124,9 @@ def stored_name(dialect: Dialect, name: str) -> str:
 
 
 def as_written(dialect: Dialect, table: Table) -> Table:
-    """Return a relation with its names as the sample has them, if the inspector gave them as stored.
+    """Return a relation with its names as in the sample, if the inspector reported them as stored.
 
-    Where names are stored in upper case, one given in lower case comes in upper case and matches nothing.
+    Where names are stored in upper case, a name reported in lower case becomes upper case and matches nothing.
     """
 
     def name(told: str) -> str:
@@ -162,7 +165,7 @@ def literal(text: str) -> str:
 
 
 def with_from(sql: str, clause: str) -> str:
-    """Return a statement whose SELECTs without FROM have `clause`, for engines that know none without."""
+    """Return a statement in which `clause` follows each SELECT without FROM, for engines that need one."""
     if not clause:
         return sql
     parts: list[str] = []
@@ -186,5 +189,5 @@ def with_from(sql: str, clause: str) -> str:
 
 
 def numbers(count: int) -> str:
-    """A query of `count` rows: the column `n` from 1 on. Portable, and without a function."""
+    """Return a query of `count` rows, whose column `n` counts from 1. It is portable and uses no function."""
     return "SELECT 1 AS n" + "".join(f" UNION ALL SELECT {n}" for n in range(2, count + 1))

@@ -1,4 +1,4 @@
-"""Which schemas there are, where names alone lead, and what stands in each."""
+"""The schemas of a database, where unqualified names are looked up, and the contents of each schema."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from dragoman.testing.catalog import inspect, opened_again
 from dragoman.testing.tiers import recommended, required
 
 ASIDE: Final = "kit_aside"
-"""A schema beside the sample's."""
+"""A second schema, beside the sample's."""
 FAR: Final = "kit_far"
 
 
 class SchemaCases(Suite):
-    """Schemas, the engine's own too, and a second one of users'."""
+    """Schemas: the engine's own, and a second one of users."""
 
     @required
     async def test_every_relation_s_schema_is_among_the_schemas(self, opened: OpenDatabase) -> None:
         schemas = {schema.name for schema in await opened.inspector.schemas()}
         told = {table.relation.schema for table in (await opened.inspector.tables(Scope())).tables} - {None}
         assert told <= schemas, (
-            f"Relations stand in {sorted(map(str, told))}, inspector.schemas() tells {sorted(schemas)}: tell the"
-            " engine's own too, as such."
+            f"Relations are in {sorted(map(str, told))}, and inspector.schemas() returns "
+            f"{sorted(schemas)}: return the engine's own too, marked as system."
         )
 
     @required
@@ -37,8 +37,8 @@ class SchemaCases(Suite):
         tables = (await opened.inspector.tables(Scope())).tables
         shown = sorted(str(table.relation) for table in tables if table.relation.schema in system and not table.system)
         assert not shown, (
-            f"{shown[:3]} stand in schemas that are the engine's own, and are reported as users': set Table.system, or"
-            " agents see them in every list."
+            f"{shown[:3]} are in schemas of the engine itself, and are reported as users' tables: "
+            "set Table.system, or agents see them in every list."
         )
 
     @required
@@ -46,8 +46,8 @@ class SchemaCases(Suite):
         searched = [(each.search_order, each.name) for each in await opened.inspector.schemas()]
         orders = [order for order, _ in searched if order is not None]
         assert len(set(orders)) == len(orders), (
-            f"Schema.search_order is {sorted(searched, key=str)}: each place belongs to one schema, and None to those"
-            " where names alone are not looked for."
+            f"Schema.search_order is {sorted(searched, key=str)}: each place belongs to one "
+            "schema; use None for schemas where unqualified names are not looked up."
         )
 
     @required
@@ -72,15 +72,16 @@ class SchemaCases(Suite):
         try:
             await run(opened, sql)
         except DragomanError:
-            return  # functions lie elsewhere
-        raise AssertionError(f"The engine answers {sql}: say Dialect.default_schema, or that function is refused.")
+            return  # functions are elsewhere
+        raise AssertionError(f"The engine answers {sql}: set Dialect.default_schema, or that function is refused.")
 
     @required
     async def test_the_only_schema_is_the_only_one(self, opened: OpenDatabase, dialect: Dialect) -> None:
         schemas = {schema.name for schema in await opened.inspector.schemas()}
         assert not dialect.only_schema or schemas <= {dialect.default_schema}, (
-            f"Dialect.only_schema says that there is no schema but {dialect.default_schema!r}, and inspector.schemas()"
-            f" tells {sorted(schemas)}: what `schemas` leaves out would be shown."
+            f"Dialect.only_schema says that there is no schema but {dialect.default_schema!r}, "
+            f"and inspector.schemas() returns {sorted(schemas)}: relations outside `schemas` "
+            "would be visible."
         )
 
     @required
@@ -88,7 +89,7 @@ class SchemaCases(Suite):
         track = (await inspect(opened))[sample.TRACK]
         system = {schema.name for schema in await opened.inspector.schemas() if schema.system}
         assert track.relation.schema not in system, (
-            f"The schema {track.relation.schema!r} is reported as the engine's own: agents see it only when they ask."
+            f"The schema {track.relation.schema!r} is reported as the engine's own: agents see it only on request."
         )
 
     @recommended
@@ -104,11 +105,11 @@ class SchemaCases(Suite):
                 tables = await inspect(changed, [FAR])
         assert not dialect.only_schema, (
             f"Dialect.only_schema says that there is no schema but {dialect.default_schema!r}, and {ASIDE} was created:"
-            " what `schemas` leaves out would be shown."
+            " relations outside `schemas` would be visible."
         )
-        assert ASIDE in schemas, f"The schema {ASIDE} was created, and inspector.schemas() tells {sorted(schemas)}."
+        assert ASIDE in schemas, f"The schema {ASIDE} was created, and inspector.schemas() returns {sorted(schemas)}."
         told = tables.get(FAR)
-        assert told, f"{ASIDE}.{FAR} was created, and inspector.tables() tells nothing of it: ask for every schema."
+        assert told, f"{ASIDE}.{FAR} was created, and inspector.tables() does not report it: read every schema."
         assert told.relation.schema == ASIDE, f"{ASIDE}.{FAR} is reported as {told.relation}."
         assert schemas[ASIDE].comment == comment, (
             f"The schema {ASIDE} has the comment {comment!r}, and Schema.comment is {schemas[ASIDE].comment!r}."
@@ -118,7 +119,7 @@ class SchemaCases(Suite):
     async def _aside(
         self, where: Database, integer: str, comments: bool
     ) -> AsyncGenerator[tuple[Database | None, str | None]]:
-        """Where a second schema stands for a while, with its comment; None for an engine that has none."""
+        """Create a second schema for a while, with a comment. Yields None for an engine that has none."""
         try:
             made = await self.alter(where, f"CREATE SCHEMA {ASIDE}")
         except Exception:
@@ -132,7 +133,7 @@ class SchemaCases(Suite):
                     made = await self.alter(made, f"COMMENT ON SCHEMA {ASIDE} IS '{sample.TRACK_COMMENT}'")
                     comment = sample.TRACK_COMMENT
                 except Exception:
-                    comment = None  # an engine whose schemas have none
+                    comment = None  # an engine whose schemas have no comments
             yield made, comment
         finally:
             made = await self.alter(made, f"DROP TABLE {ASIDE}.{FAR}")

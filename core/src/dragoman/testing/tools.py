@@ -1,4 +1,4 @@
-"""Every tool of the gateway over the dialect: what an agent sees of it, and of what types."""
+"""Every tool of the gateway with the dialect: what an agent sees, and the types of it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OURS: Final = frozenset({"INTERNAL_ERROR", "DIALECT_ERROR"})
 
 
 class ToolCases(Suite):
-    """As a client calls them, the whole description of every relation included."""
+    """Cases that call the tools as a client does, including the full description of every relation."""
 
     @required
     @pytest.mark.parametrize("tool", list(CALLS))
@@ -55,7 +55,7 @@ class ToolCases(Suite):
         for key, promised in schema.get("properties", {}).items():
             wanted = _JSON.get(promised.get("type", ""))
             assert key not in answer or wanted is None or isinstance(answer[key], wanted), (
-                f"{tool} answered {key} as {answer[key]!r:.80}, which is no {promised['type']}."
+                f"{tool} returned {key} as {answer[key]!r:.80}, which is not of type {promised['type']}."
             )
 
     @required
@@ -75,7 +75,7 @@ async def _call(toolbox: Toolbox, tool: str, arguments: dict[str, Any]) -> dict[
 
 
 def _may_refuse(tool: str, dialect: Dialect, code: str) -> bool:
-    """Whether a dialect without these capabilities has nothing to answer; a fault of its own is never right."""
+    """Return whether a dialect without these capabilities may refuse a tool. Its own faults are never allowed."""
     if code in _OURS:
         return False
     return (tool == "explain_query" and Capability.EXPLAIN not in dialect.capabilities) or (

@@ -1,4 +1,4 @@
-"""Exact values: what a database holds is what the agent reads, whatever way a driver would make of it."""
+"""Exact values: an agent reads what the database holds, whatever the driver makes of it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dragoman.testing.tiers import capability, recommended, required
 
 SHOWN: Final = 100
 LENGTH: Final = 3000
-"""How often the bytes of the case `binary` stand in a long one."""
-# Case -> how standard SQL writes the value, and what an agent must read. Only the way of writing is the dialect's.
+"""How often the bytes of the case `binary` are repeated in a long one."""
+# For each case, how standard SQL writes the value, and what an agent must read. Only the notation is the dialect's.
 VALUES: Final[dict[str, tuple[str, Any]]] = {
     "integer": ("42", 42),
     "negative_integer": ("-7", -7),
@@ -82,8 +82,8 @@ NESTED: Final[dict[str, tuple[str, Any]]] = {
 }
 COLUMN_NAMES: Final = ('Kit "Column"', "kit.track.id", "k" * 60)
 BLANK_END: Final = "kit end "
-"""A name of which an engine may say that it refuses it."""
-# Dates and times that some drivers' own types cannot hold; an engine that has none of them refuses it.
+"""A name that an engine may refuse."""
+# Dates and times that some drivers' own types cannot represent. An engine that has none of them refuses it.
 BEYOND: Final = {
     "infinite_date": "DATE 'infinity'",
     "date_of_a_long_year": "DATE '12024-02-29'",
@@ -100,18 +100,18 @@ LABELLED: Final = "CAST('it''s' AS ENUM('it''s', 'Kit A'))"
 ZONED: Final = "CAST('2024-02-29 13:14:15+05:30' AS TIMESTAMP WITH TIME ZONE)"
 INSTANT: Final = datetime.fromisoformat("2024-02-29T13:14:15+05:30")
 _BYTES: Final = re.compile(r"(\\x00)\\xff\\x10|(00)ff10", re.IGNORECASE)
-"""The bytes of the case `binary` as engines write them."""
+"""How engines write the bytes of the case `binary`."""
 _ZONE: Final = re.compile(r"([+-]\d\d(:?\d\d)?|Z| UTC| \w+/\w+)$")
 _OFFSET: Final = re.compile(r"(.{19})[.0]* ?([+-]\d\d):?(\d\d)?")
 
 
 def _short(text: str) -> str:
-    """What of a long text a message shows, so that the rest of it is still read."""
+    """Return the part of a long text that a message shows, so that the rest of the message is still read."""
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text)} characters)"
 
 
 def _shorten_pair(value: str, wanted: str) -> tuple[str, str]:
-    """Two texts as a message shows them: long ones from where they differ, or nearly."""
+    """Return two texts for a message. Long ones are shown from about where they differ."""
     pairs = enumerate(zip(value, wanted, strict=False))
     alike = next((place for place, (one, other) in pairs if one != other), min(len(value), len(wanted)))
     if alike < SHOWN:
@@ -125,7 +125,7 @@ def _shorten_pair(value: str, wanted: str) -> tuple[str, str]:
 
 
 class ValueCases(Suite):
-    """Each value by itself, then together."""
+    """Cases for each value by itself, then for all together."""
 
     @required
     @pytest.mark.parametrize("value", list(VALUES))
@@ -159,8 +159,9 @@ class ValueCases(Suite):
             "SELECT SUM(q.n) AS total FROM (SELECT 9007199254740993 AS n UNION ALL SELECT 4611686018427387904) q",
         )
         assert str(result.rows[0][0]) == "4620693217682128897", (
-            f"The sum of 9007199254740993 and 4611686018427387904 came as {result.rows[0][0]!r}: the engine may sum in"
-            " a type of more digits; hand it out as an integer, a Decimal or text."
+            f"The sum of 9007199254740993 and 4611686018427387904 came as {result.rows[0][0]!r}: "
+            "the engine may sum in a type with more digits; return it as an integer, a Decimal "
+            "or text."
         )
 
     @recommended
@@ -169,9 +170,7 @@ class ValueCases(Suite):
         remedy = "Override literals['timestamp_with_time_zone'], or declare a gap if the engine has no such type."
         result = await expect_answer(gateway, f"SELECT {written} AS v", remedy)
         value = str(result.rows[0][0])
-        assert _ZONE.search(value), (
-            f"{written} came as {value!r}, without its offset: nobody knows which instant it is."
-        )
+        assert _ZONE.search(value), f"{written} came as {value!r}, without its offset, so its instant is unknown."
         if found := _OFFSET.fullmatch(value):
             moment = datetime.fromisoformat(f"{found[1]}{found[2]}:{found[3] or '00'}")
             assert moment == INSTANT, f"{written} came as {value!r}, which is another instant."
@@ -186,8 +185,8 @@ class ValueCases(Suite):
         except DragomanError:
             return  # an engine without such values
         assert not isinstance(came, str) or came.lstrip("+") == told.lstrip("+"), (
-            f"{written} came as {came!r}, and the engine itself writes {told!r}: the driver's own type does not hold"
-            " it. Have it hand out text."
+            f"{written} came as {came!r}, and the engine itself writes {told!r}: the driver's own "
+            "type cannot represent it. Make the driver return text."
         )
 
     @recommended
@@ -196,11 +195,11 @@ class ValueCases(Suite):
         try:
             result = await ask(gateway, f"SELECT {written} AS v")
         except DragomanError:
-            return  # an engine without such a type, or that writes it otherwise
+            return  # an engine without such a type, or with another notation for it
         value, type_ = result.rows[0][0], result.columns[0].type
         assert value == "it's", f"{written} came as {value!r}: the label is it's."
         assert "Kit A" in type_ or "(" not in type_, (
-            f"{written} is told to be of the type {type_}: show labels as they are, whatever case types have."
+            f"{written} is reported with the type {type_}: show labels unchanged, whatever the case of types."
         )
 
     @recommended
@@ -216,7 +215,7 @@ class ValueCases(Suite):
             ) from error
         first, second = result.rows[0]
         assert first != second, (
-            f"{month} and {days} both came as {first!r}: the driver made durations of them. Have it hand out text."
+            f"{month} and {days} both came as {first!r}: the driver converted them to durations. Make it return text."
         )
 
     @recommended
@@ -229,7 +228,7 @@ class ValueCases(Suite):
         if "json" in result.columns[0].type.lower():
             value = result.rows[0][0]
             assert value == {"a": [1, None]}, (
-                f"{written} came as {value!r}: say Kind('json') of what is JSON, and hand out its text. If the engine"
+                f"{written} came as {value!r}: use Kind('json') for JSON, and return its text. If the engine"
                 " writes this value differently, override literals['json']."
             )
 
@@ -248,27 +247,27 @@ class ValueCases(Suite):
     async def test_null_and_empty_text_differ(self, gateway: Gateway) -> None:
         result = await ask(gateway, f"SELECT id, title, note FROM {sample.TRACK} WHERE id = 4")
         assert result.rows == [[4, "", None]], (
-            f"An empty text and a NULL came as {result.rows[0][1:]}: hand NULL on as None, and nothing else."
+            f"An empty text and a NULL came as {result.rows[0][1:]}: return None for NULL, and for nothing else."
         )
 
     @required
     async def test_stored_texts_come_as_stored(self, gateway: Gateway) -> None:
         result = await ask(gateway, f"SELECT id, genre_id, title FROM {sample.TRACK} ORDER BY id")
         assert result.rows == [list(row) for row in sample.TRACKS], (
-            f"The rows came as {result.rows}: texts must come as they were stored, odd characters included."
+            f"The rows came as {result.rows}: texts must come as they were stored, with all their characters."
         )
 
     @required
     async def test_rows_that_are_alike_all_come(self, gateway: Gateway) -> None:
         result = await ask(gateway, "SELECT 1 AS a UNION ALL SELECT 1 UNION ALL SELECT 1")
-        assert result.rows == [[1], [1], [1]], f"Three rows of 1 came as {result.rows}: hand on every row."
+        assert result.rows == [[1], [1], [1]], f"Three rows of 1 came as {result.rows}: return every row."
 
     @required
     async def test_two_columns_of_one_name_both_survive(self, gateway: Gateway) -> None:
         result = await ask(gateway, "SELECT 1 AS a, 2 AS a, 3 AS b")
         names = [column.name.lower() for column in result.columns]
         assert (names, result.rows) == (["a", "a", "b"], [[1, 2, 3]]), (
-            f"Columns {names}, rows {result.rows}: hand rows on as sequences, never as mappings by name."
+            f"Columns {names}, rows {result.rows}: return rows as sequences, never as mappings by name."
         )
 
     @required
@@ -276,16 +275,16 @@ class ValueCases(Suite):
         for given in COLUMN_NAMES:
             result = await ask(gateway, f"SELECT id AS {dialect.quote(given)} FROM {sample.TRACK}")
             name = result.columns[0].name
-            assert name == given, f"A column named {given!r} came as {name!r}: hand names on as they are."
+            assert name == given, f"A column named {given!r} came as {name!r}: return names unchanged."
 
     @recommended
     async def test_a_column_s_name_may_end_with_a_blank(self, gateway: Gateway, dialect: Dialect) -> None:
         try:
             result = await ask(gateway, f"SELECT id AS {dialect.quote(BLANK_END)} FROM {sample.TRACK}")
         except DragomanError:
-            return  # an engine that knows no such names
+            return  # an engine that does not allow such names
         name = result.columns[0].name
-        assert name == BLANK_END, f"A column named {BLANK_END!r} came as {name!r}: hand names on as they are."
+        assert name == BLANK_END, f"A column named {BLANK_END!r} came as {name!r}: return names unchanged."
 
     @required
     async def test_an_empty_result_has_its_columns(self, gateway: Gateway) -> None:
@@ -299,7 +298,7 @@ class ValueCases(Suite):
     async def test_every_column_of_a_result_has_a_type(self, gateway: Gateway) -> None:
         result = await ask(gateway, f"SELECT id, title FROM {sample.TRACK}")
         types = [column.type for column in result.columns]
-        assert all(types), f"Column.type came as {types}; give the database's own word, `any` where it has none."
+        assert all(types), f"Column.type came as {types}; use the database's own word, or `any` if it has none."
 
     async def _check(self, gateway: Gateway, name: str, written: str, wanted: Any) -> None:
         written = self._literal(name, written)
@@ -314,12 +313,15 @@ class ValueCases(Suite):
         came, must = _shorten_pair(repr(value), repr(wanted))
         # 0.0 == -0.0, and 1 == True
         assert (value, repr(value)) == (wanted, repr(wanted)), (
-            f"{_short(written)} came as {came} and must come as {must}. Have the driver"
-            f" hand out exact values (as text where it rounds), and set Column.kind to what it hands out. {remedy}"
+            f"{_short(written)} came as {came} and must come as {must}. Make the driver return "
+            f"exact values (as text where it rounds), and set Column.kind accordingly. {remedy}"
         )
 
     def _literal(self, name: str, written: str) -> str:
-        """How the dialect writes a value; a long binary as it writes a short one, an early date as a later one."""
+        """Return how the dialect writes a value.
+
+        A long binary is written like a short one, an early date like a later one.
+        """
         own = self.literals
         if name == "long_binary" and name not in own and "binary" in own:
             return _BYTES.sub(lambda found: found[0] * LENGTH + (found[1] or found[2]), own["binary"])

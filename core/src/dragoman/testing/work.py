@@ -1,4 +1,4 @@
-"""Work ends when nobody waits for it any more: cancelled, timed out, left early. Many may work at once."""
+"""Work ends when nobody waits for it any more: cancelled, timed out, or left early. Many callers may work at once."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dragoman.testing.tiers import recommended, required
 MOMENT = 0.5
 AT_ONCE = 10
 PAUSE = 0.2
-"""Seconds that the event loop must not stand still at each statement."""
+"""Seconds for which a statement must not block the event loop."""
 DELAYS = (0.0, 0.0005, 0.001, 0.002, 0.005, 0.01)
-"""Seconds after which a query is cancelled that may not have reached the database."""
+"""Seconds after which a query is cancelled that may not have reached the database yet."""
 
 
 class WorkCases(Suite):
-    """On a database of one connection, so that one which is left busy is missed at once."""
+    """Cases on a database with a single connection, so that a connection that stays busy is noticed at once."""
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -85,7 +85,7 @@ class WorkCases(Suite):
         began = time.monotonic()
         error = await failure(narrow, self.slow_query, timeout=MOMENT)
         assert isinstance(error, QueryTimeout), f"A query beyond its timeout gave {error.code}: {error.message}"
-        assert time.monotonic() - began < MOMENT + PROMPT, "A query ran on long after its timeout."
+        assert time.monotonic() - began < MOMENT + PROMPT, "A query ran long after its timeout."
         await self._assert_ended(narrow, "A query beyond its timeout")
 
     @required
@@ -115,9 +115,11 @@ class WorkCases(Suite):
             return
         except TimeoutError:
             raise AssertionError(
-                "Rows came on and on beyond limits.timeout: keep the deadline for every batch."
+                "Rows kept coming beyond limits.timeout: check the deadline for every batch."
             ) from None
-        raise AssertionError("The deadline struck while rows came, and they just ended: raise QueryTimeout.")
+        raise AssertionError(
+            "The deadline passed while rows were coming, and the stream just ended: raise QueryTimeout."
+        )
 
     @recommended(Capability.CANCEL)
     async def test_a_stream_left_early_is_ended_in_the_database(self, narrow: Gateway) -> None:
@@ -136,7 +138,7 @@ class WorkCases(Suite):
             results = await asyncio.gather(*(ask(gateway, f"SELECT {n} AS n") for n in range(AT_ONCE)))
         answers = [result.rows[0][0] for result in results]
         assert answers == list(range(AT_ONCE)), (
-            f"{AT_ONCE} queries at once were answered {answers}: keep nothing of a request on the executor."
+            f"{AT_ONCE} concurrent queries returned {answers}: store nothing of a request in the executor."
         )
 
     @recommended
@@ -145,7 +147,7 @@ class WorkCases(Suite):
             results = await asyncio.gather(*(ask(narrow, f"SELECT {n} AS n") for n in range(AT_ONCE)))
         answers = [result.rows[0][0] for result in results]
         assert answers == list(range(AT_ONCE)), (
-            f"{AT_ONCE} queries over one connection were answered {answers}: lend a connection to one at a time."
+            f"{AT_ONCE} queries over one connection were answered {answers}: lend a connection to one query at a time."
         )
 
     @recommended
@@ -158,7 +160,7 @@ class WorkCases(Suite):
             began = time.monotonic()
             await ask(gateway, "SELECT 1 AS a")
             assert time.monotonic() - began < PROMPT, (
-                "A query waited for a slow one although the pool has room: never block the event loop."
+                "A query waited for a slow one although the pool has a free connection: never block the event loop."
             )
         finally:
             slow.cancel()
@@ -175,7 +177,7 @@ class WorkCases(Suite):
             await asyncio.wait({first}, timeout=2 * PROMPT)
             done, _ = await asyncio.wait({second}, timeout=MOMENT)
             assert not done, (
-                f"Cancelling one query ended another one ({second}): interrupt its own connection or statement only."
+                f"Cancelling one query ended another one ({second}): interrupt only its own connection or statement."
             )
         finally:
             first.cancel()
@@ -189,16 +191,16 @@ class WorkCases(Suite):
         longest = await _longest_pause(waiting)
         await _until(waiting, began + MOMENT + 2 * PROMPT, "A query whose first row never comes")
         assert longest < PROMPT / 2, (
-            f"The event loop stood still for {longest:.1f} seconds while rows were awaited: fetch them in a thread."
+            f"The event loop was blocked for {longest:.1f} seconds while rows were awaited: fetch them in a thread."
         )
 
     @required
     async def test_the_event_loop_goes_on_while_a_statement_begins(self, narrow: Gateway) -> None:
         opened = narrow.database()
-        # The shortest of a few: what else this machine does is not the plugin's.
+        # The shortest of a few measurements: other load on this machine is not the plugin's fault.
         pause = min([await _longest_pause(asyncio.ensure_future(run(opened, "SELECT 1 AS a"))) for _ in range(5)])
         assert pause < PAUSE, (
-            f"The event loop stood still for {pause:.1f} seconds at each statement: open connections and send"
+            f"The event loop was blocked for {pause:.1f} seconds at each statement: open connections and send"
             " statements in a thread, or await the driver."
         )
 
@@ -213,7 +215,7 @@ class WorkCases(Suite):
             done, _ = await asyncio.wait({second}, timeout=MOMENT)
             second.cancel()
             await asyncio.wait({second}, timeout=2 * PROMPT)
-            assert not done, "Two statements ran at once with pool_size=1: honour Database.pool_size."
+            assert not done, "Two statements ran at once with pool_size=1: respect Database.pool_size."
         finally:
             first.cancel()
             await asyncio.wait({first}, timeout=2 * PROMPT)
@@ -222,7 +224,7 @@ class WorkCases(Suite):
         began = time.monotonic()
         done, _ = await asyncio.wait({query}, timeout=MOMENT)
         assert time.monotonic() - began < MOMENT + PROMPT, (
-            "The event loop stood still while a query ran: await the driver, or call it in a thread or a process."
+            "The event loop was blocked while a query ran: await the driver, or call it in a thread or a process."
         )
         if done:
             query.result()
@@ -255,7 +257,7 @@ async def _drain(executor: Any, request: Request) -> None:
 
 
 async def _longest_pause(waiting: asyncio.Future[Any]) -> float:
-    """The most seconds that the event loop did not come round while something was awaited for a while."""
+    """Return the most seconds for which the event loop was blocked while something was awaited for a while."""
     longest, before = 0.0, time.monotonic()
     until = before + 3 * MOMENT
     while not waiting.done() and before < until:
@@ -266,7 +268,7 @@ async def _longest_pause(waiting: asyncio.Future[Any]) -> float:
 
 async def _until(query: asyncio.Future[Any], deadline: float, what: str) -> None:
     await asyncio.wait({query}, timeout=max(0.0, deadline - time.monotonic()))
-    assert query.done(), f"{what} runs on long after its timeout: enforce the deadline while rows are fetched too."
+    assert query.done(), f"{what} runs long after its timeout: enforce the deadline while rows are fetched too."
     error = query.result()
     assert isinstance(error, QueryTimeout), f"{what} gave {error.code} and must be {QueryTimeout.code}."
 
