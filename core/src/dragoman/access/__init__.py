@@ -1,6 +1,6 @@
-"""What callers may: roles as they are configured, compiled to decisions about tools, databases, relations and columns.
+"""What callers may do: the configured roles, compiled to decisions about tools, databases, relations and columns.
 
-Decides and knows no database: what it decides about is enforced by the catalog, the gateway and the dialects.
+It only decides, and knows no database. The catalog, the gateway and the dialects enforce the decisions.
 """
 
 from dragoman.access.checking import Misfit, NamedTables, misfits

@@ -1,4 +1,7 @@
-"""Whether roles fit the database they speak of: a `deny` that names nothing would leave open what it means."""
+"""Checks that roles match the database they name.
+
+A `deny` that matches nothing would leave open what it should close.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from dragoman.words import nearest
 
 
 class Misfit(NamedTuple):
-    """A name in a grant that is not there: the key it stands under, what is wrong, what may have been meant."""
+    """A name in a grant that does not exist: its key, the problem, and what may have been meant."""
 
     key: str
     message: str
@@ -24,14 +27,14 @@ class Misfit(NamedTuple):
 def misfits(
     grants: Iterable[ReadGrant], tables: Sequence[Table], dialect: Dialect, database: Database
 ) -> Iterator[Misfit]:
-    """Yield what grants on a database name that is not among its `tables`."""
+    """Yield a misfit for each name in grants on a database that is not among its `tables`."""
     checker = _Checker([table for table in tables if not table.system], dialect, database)
     for grant in grants:
         yield from checker.check(grant)
 
 
 class _Tables:
-    """Tables that are found by a pattern of their names."""
+    """Tables indexed for search by a pattern of their names."""
 
     def __init__(self, tables: Sequence[Table], dialect: Dialect) -> None:
         self._all = tables
@@ -41,20 +44,20 @@ class _Tables:
             self._by_name.setdefault(key_of(table.relation.name, dialect), []).append(table)
 
     def find(self, pattern: NamePattern) -> Sequence[Table]:
-        """Return those whose name a pattern may fit."""
+        """Return the tables whose name a pattern may match."""
         key = pattern.key(self._dialect)
         return self._all if key is None else self._by_name.get(key, ())
 
 
 class NamedTables:
-    """Tables of a database that are found by a pattern of relations."""
+    """The tables of a database, indexed for search by a pattern of relations."""
 
     def __init__(self, tables: Sequence[Table], dialect: Dialect, database: Database) -> None:
         self._by_name = _Tables(tables, dialect)
         self._whole = Grants((), dialect, database)
 
     def find(self, pattern: RelationPattern) -> Iterator[Table]:
-        """Yield the tables that a pattern names."""
+        """Yield the tables that a pattern matches."""
         for table in self._by_name.find(pattern.parts[-1]):
             if self._whole.fits(pattern, table.relation):
                 yield table
@@ -101,7 +104,7 @@ class _Checker:
         return any(True for _ in self._named.find(pattern))
 
     def _find_granted(self, patterns: tuple[RelationPattern, ...]) -> tuple[Sequence[Table], _Tables]:
-        """Return the tables that patterns name, which those of many roles do alike."""
+        """Return the tables that patterns match. Cached, since many roles have the same patterns."""
         if patterns not in self._granted:
             named = {table.relation: table for pattern in patterns for table in self._named.find(pattern)}
             granted = list(named.values())
@@ -113,7 +116,7 @@ class _Checker:
         schemas = {_schema(table.relation) for table in self._tables}
         names = [f"{_schema(table.relation)}.{table.relation.name}" for table in self._tables]
         near = nearest(written, names) if pattern.exact else nearest(written.removesuffix(f".{ANY}"), schemas)
-        remedy = f"Did you mean {near[0]}?" if near else "`dragoman describe` tells what is there."
+        remedy = f"Did you mean {near[0]}?" if near else "`dragoman describe` shows what exists."
         return Misfit(key, f"{written} names no table of {self._database.name}", remedy)
 
     def _is_any_column(self, pattern: ColumnPattern, tables: _Tables) -> bool:
@@ -125,8 +128,8 @@ class _Checker:
     def _no_column(self, key: str, pattern: ColumnPattern, tables: Sequence[Table]) -> Misfit:
         of = [table for table in tables if pattern.fits_relation(table.relation, self._dialect)]
         near = nearest(pattern.column.text, {column.name for table in of or tables for column in table.columns})
-        remedy = f"Did you mean {near[0]}?" if near else "`dragoman describe` tells what is there."
-        return Misfit(key, f"{pattern.text} names no column of the tables that are granted", remedy)
+        remedy = f"Did you mean {near[0]}?" if near else "`dragoman describe` shows what exists."
+        return Misfit(key, f"{pattern.text} names no column of the granted tables", remedy)
 
 
 def _schema(relation: Relation) -> str:

@@ -1,4 +1,4 @@
-"""Callers whose rights the engine keeps itself: as whom a database does what each of them asks."""
+"""Databases whose engine applies the rights of callers: which role or user acts for each caller."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ _PLACE = re.compile(r"\{(user|groups|claims\.[^{}]+)\}")
 _PLAIN_SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+")
 _UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 _USER = re.compile(r"[!-~]([ -~]*[!-~])?")
-"""What a user may be called: what a header would change on its way might be somebody else's name."""
+"""Names that a user may have. A name that a header would change on its way might become another user's name."""
 _NO_ROLES = frozenset({"", "none", "default"})
-"""Words that an engine may take for the role that signed in."""
+"""Words that an engine may read as the role that signed in."""
 _PLACES = "{user}, {groups} and {claims.NAME} stand for values of the caller."
 
 
 def value_of(name: str, principal: Principal) -> Any:
-    """Return a value of a caller's: `user`, `groups` or `claim.NAME`.
+    """Return a value of a caller: `user`, `groups` or `claim.NAME`.
 
-    Raises `PermissionDenied` without that claim, and for a value that no database takes.
+    Raises `PermissionDenied` without that claim, and for a value that no database accepts.
     """
     value = _find_value(name, principal)
     if not _is_bindable(value):
         raise PermissionDenied(
-            f"Your sign-in carries a value that no database takes, and what you may read here depends on it: {name}.",
+            f"What you may read here depends on {name}, and your sign-in has a value of it that no database accepts.",
             suggestion="Ask the server's administrator.",
         )
     return value
 
 
 def _is_bindable(value: Any) -> bool:
-    """Whether every database takes a value: text without NUL, numbers of 64 bits, and lists of them."""
+    """Return whether every database accepts a value: text without NUL, numbers of 64 bits, and lists of them."""
     match value:
         case str():
             return not _UNSENDABLE.search(value)
@@ -68,31 +68,37 @@ def _find_value(name: str, principal: Principal) -> Any:
             claim = name.removeprefix("claim.")
             if claim not in principal.claims:
                 raise PermissionDenied(
-                    f"Your sign-in carries no claim {claim!r}, on which depends what you may read here.",
+                    f"Your sign-in has no claim {claim!r}. What you may read here depends on it.",
                     suggestion="Ask the server's administrator.",
                 )
             return principal.claims[claim]
 
 
 class Delegation:
-    """As whom a database whose engine keeps the rights of callers acts for each."""
+    """How a database whose engine applies the rights of callers acts for each of them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     @classmethod
     def of(cls, database: Database) -> Delegation | None:
-        """Return that of a database; None where the gateway acts as itself."""
+        """Return the delegation of a database; None where the gateway acts as itself."""
         return None if database.identity == "gateway" else cls(database)
 
     @property
     def known(self) -> tuple[Acting, ...]:
-        """As whom catalogs are read, as far as the configuration alone tells; else as who signs in."""
+        """Return the identities that read catalogs, as far as the configuration names them.
+
+        Without any, it is the role that signs in.
+        """
         roles = dict.fromkeys(self._database.database_roles.values())
         return tuple(Acting(role=role) for role in roles) or (Acting(),)
 
     def whose_catalog(self, principal: Principal, roles: Collection[str]) -> Acting | None:
-        """Return as whom the catalog is read for a caller with some roles; None: the database is not theirs."""
+        """Return the identity that reads the catalog for a caller with some roles.
+
+        None: the caller may not use the database.
+        """
         match self._database.identity:
             case "role":
                 mine = (engine for role, engine in self._database.database_roles.items() if role in roles)
@@ -114,34 +120,36 @@ class Delegation:
         return user
 
     def complete(self, acting: Acting, principal: Principal) -> Acting:
-        """Return `acting` with the values of a caller. Raises `PermissionDenied` for those who lack one."""
+        """Return `acting` with the values of a caller. Raises `PermissionDenied` for callers who lack one."""
         session = self._database.session
         if not session:
             return acting
         return replace(acting, settings=tuple((name, _fill(text, principal)) for name, text in session.items()))
 
     def fitting(self, grants: Sequence[ReadGrant], acting: Acting | None) -> Sequence[ReadGrant]:
-        """Return those grants that speak of what is seen by one who acts so."""
+        """Return the grants that apply to this identity."""
         if self._database.identity != "role":
             return grants
         engine = acting.role if acting else None
         return [grant for grant in grants if self._database.database_roles.get(grant.role) == engine]
 
     def problems(self, dialect: str, identities: Collection[str], roles: Collection[str]) -> Iterator[Misfit]:
-        """Yield what is wrong with its configuration.
+        """Yield the problems of its configuration.
 
-        `identities`: the ways of the dialect. `roles`: the names of those that are configured.
+        `identities`: the ways that the dialect supports. `roles`: the names of the configured roles.
         """
         database = self._database
         key, kind = f"databases.{database.name}", database.identity
         if kind not in identities:
             ways = ", ".join(sorted(identities)) or "none but gateway"
             message = f"{dialect} cannot keep the rights of callers by identity = {kind!r}"
-            yield Misfit(f"{key}.identity", message, f"It can by {ways}; filters of roles hold without it.")
+            yield Misfit(f"{key}.identity", message, f"It supports {ways}; filters of roles work without it.")
         yield from self._problems_of_roles(key, roles) if kind == "role" else ()
         if kind == "session" and not database.session:
             yield Misfit(
-                f"{key}.identity", "nothing in session tells the engine who asks", 'As { "app.user" = "{user}" }.'
+                f"{key}.identity",
+                "no value in session identifies the caller to the engine",
+                'For example { "app.user" = "{user}" }.',
             )
         if kind == "user" and database.session:
             yield Misfit(f"{key}.session", "a user's rights depend on no settings", "Take it out.")
@@ -152,12 +160,12 @@ class Delegation:
                 yield Misfit(f"{key}.session.{name}", "not a setting of your own", "Name it with a dot, as app.tenant.")
         for place, text in texts.items():
             if re.search("[{}]", _PLACE.sub("", text)):
-                yield Misfit(place, "a value nobody knows stands in braces", _PLACES)
+                yield Misfit(place, "an unknown value stands in braces", _PLACES)
 
     def _problems_of_roles(self, key: str, roles: Collection[str]) -> Iterator[Misfit]:
         given = self._database.database_roles
         if not given:
-            yield Misfit(f"{key}.identity", "database_roles names no role", 'As { analyst = "shop_reader" }.')
+            yield Misfit(f"{key}.identity", "database_roles names no role", 'For example { analyst = "shop_reader" }.')
         for role, engine in given.items():
             if role not in roles:
                 near = nearest(role, roles)
@@ -165,11 +173,16 @@ class Delegation:
                 yield Misfit(f"{key}.database_roles.{role}", f"no role {role!r} is configured", remedy)
             if engine.lower() in _NO_ROLES or _UNSENDABLE.search(engine):
                 message = f"a role of the database cannot be called {engine!r}"
-                yield Misfit(f"{key}.database_roles.{role}", message, "Name one that may read what they may.")
+                yield Misfit(
+                    f"{key}.database_roles.{role}", message, "Name a role with the rights these callers should have."
+                )
 
 
 def _fill(text: str, principal: Principal) -> str:
-    """Return a text with a caller's values in it. Raises `PermissionDenied` for one that lacks or cannot be sent."""
+    """Return a text with a caller's values filled in.
+
+    Raises `PermissionDenied` for a value that is missing or cannot be sent.
+    """
 
     def value(found: re.Match[str]) -> str:
         held = value_of(found[1].replace("claims.", "claim.", 1), principal)
@@ -178,17 +191,20 @@ def _fill(text: str, principal: Principal) -> str:
     filled = _PLACE.sub(value, text)
     if _UNSENDABLE.search(filled):
         raise PermissionDenied(
-            "Your sign-in carries characters that no database takes.", suggestion="Ask the server's administrator."
+            "Your sign-in has characters that no database accepts.", suggestion="Ask the server's administrator."
         )
     return filled
 
 
 def delegations(configuration: Configuration) -> dict[str, Delegation]:
-    """Return as whom databases act, of those whose engines keep the rights of callers, by name."""
+    """Return the delegations of databases whose engines apply the rights of callers, by database name."""
     found = {name: Delegation.of(database) for name, database in configuration.databases.items()}
     return {name: delegation for name, delegation in found.items() if delegation}
 
 
 def act_for(known: Mapping[str, Delegation], principal: Principal, roles: Collection[str]) -> dict[str, Acting | None]:
-    """Return as whom the catalogs of databases are read for a caller; None: that database is not the caller's."""
+    """Return for each database the identity that reads its catalog for a caller.
+
+    None: the caller may not use the database.
+    """
     return {name: each.whose_catalog(principal, roles) for name, each in known.items()}

@@ -1,4 +1,4 @@
-"""Filters and masks as roles write them: SQL in which `$user`, `$groups` and `$claim.NAME` stand for values."""
+"""Filters and masks of roles: SQL in which `$user`, `$groups` and `$claim.NAME` stand for values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _VALUE = re.compile(
 
 
 def expression(text: str, key: str, policy: str | None = None) -> Expression:
-    """Return an expression with its values found; `policy`: whose, where it may name `$value.NAME`.
+    """Return an expression with its values located.
+
+    `policy`: the policy whose text it is; such a text may name `$value.NAME`.
 
     Raises `ConfigurationError`.
     """
@@ -44,14 +46,17 @@ def expression(text: str, key: str, policy: str | None = None) -> Expression:
 
 
 def check(written: Expression, dialect: Dialect) -> None:
-    """Raise `InvalidSql` or `UnsafeSql` for what is not one expression, or binds values that it does not name."""
+    """Raise `InvalidSql` or `UnsafeSql` unless the text is one expression that binds only values it names."""
     statement = read_expression(_write(written, dialect), "It", sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
     if sum(token.kind == "parameter" for token in statement.tokens) != len(written.values):
-        raise InvalidSql("It has a parameter, or names a value inside of a text.")
+        raise InvalidSql("It has a parameter, or names a value inside a text.")
 
 
 def check_mask(written: Expression, dialect: Dialect) -> None:
-    """As `check`; raise `InvalidSql` for what reads a relation too. A filter may: it shows nothing of another's."""
+    """Check as `check` does, and raise `InvalidSql` for a mask that reads a relation.
+
+    A filter may: it shows no values.
+    """
     check(written, dialect)
     query = f"SELECT (\n{_write(written, dialect)}\n)"
     read = read_query(dialect, Statement.parse(query, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))
@@ -66,7 +71,7 @@ def _write(written: Expression, dialect: Dialect) -> str:
 
 
 def problem(written: Expression, dialect: Dialect, check: Check = check) -> DragomanError | None:
-    """Return what is wrong with an expression, if anything is."""
+    """Return the problem of an expression, or None."""
     try:
         check(written, dialect)
     except DragomanError as error:
@@ -83,7 +88,7 @@ def disjoin(expressions: tuple[Expression, ...]) -> Expression:
 
 
 def concat(*parts: Expression | str) -> Expression:
-    """Return expressions and texts one behind the other."""
+    """Return expressions and texts concatenated."""
     texts, values = [""], list[str]()
     for part in parts:
         more = Expression((part,)) if isinstance(part, str) else part

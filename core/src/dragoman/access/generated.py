@@ -1,4 +1,4 @@
-"""Columns that the database computes from others: whoever does not see those, does not see what is made of them."""
+"""Generated columns. Callers who may not see the source columns do not see the columns computed from them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dragoman.model import TableColumn
 def leave_out_telling(
     columns: Sequence[TableColumn], hidden: Iterable[str], spared: Collection[str]
 ) -> list[TableColumn]:
-    """Return columns without generated ones that are made of `hidden` columns, through further ones too.
+    """Return columns without the generated ones that are computed from `hidden` columns, directly or through others.
 
-    `spared`: the names of generated columns that stay, whatever they are made of.
+    `spared`: the names of generated columns that stay, whatever they are computed from.
     """
     left, kept_back = list(columns), set(hidden)
     while telling := {each.name for each in left if each.name not in spared and _is_made_of(each, kept_back)}:
@@ -23,7 +23,7 @@ def leave_out_telling(
 
 
 def _is_made_of(column: TableColumn, names: Collection[str]) -> bool:
-    """Whether the expression of a generated column may name one of them; case and quotes tell nothing."""
+    """Return whether the expression of a generated column may name one of them, regardless of case and quotes."""
     text = column.generated
     return text is not None and any(_pattern(name).search(text) for name in names if name != column.name)
 

@@ -1,4 +1,4 @@
-"""What grants say of one relation: whether it is there for their holder, and which of its columns."""
+"""What grants say about one relation: whether their holder sees it, and which of its columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman.model import ConfinedRelation, Database, Expression, Relation, Tab
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadGrant:
-    """A configured grant, its patterns read. `role`: the name of the role that has it."""
+    """A configured grant with its patterns parsed. `role`: the name of the role that has it."""
 
     role: str
     key: str
@@ -35,7 +35,7 @@ class ReadGrant:
 
     @classmethod
     def read(cls, role: str, grant: Grant) -> ReadGrant:
-        """Return a grant with its patterns. Raises `ConfigurationError` for one that cannot be read."""
+        """Return a grant with its patterns parsed. Raises `ConfigurationError` for one that cannot be parsed."""
         return cls(
             role=role,
             key=grant.key,
@@ -53,7 +53,7 @@ def _mask(column: str, shown: str, key: str) -> tuple[ColumnPattern, str | Expre
 
 
 def named_mask(name: str, column: TableColumn, dialect: Dialect) -> Expression:
-    """Return one of the dialect's masks of a column."""
+    """Return one of the dialect's masks for a column."""
     return Expression((dialect.masks[name].format(column=dialect.quote(column.name), type=column.type),))
 
 
@@ -62,7 +62,7 @@ def relation_pattern(text: str, key: str) -> RelationPattern:
     found = RelationPattern.read(text)
     if found is None:
         raise ConfigurationError(
-            f"{key}: {text!r} is no pattern of tables.",
+            f"{key}: {text!r} is not a pattern of tables.",
             suggestion='Write schema.table, such as "sales.orders" or "sales.*", or "*" for all.',
         )
     return found
@@ -73,7 +73,7 @@ def column_pattern(text: str, key: str) -> ColumnPattern:
     found = ColumnPattern.read(text)
     if found is None:
         raise ConfigurationError(
-            f"{key}: {text!r} is no pattern of columns.",
+            f"{key}: {text!r} is not a pattern of columns.",
             suggestion='Write a column, such as "email", or schema.table.column, such as "sales.customers.email".',
         )
     return found
@@ -81,10 +81,13 @@ def column_pattern(text: str, key: str) -> ColumnPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """What a caller may read of a relation: `columns` in the table's order. `whole`: every column of every row.
+    """What a caller may read of a relation.
 
-    `named`: some grant names the relation itself, not by a pattern. `keys`: where the grants are configured.
-    `confined`: what there is of it, where that is not the whole and the dialect can hold callers to it.
+    - `columns`: in the table's order.
+    - `whole`: every column of every row.
+    - `named`: a grant names the relation itself, not by a pattern.
+    - `keys`: where the grants are configured.
+    - `confined`: the part of it, if it is not the whole and the dialect can confine callers to it.
     """
 
     columns: tuple[str, ...]
@@ -100,16 +103,16 @@ class Permission:
 
     @property
     def changed(self) -> frozenset[str]:
-        """The columns whose values are not the stored ones."""
+        """The columns whose shown values differ from the stored ones."""
         columns = self.confined.columns if self.confined else ()
         return frozenset(column.name for column in columns if column.expression is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseAccess:
-    """What the holders of some roles may in one database. `roles`: their names, all of them.
+    """What the holders of some roles may do in one database. `roles`: the names of all these roles.
 
-    `max_rows`, `timeout` (seconds) and `max_cost` (as the database counts): None where no role sets a limit.
+    `max_rows`, `timeout` (seconds) and `max_cost` (in the database's unit): None where no role sets a limit.
     """
 
     roles: tuple[str, ...]
@@ -124,7 +127,7 @@ def _speaks_of_columns(grant: ReadGrant) -> bool:
 
 
 class _Narrow:
-    """Narrows a grant to what it says of the columns of one relation."""
+    """Narrows a grant to what it says about the columns of one relation."""
 
     def __init__(self, grant: ReadGrant, dialect: Dialect) -> None:
         self._grant = grant
@@ -135,7 +138,7 @@ class _Narrow:
     def to(self, relation: Relation) -> ReadGrant:
         return replace(
             self._grant,
-            # Without any it would give all of them.
+            # Without any pattern it would give all of them.
             columns=tuple(self._columns.find(relation.name)) or self._grant.columns,
             deny_columns=tuple(self._denied.find(relation.name)),
             masks=tuple(self._masks.find(relation.name)),
@@ -143,7 +146,7 @@ class _Narrow:
 
 
 class Grants:
-    """Grants on a database of a dialect: decides about its relations."""
+    """Grants on a database of a dialect. Decides about its relations."""
 
     def __init__(self, grants: Iterable[ReadGrant], dialect: Dialect, database: Database) -> None:
         self._grants = tuple(grants)
@@ -156,12 +159,12 @@ class Grants:
         self._narrow = {id(grant): _Narrow(grant, dialect) for grant in self._grants if _speaks_of_columns(grant)}
 
     def reaches(self, schema: str | None, catalog: str | None) -> bool:
-        """Whether something of a schema may be granted."""
+        """Return whether something in a schema may be granted."""
         patterns = (pattern for grant in self._grants for pattern in grant.tables)
         return any(pattern.reaches(schema, catalog, self._dialect, self._home) for pattern in patterns)
 
     def on(self, table: Table) -> Permission | None:
-        """Return what may be read of a relation; None: it does not exist for the caller."""
+        """Return what may be read of a relation. None: for the caller, it does not exist."""
         if table.system or self._denies(table.relation):
             return None
         naming = list(self.granting(table.relation))
@@ -170,7 +173,7 @@ class Grants:
         if not granting or (table.columns and not columns):
             return None
         if any(grant.confines for grant in naming) and (self._dialect.confine is None or not columns):
-            return None  # nothing would hold callers to a part of it
+            return None  # the dialect could not confine callers to a part of it
         patterns = (pattern for grant in granting for pattern in grant.tables if pattern.exact)
         parts = [self._part(grant, table.relation, columns) for grant in granting]
         confined = unite(table.relation, columns, parts, self._dialect)
@@ -188,7 +191,7 @@ class Grants:
         return narrow.to(relation) if narrow else grant
 
     def _columns(self, granting: Sequence[ReadGrant], table: Table) -> list[TableColumn]:
-        """What is granted of a relation's columns, without those that are computed from hidden or masked ones."""
+        """Return the granted columns of a relation, without those computed from hidden or masked columns."""
         relation = table.relation
         given = [column for column in table.columns if self._has(granting, relation, column.name)]
         if not any(column.generated for column in given):
@@ -201,12 +204,12 @@ class Grants:
         return leave_out_telling(given, hidden, own | named)
 
     def _names(self, granting: Sequence[ReadGrant], relation: Relation, column: TableColumn) -> bool:
-        """Whether a grant names a column itself, not by a pattern."""
+        """Return whether a grant names a column itself, not by a pattern."""
         exact = (pattern for grant in granting for pattern in grant.columns if pattern.column.exact)
         return any(pattern.fits(relation, column.name, self._dialect) for pattern in exact)
 
     def _part(self, grant: ReadGrant, relation: Relation, columns: Sequence[TableColumn]) -> Part:
-        """What one grant gives of some columns of a relation."""
+        """Return what one grant gives of some columns of a relation."""
         given = [column for column in columns if self._gives(grant, relation, column.name)]
         masks = {column.name: shown for column in given if (shown := self._mask(grant, relation, column))}
         return Part(grant.filter, frozenset(column.name for column in given), masks)
@@ -225,7 +228,7 @@ class Grants:
                 yield grant
 
     def _denies(self, relation: Relation) -> bool:
-        """Whether any grant denies it: what one role denies no other gives back."""
+        """Return whether any grant denies it. No role can give back what another denies."""
         return any(self.fits(pattern, relation) for pattern in self._denying.find(relation.name))
 
     def _has(self, granting: Sequence[ReadGrant], relation: Relation, column: str) -> bool:
@@ -237,9 +240,9 @@ class Grants:
         return not grant.columns or any(pattern.fits(relation, column, self._dialect) for pattern in grant.columns)
 
     def is_open(self, found: Mapping[Relation, Permission], tables: Sequence[Table]) -> bool:
-        """Whether nothing has to be looked for behind views: never, since grants may leave out the engine's own."""
+        """Return False: relations behind views must always be checked, since grants may leave out the engine's own."""
         return False
 
     def fits(self, pattern: RelationPattern, relation: Relation) -> bool:
-        """Whether a pattern names a relation of this database."""
+        """Return whether a pattern matches a relation of this database."""
         return pattern.fits(relation, self._dialect, self._home)

@@ -1,4 +1,4 @@
-"""What grants leave of one relation: its rows by their filters, its columns by their masks."""
+"""What grants leave of one relation: rows by their filters, columns by their masks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NOTHING = Expression(("NULL",))
 
 
 class Part(NamedTuple):
-    """What one grant gives of a relation: the columns it names of the rows of its filter, None for every row.
+    """What one grant gives of a relation: the columns it names, in the rows of its filter. None: every row.
 
-    `masks`: of its columns that are masked, what is shown instead.
+    `masks`: for each masked column, what is shown instead.
     """
 
     filter: Expression | None
@@ -27,7 +27,10 @@ class Part(NamedTuple):
 def unite(
     relation: Relation, columns: Sequence[TableColumn], parts: Sequence[Part], dialect: Dialect
 ) -> ConfinedRelation:
-    """Return what several grants give together of a relation: the rows of each, in them the columns of that grant."""
+    """Return what several grants together give of a relation.
+
+    These are the rows of each grant, and in them the columns of that grant.
+    """
     filters = tuple(part.filter for part in parts if part.filter is not None)
     confined = (
         ConfinedColumn(name=c.name, type=c.type, expression=_combine_masks(c.name, parts, dialect)) for c in columns
@@ -40,7 +43,7 @@ def unite(
 
 
 def _combine_masks(column: str, parts: Sequence[Part], dialect: Dialect) -> Expression | None:
-    """What is shown of a column; None: itself. In each row the grant counts that shows most of it there."""
+    """Return what is shown of a column; None: the column itself. In each row the grant that shows most of it counts."""
     giving = [part for part in parts if column in part.columns]
     masks = dict.fromkeys(part.masks.get(column) for part in giving)
     if len(masks) == 1 and (len(giving) == len(parts) or any(part.filter is None for part in giving)):
@@ -66,7 +69,8 @@ def _plain(shown: Expression, own: Expression) -> Expression | None:
 def as_conditions(part: ConfinedRelation) -> ConfinedRelation:
     """Return a part whose masks are conditions on its rows too.
 
-    There every engine refuses what is made of several rows, as aggregates are, and what makes several of one.
+    In a condition, every engine refuses expressions over several rows, such as aggregates, and expressions that turn
+    one row into several.
     """
     masks = dict.fromkeys(column.expression for column in part.columns if column.expression is not None)
     if not masks:
@@ -76,5 +80,5 @@ def as_conditions(part: ConfinedRelation) -> ConfinedRelation:
 
 
 def as_condition(expression: Expression) -> Expression:
-    """Return a condition in which an expression stands that may have any type, a value without one included."""
+    """Return a condition that contains an expression of any type, even one without a value."""
     return concat("coalesce((\n", expression, "\n), NULL) IS NULL")

@@ -1,4 +1,4 @@
-"""Patterns of names, as roles grant and deny by: `sales.*`, `sales.orders`, `*.ssn`, `"Odd Name".*`."""
+"""Patterns of names in grants and denials: `sales.*`, `sales.orders`, `*.ssn`, `"Odd Name".*`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ ANY = "*"
 
 @dataclass(frozen=True)
 class NamePattern:
-    """A pattern of one name. Quoted ones are exact; in others `*` is any characters, and case folds as in SQL."""
+    """A pattern of one name. Quoted patterns are exact.
+
+    In others `*` matches any characters, and case folds as in SQL.
+    """
 
     text: str
     quoted: bool = False
 
     @property
     def exact(self) -> bool:
-        """Whether it names one thing only."""
+        """Whether it matches one name only."""
         return self.quoted or ANY not in self.text
 
     def fits(self, stored: str, dialect: Dialect) -> bool:
-        """Whether it names what the database stores as `stored`."""
+        """Return whether it matches the stored name `stored`."""
         if self.quoted and dialect.folding != "insensitive":
             return self.text == stored
         if self.exact:
@@ -38,19 +41,19 @@ class NamePattern:
         return _glob(dialect.fold(self.text), key_of(stored, dialect))
 
     def key(self, dialect: Dialect) -> str | None:
-        """Return the `key_of` what it names; None where that may be several."""
+        """Return the `key_of` the name it matches; None if it may match several."""
         if not self.exact:
             return None
         return self.text if self.quoted and dialect.folding != "insensitive" else dialect.fold(self.text)
 
 
 def key_of(stored: str, dialect: Dialect) -> str:
-    """Return what stored names have in common that one exact pattern fits."""
+    """Return the key that all stored names share which one exact pattern matches."""
     return dialect.fold(stored) if dialect.folding == "insensitive" else stored
 
 
 class ByName(Generic[T]):
-    """Things that are found by a pattern of a name, so that a name is compared with few of many patterns."""
+    """Things indexed by a pattern of a name, so that a name is compared with few patterns."""
 
     def __init__(self, dialect: Dialect, things: Iterable[tuple[NamePattern, T]]) -> None:
         self._dialect = dialect
@@ -62,7 +65,7 @@ class ByName(Generic[T]):
             some[place] = thing
 
     def find(self, stored: str) -> list[T]:
-        """Return the things whose pattern may fit a stored name, in the order they came in."""
+        """Return the things whose pattern may match a stored name, in the order in which they were added."""
         found = self._several | self._exact.get(key_of(stored, self._dialect), {})
         return [thing for _, thing in sorted(found.items(), key=itemgetter(0))]
 
@@ -78,18 +81,18 @@ def _expression(pattern: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class RelationPattern:
-    """A pattern of relations: `*`, or names of a schema and a relation, before them perhaps a catalog's."""
+    """A pattern of relations: `*`, or names of a schema and a relation, optionally after a catalog's name."""
 
     parts: tuple[NamePattern, ...]
 
     @classmethod
     def read(cls, text: str) -> RelationPattern | None:
-        """Return the pattern in a text; None when it is none."""
+        """Return the pattern in a text; None if it is not a pattern."""
         parts = name_patterns(text)
         return cls(parts) if parts and (len(parts) in (2, 3) or text.strip() == ANY) else None
 
     def fits(self, relation: Relation, dialect: Dialect, home: str | None = None) -> bool:
-        """Whether it names a relation; without a catalog it is one of `home`, the default catalog."""
+        """Return whether it matches a relation. Without a catalog, it matches only in `home`, the default catalog."""
         if len(self.parts) == 1:
             return True
         stored = (relation.name, relation.schema or "", relation.catalog or "")
@@ -100,14 +103,14 @@ class RelationPattern:
         return all(part.fits(name, dialect) for part, name in zip(reversed(self.parts), stored, strict=False))
 
     def reaches(self, schema: str | None, catalog: str | None, dialect: Dialect, home: str | None = None) -> bool:
-        """Whether it may name a relation of a schema."""
+        """Return whether it may match a relation in a schema."""
         if len(self.parts) == 1:
             return True
         return RelationPattern((*self.parts[:-1], _ANYTHING)).fits(Relation("", schema, catalog), dialect, home)
 
     @property
     def exact(self) -> bool:
-        """Whether it names one relation only."""
+        """Whether it matches one relation only."""
         return len(self.parts) > 1 and all(part.exact for part in self.parts)
 
 
@@ -116,7 +119,7 @@ _ANYTHING = NamePattern(ANY)
 
 @dataclass(frozen=True)
 class ColumnPattern:
-    """A pattern of columns: of any relation, or of those that fit the pattern before the last dot."""
+    """A pattern of columns: of any relation, or of the relations that match the pattern before the last dot."""
 
     text: str
     relations: tuple[NamePattern, ...]
@@ -124,7 +127,7 @@ class ColumnPattern:
 
     @classmethod
     def read(cls, text: str) -> ColumnPattern | None:
-        """Return the pattern in a text; None when it is none."""
+        """Return the pattern in a text; None if it is not a pattern."""
         parts = name_patterns(text)
         if not parts or parts[4:]:
             return None
@@ -137,22 +140,22 @@ class ColumnPattern:
         return self.relations[-1] if self.relations else _ANYTHING
 
     def fits(self, relation: Relation, column: str, dialect: Dialect) -> bool:
-        """Whether it names a column of a relation."""
+        """Return whether it matches a column of a relation."""
         return self.column.fits(column, dialect) and self.fits_relation(relation, dialect)
 
     def fits_relation(self, relation: Relation, dialect: Dialect) -> bool:
-        """Whether it may name a column of a relation."""
+        """Return whether it may match a column of a relation."""
         stored: Sequence[str | None] = (relation.name, relation.schema, relation.catalog)
         return all(part.fits(name or "", dialect) for part, name in zip(reversed(self.relations), stored, strict=False))
 
     @cached_property
     def exact(self) -> bool:
-        """Whether it names one column only."""
+        """Whether it matches one column only."""
         return self.column.exact and len(self.relations) > 1 and all(part.exact for part in self.relations)
 
 
 def name_patterns(text: str) -> tuple[NamePattern, ...]:
-    """Return the parts of a dotted pattern; none when it cannot be read."""
+    """Return the parts of a dotted pattern; none if it cannot be parsed."""
     parts: list[NamePattern] = []
     position = 0
     while found := _PART.match(text, position):

@@ -1,4 +1,4 @@
-"""How much callers get in a while: calls a minute, rows an hour, bytes a day; counted by this process alone."""
+"""Quotas of callers: calls per minute, rows per hour, bytes per day. This process alone counts them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dragoman.errors import QuotaExceeded
 from dragoman.model import Principal
 
 CALLERS = 10_000
-"""Callers whose use is remembered, the longest idle forgotten first."""
+"""The number of callers whose use is remembered. The longest idle is forgotten first."""
 _SLOTS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """What one caller gets: None where nothing bounds it."""
+    """The quota of one caller. None: no bound."""
 
     calls_per_minute: int | None = None
     rows_per_hour: int | None = None
     bytes_per_day: int | None = None
 
     def __bool__(self) -> bool:
-        """Whether anything is bounded."""
+        """Return whether there is any bound."""
         return self != _UNBOUNDED
 
 
@@ -33,23 +33,26 @@ _UNBOUNDED = Quota()
 
 
 class Window:
-    """Adds up the amounts of the last `seconds`, in sixty slots; all of a slot counts as long as its last amount."""
+    """Adds up the amounts of the last `seconds`, in sixty slots.
+
+    A slot counts in full until its last amount expires.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._slots: deque[tuple[int, float, int]] = deque()
-        """The number of each slot, when it was last added to, and its amount."""
+        """For each slot: its number, when it was last added to, and its amount."""
         self._total = 0
 
     def add(self, now: float, amount: int) -> None:
-        """Count an amount."""
+        """Add an amount."""
         slot = int(now * _SLOTS // self._seconds)
         before = self._slots.pop()[2] if self._slots and self._slots[-1][0] >= slot else 0
         self._slots.append((slot, now, before + amount))
         self._total += amount
 
     def wait(self, now: float, most: int) -> float:
-        """Return the seconds until less than `most` counts; 0 when that is so now."""
+        """Return the seconds until the sum is less than `most`; 0 if it is now."""
         while self._slots and now - self._slots[0][1] >= self._seconds:
             self._total -= self._slots.popleft()[2]
         left, wait = self._total, 0.0
@@ -71,7 +74,7 @@ class Use:
 
 
 class Quotas:
-    """The use of every caller. `quota_of` tells what a principal gets; `clock` counts seconds."""
+    """The use of every caller. `quota_of` returns the quota of a principal; `clock` counts seconds."""
 
     def __init__(self, quota_of: Callable[[Principal], Quota], clock: Callable[[], float] = time.monotonic) -> None:
         self._quota_of = quota_of
@@ -79,7 +82,7 @@ class Quotas:
         self._used: OrderedDict[tuple[str, str, str], Use] = OrderedDict()
 
     def charge(self, principal: Principal) -> None:
-        """Count a call that begins. Raises `QuotaExceeded`, and then nothing is counted."""
+        """Count a call that begins. If it raises `QuotaExceeded`, nothing is counted."""
         quota = self._quota_of(principal)
         if not quota:
             return
@@ -90,7 +93,7 @@ class Quotas:
         used.calls.add(now, 1)
 
     def spend(self, principal: Principal, rows: int, size: int) -> None:
-        """Count what a call has answered: rows and bytes."""
+        """Count what a call has returned: rows and bytes."""
         if (rows or size) and self._quota_of(principal):
             used, now = self._use(principal), self._clock()
             used.rows.add(now, rows)
@@ -112,7 +115,7 @@ def _check(window: Window, now: float, most: int | None, verb: str, what: str) -
     if seconds > 0:
         wait = math.ceil(seconds)
         raise QuotaExceeded(
-            f"You may {verb} {most} {what}, and they are used up.",
+            f"Your quota is used up: you may {verb} {most} {what}.",
             suggestion=f"Try again in {wait} seconds.",
             context={"retry_after": wait},
         )

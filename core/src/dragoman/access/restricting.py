@@ -1,4 +1,4 @@
-"""What policies leave of a database's relations to a principal, decided as grants are: the stricter of all counts."""
+"""What policies leave of a database's relations to a principal. The strictest of all decisions counts."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _log = logging.getLogger(__name__)
 
 
 class Decider(Protocol):
-    """Decides what callers have of relations: the grants of their roles do, and every policy that restricts them."""
+    """Decides what callers have of relations: the grants of their roles, and every policy that restricts them."""
 
     def reaches(self, schema: str | None, catalog: str | None) -> bool:
-        """Whether something of a schema may be there."""
+        """Return whether something in a schema may be visible."""
         ...
 
     def on(self, table: Table) -> Permission | None:
-        """Return what may be read of a relation; None: it does not exist for the caller."""
+        """Return what may be read of a relation. None: for the caller, it does not exist."""
         ...
 
     def is_open(self, found: Mapping[Relation, Permission], tables: Sequence[Table]) -> bool:
-        """Whether nothing is taken away, so that nothing has to be looked for behind views."""
+        """Return whether nothing is hidden, so that relations behind views need no check."""
         ...
 
 
@@ -44,13 +44,13 @@ class Restrictions:
         self._dialect = dialect
 
     def reaches(self, schema: str | None, catalog: str | None) -> bool:
-        """Whether a schema may hold something visible; each relation is decided by itself."""
+        """Return whether a schema may hold something visible. Each relation is decided by itself."""
         return True
 
     def on(self, table: Table) -> Permission | None:
-        """Return what may be read of a relation; None: it does not exist.
+        """Return what may be read of a relation. None: it does not exist.
 
-        Raises `DialectError` for a restriction that cannot be, and `PermissionDenied` where the dialect cannot hold
+        Raises `DialectError` for an impossible restriction, and `PermissionDenied` if the dialect cannot confine
         callers to it.
         """
         if table.system:
@@ -71,7 +71,7 @@ class Restrictions:
         )
 
     def is_open(self, found: Mapping[Relation, Permission], tables: Sequence[Table]) -> bool:
-        """Whether the policy takes nothing away."""
+        """Return whether the policy hides nothing."""
         there = sum(not table.system for table in tables)
         return len(found) == there and all(each.whole for each in found.values())
 
@@ -86,10 +86,10 @@ class Restrictions:
     def _confine(self, table: Table, columns: Sequence[TableColumn], left: Restriction) -> ConfinedRelation:
         if self._dialect.confine is None and (left.filter is not None or left.masks):
             policy = f"The policy {self._restricting.policy!r} leaves a part of"
-            _log.error("%s %s, and %s cannot hold callers to it", policy, table.relation, self._dialect.name)
+            _log.error("%s %s, and %s cannot confine callers to it", policy, table.relation, self._dialect.name)
             raise PermissionDenied(
-                f"{policy} a relation, and {self._dialect.name} cannot hold callers to it: the database is closed.",
-                suggestion="Tell the server's administrator: the log says which relation.",
+                f"{policy} a relation, and {self._dialect.name} cannot confine callers to it: the database is closed.",
+                suggestion="Tell the server's administrator. The log names the relation.",
             )
         return ConfinedRelation(
             relation=table.relation,
@@ -115,7 +115,7 @@ class Restrictions:
 
 
 def intersect(one: Permission, other: Permission) -> Permission:
-    """Return what two deciders leave together of a relation."""
+    """Return what two deciders together leave of a relation."""
     columns = tuple(name for name in one.columns if name in other.columns)
     parts = [each.confined for each in (one, other) if each.confined is not None]
     return Permission(
@@ -139,7 +139,7 @@ def _intersect_parts(parts: Sequence[ConfinedRelation], columns: Sequence[str]) 
 
 
 def _both(sides: Sequence[Sequence[ConfinedColumn]], name: str) -> Expression | None:
-    """What is shown of a column: itself, the one mask there is, and nothing where masks differ."""
+    """Return what is shown of a column: itself, its only mask, or nothing where masks differ."""
     masks = {c.expression for side in sides for c in side if c.name == name and c.expression is not None}
     return next(iter(masks), None) if len(masks) < 2 else NOTHING
 

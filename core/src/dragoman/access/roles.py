@@ -1,4 +1,4 @@
-"""Roles, compiled: which a principal has, and what they grant together; remembered by the set of roles."""
+"""Compiled roles: which ones a principal has, and what they grant together. Remembered by the set of roles."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from dragoman.errors import ConfigurationError
 from dragoman.model import Principal
 
 REMEMBERED = 256
-"""Sets of roles whose access is kept; principals are many, the sets of roles they have are few."""
+"""The number of role sets whose access is kept. Principals are many, but they share few sets of roles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the holders of some roles may. `names`: the roles' names.
+    """What the holders of some roles may do. `names`: the roles' names.
 
-    `tools`: names of tools, toolsets and profiles; None for all of the server's but those a role must list. `listed`:
-    the names that any of the roles lists. `quota`: what each gets in a while.
+    - `tools`: names of tools, toolsets and profiles. None: all of the server's but those that a role must list.
+    - `listed`: the names that any of the roles lists.
+    - `quota`: the quota of each holder.
     """
 
     names: tuple[str, ...]
@@ -33,7 +34,7 @@ class Access:
 
 
 def narrow(configuration: Configuration, names: Collection[str]) -> Configuration:
-    """Return the configuration as it is for callers: databases that are not theirs are not configured."""
+    """Return the configuration as it is for callers, without databases they may not use."""
     known = {name: each for name, each in configuration.databases.items() if name in names}
     default = configuration.default_database
     return replace(
@@ -53,11 +54,11 @@ class Roles:
         self._known: dict[tuple[str, ...], Access] = {}
 
     def __bool__(self) -> bool:
-        """Whether there are any; without, everybody may what is configured."""
+        """Return whether there are any roles. Without roles, everybody may do whatever is configured."""
         return bool(self._roles)
 
     def of(self, principal: Principal) -> Access:
-        """Return what a principal may."""
+        """Return what a principal may do."""
         roles = tuple(role for role in self._roles if has(principal, role))
         names = tuple(role.name for role in roles)
         if names not in self._known:
@@ -68,15 +69,15 @@ class Roles:
 
     @property
     def have_quotas(self) -> bool:
-        """Whether any role bounds what its holders get in a while."""
+        """Return whether any role sets a quota."""
         return any(_quota([role]) for role in self._roles)
 
     def quota(self, principal: Principal) -> Quota:
-        """Return what a principal gets in a while."""
+        """Return the quota of a principal."""
         return self.of(principal).quota
 
     def everything(self, database: str) -> tuple[ReadGrant, ...]:
-        """Return every grant on a database, whoever has it. Raises `ConfigurationError`, with the file it stands in."""
+        """Return every grant on a database, of all roles. Raises `ConfigurationError`, with the file of the grant."""
         return tuple(grant for role in self._roles for grant in self._read_grants(role, database))
 
     def _read_grants(self, role: Role, database: str) -> list[ReadGrant]:
@@ -88,7 +89,7 @@ class Roles:
 
 
 def has(principal: Principal, role: Role) -> bool:
-    """Whether a principal has a role: by what identifies it, never by its name alone."""
+    """Return whether a principal has a role, by its identity, never by its name alone."""
     return (
         any(EVERYBODY in holders for holders in (role.groups, role.principals, role.tokens, role.scopes))
         or not role.groups.isdisjoint(principal.groups)
@@ -99,10 +100,10 @@ def has(principal: Principal, role: Role) -> bool:
 
 
 def identities(principal: Principal) -> frozenset[str]:
-    """How `principals` of a role may write a principal: its subject, or issuer and subject as `issuer#subject`.
+    """Return the ways in which `principals` of a role may write a principal: its subject, or `issuer#subject`.
 
-    A caller without an issuer is known by the name in the server's configuration. A name that is itself written as
-    issuer and subject counts for nothing: it would be taken for somebody of that issuer.
+    A caller without an issuer is known by the name in the server's configuration. A name that itself looks like issuer
+    and subject is ignored: it could be mistaken for a subject of that issuer.
     """
     subject = principal.subject or principal.name
     alone = frozenset({subject}) if "://" not in subject.partition("#")[0] or "#" not in subject else frozenset[str]()
@@ -124,7 +125,7 @@ def _access(roles: Sequence[Role]) -> Access:
 
 
 def _quota(roles: Sequence[Role]) -> Quota:
-    """What the holders of roles get in a while: of every bound the most generous one."""
+    """Return the quota of the holders of roles: the most generous of every bound."""
     return Quota(
         calls_per_minute=max((role.calls_per_minute for role in roles if role.calls_per_minute), default=None),
         rows_per_hour=max((role.rows_per_hour for role in roles if role.rows_per_hour), default=None),
@@ -133,7 +134,7 @@ def _quota(roles: Sequence[Role]) -> Quota:
 
 
 def _database(roles: Sequence[Role], database: str) -> DatabaseAccess:
-    """What roles grant on a database together. Of limits the most generous one counts, where any is set."""
+    """Return what roles together grant on a database. Of the limits that are set, the most generous one counts."""
     granting = [role for role in roles if _grants(role, database)]
     return DatabaseAccess(
         roles=tuple(role.name for role in roles),
