@@ -103,7 +103,7 @@ def test_a_record_that_was_cut_off_is_no_fault_and_is_taken_away_by_the_next_one
         end.write(b'{"seq":3,"prev":"12')
     found = verify_files(path)
     assert found.faults == []
-    assert "was not finished" in found.notes[0]
+    assert "an incomplete record" in found.notes[0]
     audit.append(body(2))
     assert verify_files(path).notes == []
     assert [record.call for record in records(path)][1:] == ["1", "2"]

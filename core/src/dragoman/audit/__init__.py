@@ -1,4 +1,4 @@
-"""The audit: one sealed record per call, written before its answer leaves."""
+"""The audit: one sealed record per call, written before the answer is sent."""
 
 from dragoman.audit.chain import Link
 from dragoman.audit.file import AuditFile, moment

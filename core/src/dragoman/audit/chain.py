@@ -1,4 +1,4 @@
-"""The chain: every line holds the seal of the line before it, so that no line can change without the next one telling.
+"""The chain of records: every line holds the seal of the line before it, so a change of any line shows in the next one.
 
 A line is `{"seq":N,"prev":"SEAL OF N-1", ...the record..., "seal":"SHA-256 of everything before"}`.
 """
@@ -21,30 +21,30 @@ class Link(NamedTuple):
     seal: str
 
     def __str__(self) -> str:
-        """The number and the beginning of the seal: enough to find out whether the record is still there."""
+        """Return the number and the beginning of the seal: enough to find out whether the record still exists."""
         return f"{self.seq}:{self.seal[:16]}"
 
 
 BEGIN = Link(0, "0" * 64)
-"""What the first record of a chain follows."""
+"""The link before the first record of a chain."""
 
 
 def seal(body: bytes, before: Link) -> tuple[bytes, Link]:
-    """Return the line, with its line break, that a JSON object becomes after `before`, and its link."""
+    """Return the line (with its line break) for a JSON object that follows `before`, and its link."""
     content = b'{"seq":%d,"prev":"%b",%b' % (before.seq + 1, before.seal.encode(), body[1:-1])
     digest = sha256(content).hexdigest()
     return b'%b,"seal":"%b"}\n' % (content, digest.encode()), Link(before.seq + 1, digest)
 
 
 class Sealed(NamedTuple):
-    """A line as it stands: its link, and the seal it says it follows."""
+    """A line of the chain: its link, and the seal of the record before it."""
 
     link: Link
     prev: str
 
 
 def unseal(line: bytes) -> Sealed | None:
-    """Return what a line (without its line break) says of the chain; None when its seal is not the one of its text."""
+    """Return the chain's part of a line (without its line break); None if its seal does not match its text."""
     content, tail = line[:-_TAIL], line[-_TAIL:]
     found = _LINE.match(content)
     if found is None or not tail.startswith(_MARK) or not tail.endswith(b'"}'):

@@ -1,8 +1,8 @@
-"""A file a day that any number of processes append to: one chain through all of them.
+"""One file per day, to which any number of processes append. One chain runs through all of them.
 
 `audit.jsonl` becomes `audit-2026-11-22.jsonl`, a file for each day (UTC), readable by its owner alone. A lock on the
-folder lets one writer in at a time. Whoever comes next continues the chain where the file ends, and each file begins
-with a record that names it and follows the last one of the file before.
+folder admits one writer at a time. The next writer continues the chain where the file ends. Each file begins with a
+record that names it and follows the last record of the file before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dragoman.audit.record import Record, encode
 _log = logging.getLogger(__name__)
 _CHUNK = 65536
 _MOMENT = 0.002
-"""Seconds that a writer waits on the spot for others, who need some 0.1 milliseconds each."""
+"""Seconds that a writer blocks while others write. Each of them needs some 0.1 milliseconds."""
 _SECOND = 1.0
 _PAUSE = 0.0002
 
@@ -42,9 +42,9 @@ def audit_files(path: Path) -> list[Path]:
 
 @contextmanager
 def lock(folder: int, patience: float = math.inf) -> Generator[None]:
-    """Be the only one who writes, or who looks at what is whole.
+    """Hold the lock for writing, or for checking a complete state.
 
-    Raises `BlockingIOError` when another one has been that for `patience` seconds. It may have been stopped.
+    Raises `BlockingIOError` if another process has held it for `patience` seconds. That process may have been stopped.
     """
     until = time.monotonic() + patience
     while not _hold(folder):
@@ -66,9 +66,9 @@ def _hold(folder: int) -> bool:
 
 
 class AuditFile:
-    """Appends records. Raises `OSError` when it cannot; then nothing of the record is left in the file.
+    """Appends records. Raises `OSError` if it cannot; nothing of the record is then left in the file.
 
-    That is a `BlockingIOError` while another process keeps the folder locked.
+    It is a `BlockingIOError` while another process keeps the folder locked.
     """
 
     def __init__(self, path: Path) -> None:
@@ -88,16 +88,19 @@ class AuditFile:
 
     @property
     def head(self) -> Link:
-        """The last record that was written here."""
+        """The last record that this process wrote."""
         return self._head
 
     def open(self) -> None:
-        """Open the file of the day, so that what is wrong with it shows before the first record."""
+        """Open the file of the day, so that a problem shows before the first record."""
         with self._alone(_SECOND):
             self._open(self._name_file(time.time()))
 
     def append(self, body: bytes, patience: float = _MOMENT) -> Link:
-        """Write one record, a JSON object, and return its place in the chain; others may take `patience` seconds."""
+        """Write one record, a JSON object, and return its place in the chain.
+
+        Waits `patience` seconds for other writers.
+        """
         with self._alone(patience):
             self._open(self._name_file(time.time()))
             return self._write(body)
@@ -110,7 +113,7 @@ class AuditFile:
         self._file = self._folder = -1
 
     def _alone(self, patience: float) -> AbstractContextManager[None]:
-        """Be the only one who writes: the lock is that of the folder which has the path now."""
+        """Hold the lock of the folder that has the path now."""
         if _identify(os.stat(self._parent)) != self._home:
             folder = os.open(self._parent, os.O_RDONLY | os.O_CLOEXEC)
             os.close(self._folder)
@@ -122,11 +125,11 @@ class AuditFile:
         if day != self._day:
             self._day = day
             self._today = f"{self._path.stem}-{moment(now)[:10]}{self._path.suffix}"
-        # A clock that goes back must not reopen the file of a day that is over.
+        # A clock that goes back must not reopen the file of a past day.
         return max(self._today, self._name)
 
     def _open(self, name: str) -> None:
-        """Have the file of the day open and know where its chain ends."""
+        """Open the file of the day and find the end of its chain."""
         if name == self._name and self._is_unchanged():
             return
         known = self._head
@@ -138,7 +141,7 @@ class AuditFile:
             self._begin([each for each in files if each.name < newest], known)
 
     def _is_unchanged(self) -> bool:
-        """Whether the open file still has its name, and nobody else has written to it."""
+        """Return whether the open file still has its name, and nobody else has written to it."""
         try:
             there = os.stat(self._place)
         except FileNotFoundError:
@@ -148,15 +151,15 @@ class AuditFile:
     def _reopen(self, name: str) -> None:
         place = self._path.with_name(name)
         file = os.open(place, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        if self._file >= 0:  # only now: what cannot be opened must leave no number of a closed file behind
+        if self._file >= 0:  # only now: if opening fails, no closed file's descriptor may be left behind
             os.close(self._file)
         self._file, self._place, self._name = file, place, name
         self._identity = _identify(os.fstat(file))
 
     def _begin(self, before: list[Path], known: Link) -> None:
-        """Begin a file: its first record names it and follows the last one of the file before.
+        """Begin a file: its first record names it and follows the last record of the file before.
 
-        What this process has written since then, and somebody took away, is `known`: the gap that it leaves will tell.
+        `known`: the last record that this process wrote since then. If somebody removed it, the gap shows.
         """
         for file in reversed(before):
             descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
@@ -171,22 +174,22 @@ class AuditFile:
         self._write(encode(Record(ts=moment(time.time()), event="file", detail=self._name)))
 
     def _last(self, descriptor: int) -> Link:
-        """Return the last link of a file, whose size is known afterwards; a line that was cut off is taken away.
+        """Return the last link of a file, and determine its size. An incomplete line at the end is removed.
 
-        A process that is killed while it writes leaves one: the answer to that call never left.
+        A process that is killed while it writes leaves such a line. The answer to that call was never sent.
         """
         self._size = os.fstat(descriptor).st_size
         tail = _tail(descriptor, self._size)
         whole, _, torn = tail.rpartition(b"\n")
         if torn:
-            _log.warning("the audit file ended in a record that was not finished; it is taken away")
+            _log.warning("the audit file ended with an incomplete record, which was removed")
             self._size -= len(torn)
             os.ftruncate(descriptor, self._size)
         sealed = unseal(whole.rpartition(b"\n")[2])
         if sealed is not None:
             return sealed.link
         if whole:
-            _log.error("the last record of the audit file does not fit its seal; a new chain begins after it")
+            _log.error("the last record of the audit file does not match its seal; a new chain begins after it")
         return BEGIN
 
     def _write(self, body: bytes) -> Link:
@@ -208,7 +211,7 @@ def _identify(there: os.stat_result) -> tuple[int, int]:
 
 
 def _tail(descriptor: int, size: int) -> bytes:
-    """Return the end of a file: its last whole line, and what follows it."""
+    """Return the end of a file: its last complete line, and what follows it."""
     length = _CHUNK
     while True:
         tail = os.pread(descriptor, length, max(size - length, 0))

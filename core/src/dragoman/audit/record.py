@@ -1,4 +1,4 @@
-"""What an audit record says."""
+"""The content of an audit record."""
 
 from __future__ import annotations
 
@@ -10,16 +10,25 @@ Event = Literal["call", "file", "reload", "change"]
 
 
 class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One call, or something else that an audit must know. Fields that say nothing are left out.
+    """One call, or another event that an audit must know. Empty fields are left out.
 
-    `ts`: UTC, ISO 8601. `event`: what happened; `call` is left out. `call`: the call's own id. `issuer` and `subject`
-    identify the principal, whose name is for people. `hash`: of the statement's text. `sql` and `params`: only where
-    the configuration keeps them. `relations` and `columns`: as the judge read them; columns are `relation.column`.
-    `acting`: as whom the database ran it, where it keeps the rights of callers. `verdict`: allowed or refused.
-    `roles`: those of the principal. `filters`: `relation: condition`, with `$user` for a value and not the value;
-    `masks`: `relation.column`. `bytes`: of the answer. `ms`: from the call's arrival to its record. `outcome`: ok, or
-    an error's code. `trace`: the trace id. `model`: what a call used of a language model, and the statements that it
-    wrote, with their outcomes.
+    - `ts`: UTC, ISO 8601.
+    - `event`: what happened; left out for a call.
+    - `call`: the call's own id.
+    - `issuer`, `subject`: identify the principal, whose name is for people.
+    - `hash`: of the statement's text.
+    - `sql`, `params`: only if the configuration keeps them.
+    - `relations`, `columns`: as the judge read them; a column is `relation.column`.
+    - `acting`: the identity with which the database ran it, if it applies the rights of callers.
+    - `verdict`: allowed or refused.
+    - `roles`: the principal's roles.
+    - `filters`: `relation: condition`, with `$user` in place of the value.
+    - `masks`: `relation.column`.
+    - `bytes`: of the answer.
+    - `ms`: from the call's arrival to its record.
+    - `outcome`: ok, or an error's code.
+    - `trace`: the trace id.
+    - `model`: what a call used of a language model, and the statements that the model wrote, with their outcomes.
     """
 
     ts: str
@@ -53,9 +62,9 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 def _text(value: Any) -> str:
-    # An argument may be anything a library's caller passes; the record must be written all the same.
+    # An argument may be anything that a caller of the library passes. The record must be written all the same.
     return str(value)
 
 
 encode = msgspec.json.Encoder(enc_hook=_text).encode
-"""Return a record as one JSON object, without line breaks."""
+"""Returns a record as one JSON object, without line breaks."""

@@ -1,4 +1,4 @@
-"""A summary of audit files: who asked how much of what, and how it ended."""
+"""A summary of audit files: usage by caller and database, and outcomes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _decode = msgspec.json.Decoder(Record).decode
 
 @dataclass(slots=True)
 class Usage:
-    """What one principal asked of one database."""
+    """What one principal used of one database."""
 
     calls: int = 0
     refused: int = 0
@@ -48,7 +48,10 @@ class Report:
 
 
 def records(path: Path, since: str = "", until: str = "") -> Iterator[Record]:
-    """Yield the records of audit files at `path` from `since` on and before `until`, both ISO 8601 or its beginning."""
+    """Yield the records of audit files at `path` from `since` on and before `until`.
+
+    Both are times in ISO 8601, or the beginning of one.
+    """
     for file in audit_files(path):
         day = file.stem[-10:]
         if day < since[:10] or (until and day > until[:10]):
@@ -76,7 +79,7 @@ def _try_decode(line: str | bytes) -> Record | None:
 
 
 def report(found: Iterable[Record]) -> Report:
-    """Return the usage that records tell."""
+    """Return the usage in the given records."""
     made = Report()
     for record in found:
         if record.event == "call":

@@ -1,4 +1,4 @@
-"""The audit in a database: the same chain as in files, through the table that a dialect's `AuditStore` keeps."""
+"""The audit in a database: the same chain as in files, in the table that a dialect's `AuditStore` keeps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Waiting = tuple[bytes, asyncio.Future[Link]]
 
 
 class StoredAudit:
-    """Appends records to a store, those that wait at once in one transaction."""
+    """Appends records to a store. Records that wait are written together in one transaction."""
 
     def __init__(self, store: AuditStore) -> None:
         self._store = store
@@ -21,7 +21,7 @@ class StoredAudit:
         self._writer: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Make the table unless it is there. Raises a `DragomanError`."""
+        """Create the table if it does not exist. Raises a `DragomanError`."""
         await self._store.open()
         self._ready = True
 
@@ -33,7 +33,7 @@ class StoredAudit:
         return await link
 
     async def aclose(self) -> None:
-        """Write what waits and close the store."""
+        """Write waiting records and close the store."""
         if self._writer is not None:
             await self._writer
         await self._store.aclose()
@@ -63,7 +63,7 @@ class StoredAudit:
 
 
 def _seal_all(bodies: Iterable[bytes], last: tuple[int, str] | None, links: list[Link]) -> Iterable[tuple[int, str]]:
-    """Yield the records that follow the last one of a table, and note their links."""
+    """Yield the records that follow the last one of a table, and store their links."""
     head = _link(*last) if last else BEGIN
     for body in bodies:
         line, head = seal(body, head)
@@ -72,7 +72,10 @@ def _seal_all(bodies: Iterable[bytes], last: tuple[int, str] | None, links: list
 
 
 def _link(seq: int, line: str) -> Link:
-    """Return the link of a record; one that does not fit its seal is followed by a new chain, with the next number."""
+    """Return the link of a record.
+
+    If the record does not match its seal, a new chain begins after it, with the next number.
+    """
     sealed = unseal(line.encode(errors="surrogatepass"))
     return sealed.link if sealed and sealed.link.seq == seq else Link(seq, BEGIN.seal)
 
@@ -80,7 +83,7 @@ def _link(seq: int, line: str) -> Link:
 def _settle(batch: Sequence[Waiting], outcome: Sequence[Link] | Exception) -> None:
     for place, (_, waiting) in enumerate(batch):
         if waiting.done():
-            continue  # nobody waits any more
+            continue  # nobody waits for it any more
         if isinstance(outcome, Exception):
             waiting.set_exception(outcome)
         else:
@@ -88,5 +91,5 @@ def _settle(batch: Sequence[Waiting], outcome: Sequence[Link] | Exception) -> No
 
 
 def _storable(body: bytes) -> bytes:
-    """Return a record without the one character that databases refuse in a text, a NUL."""
+    """Return a record without NUL, the only character that databases refuse in a text."""
     return body.replace(rb"\u0000", rb"\ufffd")

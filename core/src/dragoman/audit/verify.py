@@ -1,4 +1,4 @@
-"""Whether audit files are as they were written: every edit, every dropped, added or swapped record is found."""
+"""Verifies audit files: finds every edited, dropped, added or swapped record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLE = "calls"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that is not as it was written: where, by file and line from 1, and what."""
+    """A difference from what was written: its file, its line from 1, and a description."""
 
     file: str
     line: int
@@ -28,7 +28,10 @@ class Fault:
 
 @dataclass(slots=True)
 class Verification:
-    """What verifying found. `head`: the last record; `begins`: the number of the first one, 1 unless files are gone."""
+    """The result of a verification. `head`: the last record.
+
+    `begins`: the number of the first one, 1 unless files are missing.
+    """
 
     records: int = 0
     faults: list[Fault] = field(default_factory=list[Fault])
@@ -46,9 +49,9 @@ _first = msgspec.json.Decoder(_First).decode
 
 
 def verify_files(path: Path, heads: Sequence[Link] = ()) -> Verification:
-    """Verify the files of `path`. `heads`: records that must be there, noted elsewhere, as in the log of the calls.
+    """Verify the files of `path`. `heads`: records that must exist, noted elsewhere, such as in the log of the calls.
 
-    Raises `OSError` when a file cannot be read.
+    Raises `OSError` if a file cannot be read.
     """
     found = Verification()
     links: dict[int, str] = {}
@@ -62,7 +65,7 @@ def verify_files(path: Path, heads: Sequence[Link] = ()) -> Verification:
 def _check_heads(place: str, heads: Sequence[Link], links: Mapping[int, str], found: Verification) -> None:
     for head in heads:
         if head.seq < found.begins:
-            found.notes.append(f"record {head.seq} is in files that are not here")
+            found.notes.append(f"record {head.seq} is in missing files")
         elif not links.get(head.seq, "").startswith(head.seal) or not head.seal:
             found.faults.append(Fault(place, 0, f"record {head.seq} with the seal {head.seal[:16]} is missing"))
 
@@ -73,7 +76,7 @@ def _read(path: Path) -> Iterator[tuple[str, list[bytes]]]:
         for file in audit_files(path):
             with lock(folder), file.open("rb") as opened:
                 end = os.fstat(opened.fileno()).st_size
-            # Lines that come meanwhile are for the next time.
+            # Lines that arrive meanwhile are for the next time.
             with file.open("rb") as opened:
                 yield file.name, opened.read(end).split(b"\n")
     finally:
@@ -84,7 +87,7 @@ def _verify_file(
     file: str, lines: list[bytes], found: Verification, links: dict[int, str], wanted: Iterable[int]
 ) -> None:
     if lines[-1]:
-        found.notes.append(f"{file} ends in a record that was not finished: its answer never left")
+        found.notes.append(f"{file} ends with an incomplete record: its answer was never sent")
     if len(lines) == 1:
         found.faults.append(Fault(file, 1, "the file holds no record"))
     for number, line in enumerate(lines[:-1], 1):
@@ -96,18 +99,18 @@ def _verify_file(
 
 
 class Place(NamedTuple):
-    """Where a record stands: a file and a line, or a table and a number."""
+    """The place of a record: a file and a line, or a table and a number."""
 
     file: str
     line: int
 
 
 def _verify_line(place: Place, line: bytes, found: Verification) -> bool:
-    """Verify the next record; return whether it follows the one before it."""
+    """Verify the next record. Return whether it follows the one before it."""
     sealed = unseal(line)
     if sealed is None:
-        found.faults.append(Fault(*place, "the record does not fit its seal"))
-        # What follows it names its seal, which nobody knows any more.
+        found.faults.append(Fault(*place, "the record does not match its seal"))
+        # The next record names the original seal, which nobody knows any more.
         found.head = Link(found.head.seq + 1, "")
         return False
     what = _misfit(sealed, found)
@@ -120,7 +123,7 @@ def _verify_line(place: Place, line: bytes, found: Verification) -> bool:
 
 
 async def verify_stored(lines: AsyncIterator[tuple[int, str]], heads: Sequence[Link] = ()) -> Verification:
-    """Verify the records of an audit's table, by number. `heads`: as for files."""
+    """Verify the records of an audit's table, ordered by number. `heads`: as for files."""
     found = Verification()
     links: dict[int, str] = {}
     wanted = {head.seq for head in heads}
@@ -135,7 +138,7 @@ async def verify_stored(lines: AsyncIterator[tuple[int, str]], heads: Sequence[L
 
 
 def _misfit(sealed: Sealed, found: Verification) -> str:
-    """Say how a record does not follow the one before it; nothing when it does."""
+    """Return why a record does not follow the one before it; empty if it does."""
     head = found.head
     if head == BEGIN:
         return ""
