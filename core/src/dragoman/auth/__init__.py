@@ -1,4 +1,4 @@
-"""Who calls: checks bearer tokens. Knows nothing of HTTP servers; imports what it needs when it is needed."""
+"""Checks bearer tokens and says who calls. Knows nothing of HTTP servers; imports its libraries on first use."""
 
 from __future__ import annotations
 

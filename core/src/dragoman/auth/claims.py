@@ -1,4 +1,4 @@
-"""What a verified token says, checked against the configuration, as a principal."""
+"""Checks the claims of a verified token against the configuration, and returns a principal."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ if TYPE_CHECKING:
     from dragoman.config.settings import Auth
 
 SKEW = 60
-"""Seconds that clocks may differ."""
+"""Seconds by which clocks may differ."""
 
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@]*(?=[/?#]|$)")
 
-# They tell of the token, not of who has it, and differ from one token to the next.
+# These describe the token, not its holder, and differ from one token to the next.
 _OF_THE_TOKEN = frozenset(
     ("active", "exp", "iat", "nbf", "jti", "auth_time", "sid", "session_state", "nonce", "at_hash", "c_hash", "typ")
 )
 
 
 def principal_of(claims: Mapping[str, Any], settings: Auth) -> tuple[Principal, float]:
-    """Return whom a token is about, and until when (seconds since the epoch) it may be taken at its word.
+    """Return the principal of a token, and the time (seconds since the epoch) until which the token is valid.
 
     Raises `InvalidToken`. The issuer's own answer about a token may leave out `iss` and `exp`.
     """
     required = not settings.introspection_url
     if claims.get("cnf") is not None:
-        # RFC 9449 (DPoP) and RFC 8705 (mTLS): whoever cannot tell that the caller has the key does not take the token.
+        # RFC 9449 (DPoP) and RFC 8705 (mTLS): a server that cannot check that the caller has the key must not accept
+        # the token.
         raise InvalidToken("This token is bound to a key (cnf), which this server does not check.")
     _check_issuer(claims, settings, required=required)
     _check_audience(claims.get("aud"), settings.audience)
@@ -53,10 +54,10 @@ def principal_of(claims: Mapping[str, Any], settings: Auth) -> tuple[Principal, 
 
 
 def is_access_token(claims: Mapping[str, Any]) -> bool:
-    """Tell an access token from an ID token, a refresh token and other statements of the same issuer.
+    """Return whether this is an access token, and not an ID token, a refresh token or another statement of the issuer.
 
-    Keycloak's `typ`, the `token_use` of Cognito and Hydra and the `token_type` of introspection settle it where they
-    are. Else what only the others have gives them away.
+    Keycloak's `typ`, the `token_use` of Cognito and Hydra and the `token_type` of introspection decide, if present.
+    Otherwise claims that only the other kinds have decide.
     """
     if claims.get("token_use", "access") not in ("access", "access_token"):
         return False
@@ -80,7 +81,7 @@ def _check_audience(given: Any, expected: tuple[str, ...]) -> None:
 
 
 def _canonical(audience: str) -> str:
-    """An audience, with scheme and host in lower case where it is an address: their case means nothing."""
+    """Return an audience, with scheme and host in lower case if it is an address, since their case has no meaning."""
     origin = _ORIGIN.match(audience)
     return audience if origin is None else origin[0].lower() + audience[origin.end() :]
 
@@ -104,7 +105,7 @@ def _scopes(claims: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _with_implied(scopes: frozenset[str], implied: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    """Scopes, and those that a broader one among them stands for, however many steps away."""
+    """Return scopes, and those that broader ones among them imply, directly or indirectly."""
     found, waiting = set[str](), [*scopes]
     while waiting:
         scope = waiting.pop()
@@ -117,13 +118,13 @@ def _with_implied(scopes: frozenset[str], implied: Mapping[str, tuple[str, ...]]
 def _names(given: Any, claim: str) -> frozenset[str]:
     named = [] if given is None else [given] if isinstance(given, str) else given
     if not _is_list(named) or not all(isinstance(each, str) for each in named):
-        # To leave out what cannot be read might leave out what limits the caller.
-        raise InvalidToken(f"The claim {claim} of this token is no list of names.")
+        # Leaving out what cannot be read might leave out what limits the caller.
+        raise InvalidToken(f"The claim {claim} of this token is not a list of names.")
     return frozenset(named)
 
 
 def _value(claims: Mapping[str, Any], name: str) -> Any:
-    """Return a claim; `realm_access.roles` is one inside another, unless a claim is called just that."""
+    """Return a claim. `realm_access.roles` means a claim inside another, unless a claim has exactly that name."""
     if name in claims:
         return claims[name]
     value: Any = claims
@@ -133,7 +134,7 @@ def _value(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    # Neither infinities nor what is larger than any float is a time.
+    # Infinities and numbers larger than any float are not times.
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53
 
 

@@ -1,4 +1,4 @@
-"""Asking the issuer: one client with few connections, short deadlines, no redirects, and answers of bounded size."""
+"""HTTP requests to the issuer: one client with few connections, short deadlines, no redirects, and bounded answers."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _CONNECTIONS = 16
 
 
 class IssuerClient:
-    """Speaks HTTP to the issuer. The client is made at the first request."""
+    """Sends HTTP requests to the issuer. The client is created at the first request."""
 
     def __init__(self) -> None:
         self._client: httpx2.AsyncClient | None = None
 
     async def ask(self, method: str, url: str, **options: Any) -> dict[str, Any]:
-        """Return the JSON object a URL answers with. Raises `IssuerUnreachable` for whatever else there is."""
+        """Return the JSON object that a URL answers with. Raises `IssuerUnreachable` for any other answer."""
         import httpx2
 
         if self._client is None:
             limits = httpx2.Limits(max_connections=_CONNECTIONS)
             self._client = httpx2.AsyncClient(timeout=TIMEOUT, limits=limits)
         try:
-            # The client's own timeout is of each read: a server may send a byte now and then.
+            # The client's own timeout is for each read, and a server may send a byte now and then.
             async with asyncio.timeout(TIMEOUT), self._client.stream(method, url, **options) as response:
                 response.raise_for_status()
                 return _object(await _read_body(response))

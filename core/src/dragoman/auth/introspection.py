@@ -1,4 +1,4 @@
-"""Tokens only the issuer can read: it is asked what each of them is worth (RFC 7662)."""
+"""Tokens that only the issuer can read: it is asked about each of them (RFC 7662)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class IntrospectedTokens:
         self._client = client
         self._url = settings.introspection_url
         secret = settings.client_secret.reveal() if settings.client_secret else ""
-        # Encoded as in a form before they are joined: RFC 6749, section 2.3.1.
+        # Form-encoded before they are joined: RFC 6749, section 2.3.1.
         self._credentials = (quote_plus(settings.client_id), quote_plus(secret)) if settings.client_id else None
 
     async def claims(self, token: str) -> dict[str, Any]:
-        """Return what the issuer says of a token. Raises `InvalidToken`, `IssuerUnreachable`."""
+        """Return what the issuer says about a token. Raises `InvalidToken`, `IssuerUnreachable`."""
         form = {"token": token, "token_type_hint": "access_token"}
         answer = await self._client.ask(
             "POST", self._url, data=form, auth=self._credentials, headers={"Accept": "application/json"}
@@ -35,6 +35,6 @@ class IntrospectedTokens:
         if not active:
             raise InvalidToken("The issuer does not accept this token.")
         if not is_access_token(answer):
-            # Keycloak, for one, calls refresh tokens active too.
+            # Some issuers, such as Keycloak, call refresh tokens active too.
             raise InvalidToken("This is not an access token.")
         return answer

@@ -1,4 +1,7 @@
-"""The issuer's public keys: kept, looked for again when a token names an unknown one, and used on while it is down."""
+"""The issuer's public keys.
+
+They are kept, fetched again when a token names an unknown key, and used on while the issuer is down.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,17 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("dragoman.auth")
 
 FRESH = 600.0
-"""Seconds until the keys are fetched again without any caller's request: a withdrawn key is then gone."""
+"""Seconds until the keys are fetched again without any caller's request, so that withdrawn keys are dropped."""
 
 PATIENCE = 30.0
-"""Seconds between two fetches for keys that turned out not to exist."""
+"""Seconds between two fetches for keys that do not exist."""
 
 _AFTER_FAILURE = 1.0
 _KEY_TYPES = {"RS256": "RSA", "PS256": "RSA", "ES256": "EC", "EdDSA": "OKP", "Ed25519": "OKP"}
 ALGORITHMS = tuple(_KEY_TYPES)
 _MISSED = 256
 _LEAST_BITS = 2048
-"""Of an RSA key, as RFC 7518 demands."""
+"""The least bits of an RSA key, as RFC 7518 demands."""
 
 
 class KeyCache:
@@ -43,7 +46,10 @@ class KeyCache:
         self._missed: set[str | None] = set()
 
     async def find(self, kid: str | None, algorithm: str) -> Key:
-        """Return the key of a token. Raises `InvalidToken` when there is none, `IssuerUnreachable` if nobody knows."""
+        """Return the key of a token.
+
+        Raises `InvalidToken` if there is none, `IssuerUnreachable` if the keys are unknown.
+        """
         if (key := self._lookup(kid, algorithm)) is None:
             await self._search(kid)
             if (key := self._lookup(kid, algorithm)) is None:
@@ -59,16 +65,16 @@ class KeyCache:
             for key in self._keys
             if key.key_type == _KEY_TYPES[algorithm] and key.get("alg") in (None, algorithm) and kid in (None, key.kid)
         ]
-        # A token that names no key is checked only where there is no choice.
+        # A token that names no key is checked only if there is a single key.
         return fitting[0] if fitting and (kid is not None or len(fitting) == 1) else None
 
     async def _search(self, kid: str | None) -> None:
-        """Fetch the keys for one that is not known, unless that was done in vain not long ago."""
+        """Fetch the keys to find an unknown one, unless a recent fetch did not find it."""
         wait = self._fruitless + PATIENCE - self._clock()
         if wait > 0:
             if kid in self._missed:
                 return
-            # It may be a new key: saying that the token is wrong would send its owner to sign in again for nothing.
+            # The key may be new. Calling the token wrong would make its owner sign in again for nothing.
             raise IssuerUnreachable(int(wait) + 1)
         if self._clock() < self._failed + _AFTER_FAILURE:
             raise IssuerUnreachable(RETRY_AFTER)
@@ -91,7 +97,7 @@ class KeyCache:
         self._fetched = self._clock()
 
     async def aclose(self) -> None:
-        """End a fetch under way."""
+        """End a running fetch."""
         await self._flight.aclose()
 
 
@@ -102,7 +108,7 @@ def _signing_keys(answer: dict[str, Any]) -> list[Key]:
 
 
 def _signing_key(given: Any) -> Key | None:
-    """Return a public key that may check signatures; None for any other, which is the issuer's own business."""
+    """Return a public key that may check signatures; None for any other key."""
     from joserfc import jwk
 
     if not isinstance(given, dict):
@@ -114,7 +120,7 @@ def _signing_key(given: Any) -> Key | None:
         return None
     try:
         read = jwk.import_key({name: value for name, value in key.items() if name != "key_ops"})
-    except Exception:  # whatever a broken key makes the library raise; the others still hold
+    except Exception:  # a broken key can raise anything in the library; the other keys still count
         LOGGER.warning("a key of the issuer cannot be read")
         return None
     if isinstance(read, jwk.RSAKey) and read.public_key.key_size < _LEAST_BITS:

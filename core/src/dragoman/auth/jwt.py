@@ -1,4 +1,4 @@
-"""Signed tokens: is this an access token that a key of the issuer signed?"""
+"""Signed tokens: checks that a token is an access token and that a key of the issuer signed it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from joserfc.jws import JWSRegistry
 
 MAX_BYTES = 16 * 1024
-"""Of a token; a head as a whole has 64 kB."""
+"""The most characters of a token. A request head as a whole has 64 kB."""
 
 _MAX_HEADER = 4 * 1024
 _TYPES = {"", "jwt", "at+jwt", "application/at+jwt"}
-"""Headers of access tokens. ID-JAGs, logout tokens and other statements have types of their own."""
+"""The `typ` headers of access tokens. ID-JAGs, logout tokens and other statements have types of their own."""
 
-_MALFORMED = "This is no signed token."
+_MALFORMED = "This is not a signed token."
 
 
 class SignedTokens:
-    """Reads tokens that the keys of an issuer sign."""
+    """Reads tokens that are signed with the keys of an issuer."""
 
     def __init__(self, keys: KeyCache) -> None:
         self._keys = keys
 
     async def claims(self, token: str) -> dict[str, Any]:
-        """Return what a token says; its signature is right. Raises `InvalidToken`, `IssuerUnreachable`."""
+        """Return the claims of a token whose signature is right. Raises `InvalidToken`, `IssuerUnreachable`."""
         header = _header(token)
         algorithm, kid = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
@@ -43,7 +43,7 @@ class SignedTokens:
         if kind not in _TYPES:
             raise InvalidToken("This is not an access token.")
         claims = _verify(token, await self._keys.find(kid, algorithm))
-        # Where the header says `at+jwt` that is settled.
+        # The header `at+jwt` proves this already.
         if not kind.endswith("at+jwt") and not is_access_token(claims):
             raise InvalidToken("This is not an access token.")
         return claims
@@ -64,7 +64,7 @@ def _verify(token: str, key: Key) -> dict[str, Any]:
 
     try:
         signed = jws.deserialize_compact(token, key, ALGORITHMS, _registry())
-    except Exception:  # whatever a forged token makes the library raise: it is not accepted
+    except Exception:  # a forged token can raise anything in the library; it is not accepted
         raise InvalidToken("The signature of this token is wrong.") from None
     try:
         return _read_object(signed.payload or b"")
@@ -73,9 +73,10 @@ def _verify(token: str, key: Key) -> dict[str, Any]:
 
 
 def _read_object(octets: bytes) -> dict[str, Any]:
-    """Return a JSON object in UTF-8. Raises `ValueError` for anything that another reader may take for another object.
+    """Return a JSON object in UTF-8. Raises `ValueError` for anything that another reader may understand differently.
 
-    RFC 7515 and 7519 want UTF-8 and members of different names; `json` by itself takes UTF-16, and of two the last.
+    RFC 7515 and 7519 require UTF-8 and unique member names. The `json` module also takes UTF-16, and the last of two
+    equal names.
     """
     try:
         read = json.loads(octets.decode(), object_pairs_hook=_unite, parse_constant=_refuse)
@@ -94,7 +95,7 @@ def _unite(members: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 @functools.cache
@@ -102,7 +103,7 @@ def _registry() -> JWSRegistry:
     from joserfc import jws
 
     class Algorithms(jws.JWSRegistry):
-        """The algorithms named here and no others; that one of them has a newer name is no news to a caller."""
+        """The algorithms named here and no others. Callers see no warning when one of them is renamed."""
 
         max_header_length = _MAX_HEADER
 
@@ -111,5 +112,5 @@ def _registry() -> JWSRegistry:
                 raise InvalidToken(_MALFORMED)
             return self.algorithms[name]
 
-    # Parameters that are not known are ignored, as RFC 7515 says, unless `crit` lists them.
+    # RFC 7515 says to ignore unknown parameters, unless `crit` lists them.
     return Algorithms(algorithms=ALGORITHMS, strict_check_header=False)

@@ -1,10 +1,10 @@
-"""Why a bearer token does not sign anybody in. No text ever has the token, or a part of it."""
+"""Reasons why a bearer token does not sign anybody in. No message ever holds the token or a part of it."""
 
 from __future__ import annotations
 
 
 class InvalidToken(Exception):
-    """The token is not accepted, and sending it again will not change that. The text is a sentence for the client."""
+    """The token is not accepted, and sending it again does not help. The text is a sentence for the client."""
 
 
 class IssuerUnreachable(Exception):

@@ -1,4 +1,7 @@
-"""Static tokens: how they are made, and whom they name. The configuration keeps hashes; a token is shown once."""
+"""Static tokens: how they are made, and which principals they name.
+
+The configuration keeps hashes; a token is shown once.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from dragoman.model import Secret
 
 PREFIX = "drg_"
-"""What a token begins with, so that scanners find one that was published by mistake."""
+"""The prefix of a token, so that scanners find one that was published by mistake."""
 
 HASH_PREFIX = "sha256:"
 _BYTES = 32
@@ -28,12 +31,12 @@ def make_token() -> str:
 
 
 def hash_token(token: str) -> str:
-    """Return what the configuration keeps of a token."""
+    """Return the hash of a token, for the configuration."""
     return HASH_PREFIX + _digest(token.encode()).hex()
 
 
 class StaticTokens:
-    """The tokens of a configuration. `shared`: `server.token`, whose callers are one principal."""
+    """The tokens of a configuration. `shared`: `server.token`; all its callers are one principal."""
 
     def __init__(self, tokens: Iterable[StaticToken], shared: Secret | None = None) -> None:
         self._known: dict[bytes, tuple[Principal, float | None]] = {}
@@ -48,8 +51,8 @@ class StaticTokens:
         return bool(self._known)
 
     def find(self, given: bytes) -> Principal | None:
-        """Return whom a token names; None when it is not known. Raises `InvalidToken` when it has expired."""
-        # The time this takes depends on a digest, which nobody can choose, and not on the token.
+        """Return the principal that a token names; None if it is not known. Raises `InvalidToken` if it has expired."""
+        # The duration depends on a digest, which nobody can choose, and not on the token.
         principal, expires = self._known.get(_digest(given), (None, None))
         if expires is not None and time.time() >= expires:
             raise InvalidToken("This token has expired.")

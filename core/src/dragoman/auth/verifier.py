@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from dragoman.model import Principal
 
 REMEMBERED = 60.0
-"""Seconds for which a verified token is taken at its word: as long may a withdrawn one still work."""
+"""Seconds for which a verified token is not checked again. A withdrawn token may work for as long."""
 
 MOST = 10_000
-"""Tokens that are remembered."""
+"""The number of tokens that are remembered."""
 
 Reader = Callable[[str], Awaitable[dict[str, Any]]]
 
 
 class Verifier:
-    """Says whom a token of the configured issuer names."""
+    """Finds the principal that a token of the configured issuer names."""
 
     def __init__(self, settings: Auth) -> None:
         self._settings = settings
@@ -40,7 +40,7 @@ class Verifier:
         self._known: dict[bytes, tuple[Principal | InvalidToken, float]] = {}
 
     async def principal(self, token: str) -> Principal:
-        """Return whom a token names. Raises `InvalidToken`, `IssuerUnreachable`."""
+        """Return the principal that a token names. Raises `InvalidToken`, `IssuerUnreachable`."""
         digest = hashlib.sha256(token.encode("latin-1")).digest()
         found, until = self._known.get(digest, (None, 0.0))
         if found is None or time.time() >= until:
@@ -56,7 +56,7 @@ class Verifier:
         except InvalidToken as error:
             if not self._settings.introspection_url:
                 raise
-            # What the issuer has refused it will refuse again, and asking costs it and us.
+            # The issuer will refuse a token again that it refused before, and asking costs time on both sides.
             found, expires = error.with_traceback(None), time.time() + REMEMBERED
         self._known.pop(digest, None)
         while len(self._known) >= MOST:
@@ -65,6 +65,6 @@ class Verifier:
         return found
 
     async def aclose(self) -> None:
-        """Close what is open to the issuer."""
+        """Close the connections to the issuer."""
         await self._keys.aclose()
         await self._client.aclose()
