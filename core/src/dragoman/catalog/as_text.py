@@ -15,7 +15,7 @@ _ODD = re.compile(r"\W+")
 
 
 def as_sql(table: Table, namespace: Namespace, insight: Insight = UNKNOWN) -> str:
-    """Return a relation as a CREATE statement, annotated with what is known of its columns."""
+    """Return a relation as a CREATE statement, annotated with what is known about its columns."""
     here = namespace.namespace_of(table.relation)
     lines = [_column(table, column, here, insight) for column in table.columns]
     lines += [(_reference(key, here), "") for key in table.foreign_keys if len(key.columns) > 1]
@@ -31,7 +31,7 @@ def as_sql(table: Table, namespace: Namespace, insight: Insight = UNKNOWN) -> st
 
 
 def indexes_sql(table: Table, namespace: Namespace) -> list[str]:
-    """Return a relation's indexes as CREATE statements, those of keys left out."""
+    """Return a relation's indexes as CREATE statements, without those of keys."""
     here = namespace.namespace_of(table.relation)
     own = {column.name for column in table.columns}
     lines: list[str] = []
@@ -46,7 +46,7 @@ def indexes_sql(table: Table, namespace: Namespace) -> list[str]:
 
 
 def _column(table: Table, column: TableColumn, here: Namespace, insight: Insight) -> tuple[str, str]:
-    """A column's definition, and what is said of it."""
+    """Return a column's definition, and its annotation."""
     own = [key for key in table.foreign_keys if key.columns == (column.name,)]
     parts = [here.dialect.quote(column.name), one_line(column.type)]
     parts += ["PRIMARY KEY"] if table.primary_key == (column.name,) else [] if column.nullable else ["NOT NULL"]
@@ -83,7 +83,7 @@ def _names(columns: Sequence[str], here: Namespace) -> str:
 
 
 def as_mermaid(tables: Sequence[Table], namespace: Namespace, insights: Mapping[Relation, Insight]) -> str:
-    """Return relations as a Mermaid entity-relationship diagram; inferred joins are dashed."""
+    """Return relations as a Mermaid entity-relationship diagram. Inferred joins are dashed."""
     known = {table.relation for table in tables}
     lines = ["erDiagram", *(line for table in tables for line in _entity(table, namespace))]
     for table in tables:
@@ -111,6 +111,6 @@ def _entity_name(relation: Relation, namespace: Namespace) -> str:
 
 
 def _word(text: str) -> str:
-    """A text as Mermaid takes it for a type or an attribute: one word that begins with a letter."""
+    """Return a text as Mermaid accepts it for a type or an attribute: one word that begins with a letter."""
     word = _ODD.sub("_", text).strip("_")
     return word if word[:1].isalpha() else f"c_{word}"

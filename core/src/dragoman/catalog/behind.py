@@ -1,4 +1,4 @@
-"""What stands behind views: whether the text and the plan of one may be shown to those who see only a part."""
+"""Decides whether the text and the plan of a view may be shown to callers who see only a part of the database."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ VIEWS = frozenset({"view", "materialized view"})
 
 
 class Behind:
-    """Reads the definitions of a snapshot's relations. Slow: a definition is parsed for each."""
+    """Reads the definitions of a snapshot's relations. Slow: it parses a definition for each of them."""
 
     def __init__(self, snapshot: Snapshot, places: Places) -> None:
         self._snapshot = snapshot
         self._places = places
 
     def redact(self, table: Table) -> Table:
-        """Return a relation without its definition when that leads to what is outside."""
+        """Return a relation, without its definition if that reads something outside the visible part."""
         if table.definition is None or not self._places.narrowed or self._is_open(table):
             return table
         return replace(table, definition=None)
@@ -29,11 +29,11 @@ class Behind:
     def _is_open(self, table: Table) -> bool:
         if table.type in VIEWS:
             return self._read_by(table) is not None
-        # Such a text names relations only in passing, as in INHERITS (other).
+        # Such a text names relations only incidentally, as in INHERITS (other).
         return not self._places.hides and not self._leads_out(table)
 
     def reaches_outside(self, relations: Iterable[Relation]) -> bool:
-        """Whether one of the relations is a view over what is outside, or over what cannot be determined."""
+        """Return whether one of the relations is a view that reads something outside, or something unknown."""
         todo = [self._snapshot.by_relation[each] for each in relations if each in self._snapshot.by_relation]
         seen: set[Relation] = set()
         while todo:
@@ -48,7 +48,7 @@ class Behind:
         return False
 
     def _read_by(self, view: Table) -> list[Table] | None:
-        """What a view reads itself; None when something of it is outside, or that cannot be determined."""
+        """Return the relations that a view reads directly. None if one is outside, or cannot be determined."""
         from dragoman.sql.views import defining_query  # sqlglot is slow to import
 
         if view.definition is None or self._leads_out(view):
@@ -67,7 +67,7 @@ class Behind:
         return self._places.leads_out(text, names_in(text, self._snapshot.dialect.lexicon))
 
     def _lookup(self, written: Relation) -> Table | None:
-        """What is visible under a name of which it is not known whether it was quoted."""
+        """Return the visible relation of a name that may or may not have been quoted."""
         quote = self._snapshot.dialect.quote
         schema = ".".join(quote(part) for part in (written.catalog, written.schema) if part) or None
         return next(self._find((quote(written.name), written.name), schema), None)

@@ -1,4 +1,4 @@
-"""The catalog of one database: loaded in bulk, kept for a while, looked at again when a name is missed."""
+"""The catalog of one database: loaded in bulk, kept for a while, and read again when a name is not found."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ ALL_KINDS: tuple[MatchKind, ...] = ("table", "view", "column")
 
 _REMEMBERED_MISSES = 1000
 _CHEAP = 0.05
-"""Seconds. A look at the database that takes less may be repeated at any time."""
+"""Seconds. A reading of the database that takes less may be repeated at any time."""
 _PATIENCE = 10
-"""A longer one is repeated for the same missed name only after this many times its own duration."""
+"""A longer reading is repeated for the same missing name only after this many times its own duration."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Detailed:
-    """What a look at one relation found, when, and how the catalog knew it then."""
+    """The details of one relation, the time of their reading, and the relation as the catalog knew it then."""
 
     table: Table
     told: Table
@@ -47,7 +47,7 @@ class _Detailed:
 
 
 class Catalog:
-    """What agents may know of a database. Methods raise what the inspector raises, besides what they say."""
+    """What agents may know about a database. Methods raise what the inspector raises, besides what they name."""
 
     def __init__(
         self,
@@ -79,30 +79,30 @@ class Catalog:
 
     @property
     def namespace(self) -> Namespace:
-        """How relations are written in this database."""
+        """The rules for writing names of relations in this database."""
         return self._namespace
 
     @property
     def version(self) -> int:
-        """Grows whenever a look at the database showed something new; 0 before the first."""
+        """Increases whenever a reading of the database found something new; 0 before the first."""
         return 0 if self._snapshot is None else self._snapshot.version
 
     @property
     def cost(self) -> float:
-        """Seconds the last look at the database took."""
+        """Seconds that the last reading of the database took."""
         return self._cost
 
     @property
     def loaded(self) -> Snapshot | None:
-        """What was seen last, however long ago, without asking the database."""
+        """The last snapshot, however old, without asking the database."""
         return self._snapshot
 
     def watch(self) -> None:
-        """Tell from now on what the database holds now: what callers may read depends on what views read."""
+        """Check from now on that the catalog is current. What callers may read depends on what views read."""
         self._watch = self._watch or Watch(self._inspector, self._clock)
 
     async def snapshot(self) -> Snapshot:
-        """Return everything visible, at most `catalog_ttl` seconds old. Callers share one load."""
+        """Return everything visible, at most `catalog_ttl` seconds old. Concurrent callers share one load."""
         young = self._is_young(self._born)
         if self._snapshot is not None and young and (self._watch is None or not self._watch.is_due):
             return self._snapshot
@@ -119,11 +119,11 @@ class Catalog:
         return self._clock() - born < self._database.catalog_ttl
 
     async def schemas(self) -> tuple[Schema, ...]:
-        """Return the visible schemas, system ones included and marked."""
+        """Return the visible schemas, including system schemas, which are marked."""
         return (await self.listing()).known
 
     async def listing(self) -> Listing:
-        """Return the names of everything visible. Where names come alone, the rest is then read behind."""
+        """Return the names of everything visible. If names are available alone, the rest is read in the background."""
         if self._snapshot is None or not self._is_young(self._born):
             await self._flights.run("names", self._take_names)
             if self._early is not None:
@@ -133,7 +133,7 @@ class Catalog:
         return (await self.snapshot()).listing
 
     async def list_schema(self, written: str) -> tuple[Listing, SchemaKey]:
-        """Return a listing and the schema that a name names in it, looking again once; raises `SchemaNotFound`."""
+        """Return a listing and the schema that a name means in it. Reads again once; raises `SchemaNotFound`."""
         listing = await self.listing()
         try:
             return listing, listing.find_schema(written)
@@ -142,11 +142,11 @@ class Catalog:
             return (await self.snapshot()).listing, key
 
     async def _take_names(self) -> None:
-        """Ask for the names, unless they came a while ago and everything else is still being read."""
+        """Read the names, unless they were read a while ago and everything else is still being read."""
         if self._early is not None and self._is_young(self._early[1]):
             return
         self._early = None
-        # A wrong declared key is reported with the first list, and only its columns show that it is wrong.
+        # The first list must report a wrong declared key, and only its columns show that it is wrong.
         groups = None if self._database.keys else await self._inspector.names(self._scope())
         if groups is None:
             return
@@ -163,23 +163,24 @@ class Catalog:
         return tuple(schema for schema in schemas if self.places.visible(schema.name, schema.catalog))
 
     async def find(self, name: str, schema: str | None = None, *, near: bool = True) -> Table:
-        """Return the relation that `name` names: plain, quoted or dotted as in SQL, or exactly as stored.
+        """Return the relation that `name` means: plain, quoted or dotted as in SQL, or exactly as stored.
 
-        `schema` may be dotted (catalog.schema). Without it the name resolves as the database would. A name that is
-        missed has its schema looked at again before `TableNotFound` or `SchemaNotFound`, which name near ones unless
-        `near` is false. Raises `ParameterError`, listing the candidates, when several fit.
+        `schema` may be dotted (catalog.schema). Without it the name resolves as the database would resolve it. If the
+        name is not found, its schema is read again before `TableNotFound` or `SchemaNotFound` is raised. They suggest
+        similar names unless `near` is false. Raises `ParameterError`, listing the candidates, if several match.
         """
         try:
-            return await self._sure(name, schema, lambda snapshot: snapshot.find(name, schema))
+            return await self._find_or_refresh(name, schema, lambda snapshot: snapshot.find(name, schema))
         except NotFound as error:
             raise (await self.with_near_names(error) if near else error) from None
 
     async def find_all(
         self, names: Iterable[str], schema: str | None = None
     ) -> tuple[dict[str, Table], dict[str, NotFound]]:
-        """Return what each of many names names, as `find` does, and of the others the error, without near names.
+        """Return the relations that many names mean, as `find` does, and the errors of the other names.
 
-        All that are missed share one look at the database. Raises `ParameterError` when several relations fit a name.
+        The errors suggest no similar names. All missing names share one reading of the database. Raises
+        `ParameterError` if several relations match a name.
         """
         snapshot = await self.snapshot()
         found, missed = await _find_each(snapshot, names, schema)
@@ -195,7 +196,7 @@ class Catalog:
         return found | after, missed
 
     async def add_details(self, tables: Sequence[Table]) -> list[Table]:
-        """Return relations with facts that are read one relation at a time; unchanged where they cannot be."""
+        """Return relations with the facts that are read one relation at a time; unchanged where they cannot be read."""
         now = self._clock()
         wanted = [table for table in tables if not self._is_detailed(table, now)]
         try:
@@ -204,11 +205,14 @@ class Catalog:
             return await self.redact(tables)
         told = await self.redact(told)
         self._details |= {table.relation: _Detailed(table, more, now) for table, more in zip(wanted, told, strict=True)}
-        known = self._details  # without those that another look has meanwhile found to be gone
+        known = self._details  # without those that another reading has meanwhile found to be gone
         return [known[table.relation].told if table.relation in known else table for table in tables]
 
     async def redact(self, tables: Sequence[Table]) -> list[Table]:
-        """Return what may be shown of visible relations, their definitions included: a snapshot has those of all."""
+        """Return visible relations with only what may be shown, including of their definitions.
+
+        A snapshot has all of them.
+        """
         if not tables or not self.places.narrowed:
             return list(tables)
         snapshot = await self.snapshot()
@@ -217,7 +221,7 @@ class Catalog:
         return await asyncio.to_thread(lambda: [behind.redact(table) for table in shown])
 
     async def reaches_outside(self, plan: Plan, relations: Iterable[Relation]) -> bool:
-        """Whether the plan of a statement over `relations` may name what is outside."""
+        """Return whether the plan of a statement over `relations` may name something outside."""
         if not self.places.narrowed:
             return False
         snapshot = await self.snapshot()
@@ -232,37 +236,38 @@ class Catalog:
         return known is not None and known.table is table and now - known.born < self._database.catalog_ttl
 
     async def find_schema(self, written: str) -> SchemaKey:
-        """Return the schema that a plain or dotted name names, looking again once; raises `SchemaNotFound`."""
+        """Return the schema that a plain or dotted name means. Reads again once; raises `SchemaNotFound`."""
         try:
-            return await self._sure("", written, lambda snapshot: snapshot.find_schema(written))
+            return await self._find_or_refresh("", written, lambda snapshot: snapshot.find_schema(written))
         except NotFound as error:
             raise await self.with_near_names(error) from None
 
     async def with_near_names(self, error: NotFound) -> NotFound:
-        """Return an error of `find` with the names that were perhaps meant."""
-        # In a thread, like all that compares a name with every other: there may be 10,000 tables.
+        """Return an error of `find` with suggestions of similar names."""
+        # In a thread, like everything that compares a name with all others: there may be 10,000 tables.
         return error if self._snapshot is None else await asyncio.to_thread(self._snapshot.with_near_names, error)
 
     async def near_relations(self, name: str) -> list[str]:
-        """Return relations, as in SQL, that `name` may have meant, best first."""
+        """Return relations with a name similar to `name`, as in SQL, best first."""
         return await asyncio.to_thread((await self.snapshot()).near_relations, name)
 
     async def near_columns(self, name: str, relations: Iterable[Relation] = ()) -> list[str]:
-        """Return columns of `relations`, or of any when there are none, that `name` may have meant, best first."""
+        """Return columns with a name similar to `name`, of `relations`, or of any if there are none, best first."""
         return await asyncio.to_thread((await self.snapshot()).near_columns, name, relations)
 
     async def search(
         self, query: str, kinds: Collection[MatchKind] = ALL_KINDS, limit: int = 20
     ) -> tuple[list[Match], tuple[str, ...]]:
-        """Return relations and columns by name and comment, best first, and notices of what could not be read."""
+        """Return relations and columns by name and comment, best first, and notices about what could not be read."""
         snapshot = await self.snapshot()
-        # In a thread: the first search of 10,000 tables takes a quarter of a second; no other call should wait for it.
+        # In a thread: the first search of 10,000 tables takes a quarter of a second, and no other call should wait for
+        # it.
         return await asyncio.to_thread(lambda: snapshot.index.search(query, kinds, limit)), snapshot.notices
 
     async def foreign_keys(
         self, table: Table, direction: Direction = "both"
     ) -> tuple[list[ForeignKey], list[ForeignKey]]:
-        """Return the keys that leave a relation and those that come to it; a self reference is in both."""
+        """Return the keys that leave a relation and those that reference it. A self reference is in both."""
         graph = (await self.snapshot()).graph
         outgoing = graph.outgoing.get(table.relation, []) if direction != "incoming" else []
         incoming = graph.incoming.get(table.relation, []) if direction != "outgoing" else []
@@ -271,10 +276,10 @@ class Catalog:
     async def join_paths(self, source: Table, target: Table, max_depth: int = 4) -> list[tuple[Step, ...]]:
         """Return up to five shortest ways to join two relations in at most `max_depth` joins.
 
-        Raises `PathNotFound`, naming what either side joins to.
+        Raises `PathNotFound`, which names the joins of both sides.
         """
         snapshot = await self.snapshot()
-        # In a thread: around a relation that everything refers to, there are thousands of ways to try.
+        # In a thread: around a relation that everything references, there are thousands of paths to try.
         paths = await asyncio.to_thread(snapshot.graph.paths, source.relation, target.relation, max_depth)
         if not paths:
             raise _no_path(snapshot, source.relation, target.relation, max_depth)
@@ -285,11 +290,14 @@ class Catalog:
         return join_sql(path, self._namespace)
 
     async def aclose(self) -> None:
-        """End a load that is under way."""
+        """End a running load."""
         await self._flights.aclose()
 
-    async def _sure(self, name: str, schema: str | None, look: Callable[[Snapshot], Found]) -> Found:
-        """Look; on a miss have the schema read again, unless that was just done for this name, and look once more."""
+    async def _find_or_refresh(self, name: str, schema: str | None, look: Callable[[Snapshot], Found]) -> Found:
+        """Call `look`.
+
+        If it finds nothing, read the schema again, unless that was just done for this name, and call it once more.
+        """
         snapshot = await self.snapshot()
         try:
             return look(snapshot)
@@ -308,8 +316,11 @@ class Catalog:
         return last is None or self._cost < _CHEAP or self._clock() - last > self._cost * _PATIENCE
 
     async def have_lost(self, relations: Sequence[Relation], column: str) -> bool:
-        """Whether a relation has a column no more; they are read again, unless that was just done for such a column."""
-        missed = (f".{column}", None)  # which is no relation's name
+        """Return whether a relation no longer has a column.
+
+        Reads them again, unless that was just done for such a column.
+        """
+        missed = (f".{column}", None)  # which is not the name of a relation
         if self._may_look_again(missed):
             await self.look(_scope_of(relations))
             self._misses[missed] = self._clock()
@@ -334,39 +345,39 @@ class Catalog:
         return self._snapshot
 
     async def _take(self, scope: Scope) -> None:
-        """Read `scope` and put it in the place of what was known of it."""
+        """Read `scope` and replace what was known of it."""
         start = self._clock()
         whole = scope == self._scope()
         schemas = tuple(await self._inspector.schemas()) if whole or self._snapshot is None else None
         self._settle(schemas or ())
         await self._read(scope, schemas)
         fresh = self._snapshot
-        assert fresh is not None  # it was just renewed
+        assert fresh is not None  # _read has just replaced it
         self._details = {name: each for name, each in self._details.items() if name in fresh.by_relation}
         if schemas is not None:
             self._born, self._early = self._clock(), None
         self._cost = self._clock() - start
 
     async def _read(self, scope: Scope, schemas: tuple[Schema, ...] | None) -> None:
-        """Read `scope`, and again where a look that began later came to its end before: that one knew better."""
+        """Read `scope`. Read it again if a later reading finished earlier: that one was more current."""
         while True:
             self._begun = begun = self._begun + 1
             held = [await self._inspector.tables(scope)]
             async with self._merging:
                 if begun > self._merged:
-                    # In a thread: there may be 10,000 tables, and of each every text is looked through.
+                    # In a thread: there may be 10,000 tables, and every text of each is searched.
                     await consume_in_thread(held, partial(self._renew, scope, schemas))
                     self._merged = begun
                     return
 
     def _renew(self, scope: Scope, schemas: tuple[Schema, ...] | None, seen: Inspection) -> None:
-        """Put what was seen in the place of what was known, which is freed here and not in the event loop's thread."""
+        """Replace what was known by what was read. The old data is freed here, not in the event loop's thread."""
         self._snapshot = self._add(self._snapshot, scope, schemas, seen)
 
     def _add(
         self, before: Snapshot | None, scope: Scope, schemas: tuple[Schema, ...] | None, seen: Inspection
     ) -> Snapshot:
-        """What was seen of everything, or what was known with what was seen of `scope` in it."""
+        """Return what was read if it is everything, else what was known with the part in `scope` replaced."""
         if before is None or schemas is not None:
             return self._merge(self._show(seen.tables), schemas or (), seen.notices, before)
         kept = (table for table in before.tables if table.relation not in scope)
@@ -377,7 +388,7 @@ class Catalog:
         return self.places.filter_tables(tables) if self.places.narrowed else tables
 
     def _settle(self, schemas: Collection[Schema]) -> None:
-        """Where names without a schema live: where the database says it looks, when it says so."""
+        """Set the schemas in which names without a schema are looked up, if the database reports them."""
         if schemas:
             self.places.settle(schema.name for schema in schemas if schema.system)
         path = sorted((schema.search_order, schema.name) for schema in schemas if schema.search_order is not None)
@@ -386,7 +397,10 @@ class Catalog:
             self._namespace = replace(self._namespace, schema=self._homes[0])
 
     def _scope(self) -> Scope:
-        """Everything the configuration lets see, or a little more: what is too much is dropped afterwards."""
+        """Return the scope of everything that the configuration makes visible, or a little more.
+
+        The surplus is dropped later.
+        """
         catalogs = {parts[-2].text if len(parts) > 1 else self._namespace.catalog for parts in self._allowed}
         return Scope(
             catalogs=frozenset() if None in catalogs else frozenset(name for name in catalogs if name is not None),
@@ -394,7 +408,7 @@ class Catalog:
         )
 
     def _scope_of_miss(self, snapshot: Snapshot, error: NotFound, name: str, schema: str | None) -> Scope:
-        """The one schema a missed name must be in, else everything."""
+        """Return the one schema that a missing name must be in, else everything."""
         if isinstance(error, SchemaNotFound):
             return self._scope()
         parts = parse_name(name, self._dialect.lexicon) or ()
@@ -448,7 +462,7 @@ async def _find_each(
 
 
 def _spellings(part: Part, dialect: Dialect) -> set[str]:
-    """How a configured schema may be stored: as written, or as the dialect folds it."""
+    """Return the ways in which a configured schema may be stored: as written, or as the dialect folds it."""
     if part.quoted and dialect.folding != "insensitive":
         return {part.text}
     return {part.text, dialect.fold(part.text)}

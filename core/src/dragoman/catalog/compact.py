@@ -1,4 +1,4 @@
-"""A relation as an agent reads it most cheaply: one line per column."""
+"""A relation in the shortest form that an agent can read: one line per column."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def compact(
     constraints: bool = False,
     insight: Insight = UNKNOWN,
 ) -> list[str]:
-    """Return the lines of a relation; names are qualified only where they leave its schema."""
+    """Return the lines of a relation. Names are qualified only if they are in another schema."""
     here = namespace.namespace_of(table.relation)
     lines = [*_header(table, insight), *(_column_line(table, column, here, insight) for column in table.columns)]
     lines += [_foreign_key_line(key, here) for key in table.foreign_keys if len(key.columns) > 1]
@@ -36,7 +36,7 @@ def compact(
 
 
 def is_unique(table: Table, column: str, namespace: Namespace) -> bool:
-    """Whether the column alone identifies a row, by a constraint or by a whole index, and is not the primary key."""
+    """Return whether the column alone identifies a row, by a constraint or an index, and is not the primary key."""
     if table.primary_key == (column,):
         return False
     if any(c.type == "UNIQUE" and c.columns == (column,) for c in table.constraints):
@@ -46,12 +46,12 @@ def is_unique(table: Table, column: str, namespace: Namespace) -> bool:
 
 
 def one_line(text: str) -> str:
-    """Return text with its line breaks, and the indentation around them, as single spaces."""
+    """Return text with each line break and its indentation replaced by one space."""
     return _BREAKS.sub(" ", text.strip())
 
 
 def check_definition(definition: str) -> str:
-    """Return a check constraint as SQL; some databases tell the bare condition only."""
+    """Return a check constraint as SQL. Some databases report only the bare condition."""
     text = one_line(definition)
     if _CHECK.match(text):
         return text
@@ -59,7 +59,7 @@ def check_definition(definition: str) -> str:
 
 
 def _is_wrapped(text: str) -> bool:
-    """Whether the first parenthesis closes at the very end."""
+    """Return whether the first parenthesis closes at the very end."""
     if not (text.startswith("(") and text.endswith(")")):
         return False
     depth = 0
@@ -95,7 +95,7 @@ def _column_line(table: Table, column: TableColumn, here: Namespace, insight: In
 
 
 def _list_suggested(column: TableColumn, here: Namespace, insight: Insight) -> Iterator[str]:
-    """Joins that nobody declared."""
+    """Yield joins that nobody declared."""
     targets = dict.fromkeys(_target(key, here) for key in insight.suggested if key.columns == (column.name,))
     if targets:
         yield "~> " + ", ".join(targets)
@@ -143,7 +143,7 @@ def _index_line(table: Table, index: Index, here: Namespace) -> str:
 
 
 def _constraint_lines(constraint: Constraint, here: Namespace) -> Iterator[str]:
-    """The primary key and unique columns stand at the columns already."""
+    """Yield lines of constraints. The columns' own lines show the primary key and unique columns already."""
     match constraint.type:
         case "CHECK":
             yield check_definition(constraint.definition or "")

@@ -1,4 +1,4 @@
-"""Keys from the configuration, merged into what the engine reported."""
+"""Keys from the configuration, merged with those that the engine reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Find = Callable[[str], Table]
 
 
 class _Unusable(Exception):
-    """A declared key names something that is not there."""
+    """A declared key names something that does not exist."""
 
 
 def merge(
@@ -22,8 +22,8 @@ def merge(
 ) -> tuple[tuple[Table, ...], list[str]]:
     """Return the tables with declared keys added, and a notice for each key that could not be used.
 
-    `find` raises a `DragomanError` for a table it does not know. Primary keys come first, since foreign keys that name
-    no referenced columns point to them.
+    `find` raises a `DragomanError` for an unknown table. Primary keys come first, since foreign keys without referenced
+    columns point to them.
     """
     merged = {table.relation: table for table in tables}
     notices: list[str] = []

@@ -1,4 +1,4 @@
-"""Work that many ask for at once and that is done once."""
+"""Work that several callers want at the same time and that is done once."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable, Hashable
 
 
 class SingleFlight:
-    """Callers that ask for the same key while it is being worked on share the work; none of them can cancel it."""
+    """Callers that want the same key while it is being worked on share the work. None of them can cancel it."""
 
     def __init__(self) -> None:
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
 
     async def run(self, key: Hashable, work: Callable[[], Awaitable[None]]) -> None:
-        """Do `work`, or wait for the same work if it is under way for this key. Raises what the work raises."""
+        """Do `work`, or wait for the same work if it is already running for this key. Raises what the work raises."""
         await asyncio.shield(self.start(key, work))
 
     def start(self, key: Hashable, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Begin `work`, unless the work of this key is under way; nobody has to wait for it."""
+        """Start `work`, unless the work of this key is already running. Nobody has to wait for it."""
         task = self._tasks.get(key)
         if task is None:
             task = asyncio.create_task(_wait_for(work))
@@ -28,10 +28,10 @@ class SingleFlight:
     def _land(self, key: Hashable, task: asyncio.Task[None]) -> None:
         del self._tasks[key]
         if not task.cancelled():
-            task.exception()  # marks it as seen: every caller may be gone
+            task.exception()  # marks it as retrieved: every caller may be gone
 
     async def aclose(self) -> None:
-        """End all work under way."""
+        """End all running work."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Relations as objects with every fact; what is null, false or empty is left out."""
+"""Relations as objects with every fact. Facts that are null, false or empty are left out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Facts = dict[str, Any]
 
 
 def drop_empty(facts: Mapping[str, Any]) -> Facts:
-    """Return the facts that say something: not null, not false, not empty. Zero says something."""
+    """Return the facts that are not null, false or empty. Zero stays."""
     return {
         key: value
         for key, value in facts.items()
@@ -24,7 +24,7 @@ def drop_empty(facts: Mapping[str, Any]) -> Facts:
 
 
 def summary(table: Table, namespace: Namespace) -> Facts:
-    """Return a relation as `list_tables` tells it."""
+    """Return a relation as `list_tables` shows it."""
     return drop_empty(
         {
             **_heading(table, namespace),
@@ -43,7 +43,7 @@ def full(
     constraints: bool = True,
     insight: Insight = UNKNOWN,
 ) -> Facts:
-    """Return a relation as `describe_table` tells it."""
+    """Return a relation as `describe_table` shows it."""
     return drop_empty(
         {
             **_heading(table, namespace),
@@ -57,7 +57,7 @@ def full(
 
 
 def foreign_key(key: ForeignKey, namespace: Namespace) -> Facts:
-    """Return a foreign key as `get_foreign_keys` tells it."""
+    """Return a foreign key as `get_foreign_keys` shows it."""
     return drop_empty(
         {
             "constraint_name": _name(key.name, namespace),
@@ -69,7 +69,7 @@ def foreign_key(key: ForeignKey, namespace: Namespace) -> Facts:
 
 
 def step(taken: Step, namespace: Namespace) -> Facts:
-    """Return one join as `find_join_path` tells it."""
+    """Return one join as `find_join_path` shows it."""
     ends = _ends(taken.source, taken.source_columns, taken.target, taken.target_columns, namespace)
     return drop_empty({**ends, "constraint_name": _name(taken.key.name, namespace), "inferred": taken.key.suggested})
 
@@ -119,7 +119,7 @@ def _column(table: Table, column: TableColumn, namespace: Namespace, insight: In
 
 
 def _list_inferred(column: TableColumn, namespace: Namespace, insight: Insight) -> list[Facts]:
-    """The joins that nobody declared, each with the reason to believe in it."""
+    """Return the joins that nobody declared, each with its evidence."""
     return [
         {**_target(key, 0, namespace), "evidence": key.suggested}
         for key in insight.suggested
@@ -128,7 +128,7 @@ def _list_inferred(column: TableColumn, namespace: Namespace, insight: Insight) 
 
 
 def _reference(table: Table, column: str, namespace: Namespace) -> Facts:
-    """Return where a column points, by the narrowest foreign key it is part of."""
+    """Return the target of a column, by the narrowest foreign key it is part of."""
     keys = sorted((key for key in table.foreign_keys if column in key.columns), key=lambda key: len(key.columns))
     if not keys:
         return {}

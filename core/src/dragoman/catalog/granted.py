@@ -1,4 +1,4 @@
-"""The catalog as those see it who have a part of it: made of what the whole one knows, without asking the database."""
+"""The catalog for callers who have a part of it, computed from the whole one without asking the database."""
 
 from __future__ import annotations
 
@@ -18,28 +18,31 @@ from dragoman.dialect import Dialect, Inspector
 from dragoman.model import Constraint, Database, ForeignKey, Index, Plan, Relation, Scope, Table, TableColumn
 
 VIEWS = frozenset({"view", "materialized view", "virtual table"})
-"""What may show rows of others. What a virtual table shows is its module's to say: an index of another's words, too."""
+"""Types of relations that may show rows of others.
+
+For a virtual table its module decides, and it may be an index of another's words.
+"""
 Permissions = Mapping[Relation, Permission]
 Behind = Callable[[Table], Awaitable[Collection[Relation] | None]]
-"""Tells what a view reads, through further views too; None: that cannot be determined."""
+"""Returns the relations that a view reads, directly or through other views. None: they cannot be determined."""
 
 
 class GrantedPlaces(Places):
-    """Of what the configuration opens, the schemas of which something may be granted."""
+    """Those schemas of the configuration in which something may be granted."""
 
     def __init__(self, database: Database, dialect: Dialect, deciders: Sequence[Decider]) -> None:
         self._deciders = deciders
         super().__init__(database, dialect, hides=True)
 
     def visible(self, schema: str | None, catalog: str | None) -> bool:
-        """Whether a schema, by its stored names, exists for the callers."""
+        """Return whether a schema, by its stored names, exists for the callers."""
         return super().visible(schema, catalog) and all(decider.reaches(schema, catalog) for decider in self._deciders)
 
 
 class GrantedCatalog(Catalog):
-    """What grants and policies leave of a catalog, at least one decider.
+    """The part of a catalog that grants and policies leave; it has at least one decider.
 
-    `check`: raises when the roles do not fit what `whole` knows.
+    `check`: raises if the roles do not match what `whole` knows.
     """
 
     places: GrantedPlaces
@@ -69,11 +72,11 @@ class GrantedCatalog(Catalog):
         self._names: frozenset[str] = frozenset()
 
     async def snapshot(self) -> Snapshot:
-        """Return what is granted of what the whole catalog knows."""
+        """Return the granted part of the whole catalog's snapshot."""
         return await self._restrict(await self._whole.snapshot())
 
     async def listing(self) -> Listing:
-        """Return the names of what is granted, which only the whole catalog tells."""
+        """Return the names of what is granted. Only the whole catalog knows this."""
         return (await self.snapshot()).listing
 
     async def permissions(self) -> Permissions:
@@ -87,13 +90,16 @@ class GrantedCatalog(Catalog):
         return self._names
 
     async def is_whole(self) -> bool:
-        """Whether everything but the system's is granted, every row and column of it."""
+        """Return whether everything but the system's relations is granted, with every row and column."""
         permissions = await self.permissions()
         relations = [table.relation for table in (await self._whole.snapshot()).visible]
         return all(relation in permissions and permissions[relation].whole for relation in relations)
 
     async def reaches_outside(self, plan: Plan, relations: Iterable[Relation]) -> bool:
-        """Whether a plan may name what is not granted: it names columns and indexes that the statement does not."""
+        """Return whether a plan may name something that is not granted.
+
+        A plan names columns and indexes that its statement does not.
+        """
         permissions = await self.permissions()
         relations = tuple(relations)
         if any(each in permissions and not permissions[each].whole for each in (*plan.reads, *relations)):
@@ -101,23 +107,23 @@ class GrantedCatalog(Catalog):
         return await super().reaches_outside(plan, relations)
 
     async def look(self, scope: Scope) -> Snapshot:
-        """Have the whole catalog look at the database again."""
+        """Have the whole catalog read the database again."""
         found = await self._restrict(await self._whole.look(scope))
         self._cost = self._whole.cost
         return found
 
     async def add_details(self, tables: Sequence[Table]) -> list[Table]:
-        """Return relations with the facts that are read for single relations only, as far as granted."""
+        """Return relations with the facts that are read for single relations only, as far as they are granted."""
         permissions = await self.permissions()
         seen = self._seen
-        assert seen is not None  # permissions sets it
+        assert seen is not None  # set by permissions()
         known = [seen.by_relation[table.relation] for table in tables]
         told = await self._whole.add_details(known)
         pruned = [self._texts.prune(self._comments.prune(table)) for table in told]
         return await self.redact([_reduce(table, permissions) for table in pruned])
 
     async def _restrict(self, seen: Snapshot) -> Snapshot:
-        """Return what is granted of a snapshot; of those who come at once, one finds it out."""
+        """Return the granted part of a snapshot. Concurrent callers share the work."""
         if self._snapshot is not None and seen is self._seen:
             return self._snapshot
         async with self._restricting:
@@ -137,7 +143,10 @@ class GrantedCatalog(Catalog):
         return self._snapshot
 
     def _reduce_all(self, seen: Snapshot, permissions: Permissions) -> tuple[Snapshot, Comments, Texts, frozenset[str]]:
-        """What is left of a whole snapshot, what leaves out texts, and the names of all relations."""
+        """Return the granted part of a whole snapshot, and what else is computed with it.
+
+        These are the filters of comments and of texts, and the names of all relations.
+        """
         texts = Texts(self._dialect, hides=_hides(seen.tables, permissions))
         comments = Comments(seen.tables, permissions)
         granted = (table for table in seen.tables if table.relation in permissions)
@@ -153,7 +162,7 @@ class GrantedCatalog(Catalog):
         return left.prepare(), comments, texts, frozenset(table.relation.name for table in seen.tables)
 
     async def _decide(self, seen: Snapshot) -> Permissions:
-        """What may be read of each relation: what every decider leaves."""
+        """Return what may be read of each relation, after all deciders."""
         first, *others = [await self._decide_for(decider, seen) for decider in self._deciders]
         for other in others:
             both = {name: intersect(first[name], other[name]) for name in first if name in other}
@@ -161,9 +170,10 @@ class GrantedCatalog(Catalog):
         return first
 
     async def _decide_for(self, decider: Decider, seen: Snapshot) -> dict[Relation, Permission]:
-        """What one decider leaves of each relation.
+        """Return what one decider leaves of each relation.
 
-        A view must be left by its name, or all that it reads be left whole; so must a part of another relation.
+        A view stays only if it is granted by its own name, or if everything it reads is granted as a whole. The same
+        holds for a part of another relation.
         """
         found = {table.relation: each async for table in without_blocking(seen.tables) if (each := decider.on(table))}
         if decider.is_open(found, seen.tables):
@@ -178,14 +188,17 @@ class GrantedCatalog(Catalog):
         return found
 
     async def _sources(self, table: Table) -> Collection[Relation] | None:
-        """The relations whose rows another one shows; None: that cannot be determined."""
+        """Return the relations whose rows another one shows. None: they cannot be determined."""
         if table.type in VIEWS:
             return await self._behind(table)
         return () if table.partition_of is None else (table.partition_of,)
 
 
 def _leave_out_shown(tables: Sequence[Table], found: dict[Relation, Permission]) -> None:
-    """Leave out what shows rows or words of a relation that is not left whole, by whatever name it was granted."""
+    """Remove relations that show rows or words of a relation that is not granted as a whole.
+
+    It does not matter by which name they were granted.
+    """
     showing = [(table.relation, table.shows) for table in tables if table.shows is not None]
     for _ in showing:
         for relation, shown in showing:
@@ -194,13 +207,13 @@ def _leave_out_shown(tables: Sequence[Table], found: dict[Relation, Permission])
 
 
 def _hides(tables: Sequence[Table], permissions: Permissions) -> bool:
-    """Whether anything but the system's own is kept from the callers."""
+    """Return whether anything but the system's own is hidden from the callers."""
     own = [table.relation for table in tables if not table.system]
     return not all(relation in permissions and permissions[relation].whole for relation in own)
 
 
 def _reduce(table: Table, permissions: Permissions) -> Table:
-    """Return a relation without the columns that are not granted, and without what tells of hidden rows or values."""
+    """Return a relation without columns that are not granted, and without facts that reveal hidden rows or values."""
     permission = permissions[table.relation]
     keys = tuple(key for key in table.foreign_keys if _joins(key, permissions))
     if permission.whole:
@@ -224,24 +237,24 @@ def _reduce(table: Table, permissions: Permissions) -> Table:
 
 
 def _tells_estimate(table: Table, permission: Permission) -> bool:
-    """Whether the estimate of rows tells nothing hidden: SQLite's may be the greatest key."""
+    """Return whether the estimate of rows may be shown. SQLite's may be the greatest key, which reveals hidden rows."""
     shown = set(permission.columns) - permission.changed
     return not permission.filtered and shown.issuperset(table.primary_key)
 
 
 def _joins(key: ForeignKey, permissions: Permissions) -> bool:
-    """Whether both ends of a foreign key may be read."""
+    """Return whether both ends of a foreign key may be read."""
     ends = ((key.relation, key.columns), (key.references, key.referenced_columns))
     return all(of in permissions and set(columns) <= set(permissions[of].columns) for of, columns in ends)
 
 
 def _alone(column: TableColumn) -> TableColumn:
-    """A column without what may be made of others."""
+    """Return a column without facts that may be computed from other columns."""
     return replace(column, generated=None) if column.generated else column
 
 
 def _mask(column: TableColumn) -> TableColumn:
-    """A column without what tells of its values."""
+    """Return a column without facts about its values."""
     return replace(_alone(column), default=None, enum=())
 
 

@@ -11,13 +11,13 @@ from dragoman.model import ColumnProfile, ForeignKey
 
 MAX_VALUES = 12
 MAX_BYTES = 32
-"""Of one list of values in a line: values may not make descriptions much longer."""
+"""The most characters of a list of values in a line: values must not make descriptions much longer."""
 MANY_NULLS = 0.25
-"""From this share on a line warns of missing values."""
+"""The share of missing values from which a line warns of them."""
 FEW_ROWS = 20
-"""What so few rows say of a column is chance."""
+"""Fewer rows than this say nothing about a column."""
 COMPLETE = 0.995
-"""Common values that make up this share of a column are taken for all of them."""
+"""If the common values make up this share of a column, they count as all of its values."""
 
 
 def _no_profiles() -> Mapping[str, ColumnProfile]:
@@ -26,7 +26,7 @@ def _no_profiles() -> Mapping[str, ColumnProfile]:
 
 @dataclass(frozen=True, slots=True)
 class Insight:
-    """What is known of one relation: profiles by column, as far as they may be shown; joins that nobody declared.
+    """What is known of one relation: the profiles of its columns that may be shown, and joins that nobody declared.
 
     `parts`: the names of its partitions or children.
     """
@@ -37,7 +37,7 @@ class Insight:
 
 
 def format_list(values: Sequence[str], complete: bool) -> str:
-    """Return values as a list in braces; a list that is cut, or may not be whole, says so."""
+    """Return values as a list in braces. The list shows whether it was cut or may be incomplete."""
     shown: list[str] = []
     room = MAX_BYTES
     for value in values[:MAX_VALUES]:
@@ -50,7 +50,7 @@ def format_list(values: Sequence[str], complete: bool) -> str:
 
 
 def is_complete(profile: ColumnProfile) -> bool:
-    """Whether the values of a profile are as good as all there are."""
+    """Return whether the values of a profile are practically all there are."""
     if profile.kind == "all":
         return True
     told = sum(profile.fractions) + (profile.null_fraction or 0)
@@ -58,7 +58,7 @@ def is_complete(profile: ColumnProfile) -> bool:
 
 
 def warning(profile: ColumnProfile, nullable: bool) -> str:
-    """Return what a query over the column should know: that it holds nothing, or often nothing; else empty."""
+    """Return a warning for queries over the column: it has no values, or often none; else empty."""
     if profile.rows is not None and profile.rows < FEW_ROWS:
         return ""
     if profile.blank_fraction is not None and profile.blank_fraction >= 1:
@@ -72,7 +72,7 @@ def warning(profile: ColumnProfile, nullable: bool) -> str:
 
 
 def facts(profile: ColumnProfile) -> Iterator[tuple[str, Any]]:
-    """Yield what a full description says of a column's values, by key."""
+    """Yield the facts that a full description shows of a column's values, by key."""
     values = [value for value in profile.values if value]
     yield "common_values", values
     yield "values_kind", profile.kind if values else None
@@ -89,6 +89,6 @@ def _round(fraction: float | None) -> float | None:
 
 
 def _plain(value: str) -> str:
-    """A value in a list on one line: what would end the list stands in quotes, and so does the empty one."""
+    """Return a value for a list on one line. A value that would end the list, or is empty, stands in quotes."""
     line = " ".join(value.split())
     return line if value and line == value and not set(value) & set("{}|'\"") else "'" + line.replace("'", "''") + "'"

@@ -9,7 +9,7 @@ from dragoman.catalog.names import Namespace
 
 
 def join_sql(path: Sequence[Step], namespace: Namespace) -> str:
-    """Return a whole SELECT along `path`: the columns of its two ends, tables aliased t1, t2, ... in order."""
+    """Return a whole SELECT along `path`: the columns of both ends, with the tables aliased t1, t2, ... in order."""
     joins = [
         f" JOIN {namespace.name(step.target)} AS t{number + 1} ON {_condition(step, number, namespace)}"
         for number, step in enumerate(path, start=1)

@@ -1,4 +1,4 @@
-"""Foreign keys as a graph of plain lists (7 times faster than a graph library), and the shortest ways through it."""
+"""Foreign keys as a graph of plain lists (7 times faster than a graph library), and the shortest paths through it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_EXPANSIONS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One join on the way: a foreign key, walked along or against its direction."""
+    """One join on a path: a foreign key, followed in its direction or against it."""
 
     key: ForeignKey
     forward: bool
@@ -42,11 +42,14 @@ class Step:
 
 
 _Edge = tuple[int, ForeignKey, bool]
-"""Where it leads, by which key, and whether along it. Tuples: building a graph makes tens of thousands."""
+"""The target, the key, and whether the key is followed in its direction.
+
+Tuples, since a graph needs tens of thousands.
+"""
 
 
 class Graph:
-    """The foreign keys of a snapshot. Keys to relations that are not there join nothing and are left out."""
+    """The foreign keys of a snapshot. Keys to missing relations are left out."""
 
     def __init__(self, tables: Sequence[Table]) -> None:
         self.outgoing: dict[Relation, list[ForeignKey]] = {}
@@ -75,7 +78,7 @@ class Graph:
         return list(dict.fromkeys(key.references if forward else key.relation for _, key, forward in edges))
 
     def paths(self, source: Relation, target: Relation, max_depth: int) -> list[tuple[Step, ...]]:
-        """Return up to five shortest simple paths of at most `max_depth` joins, shortest first, always the same ones.
+        """Return up to five shortest simple paths of at most `max_depth` joins, shortest first, in a stable order.
 
         Parallel foreign keys make separate paths. From a relation to itself only its own self references lead.
         """
@@ -89,7 +92,10 @@ class Graph:
         return self._best_first(start, end, max_depth, near_end) if near_start else []
 
     def _meet(self, start: int, end: int, max_depth: int) -> tuple[bool, dict[int, int]]:
-        """Grow both sides by turns, the smaller first; say whether they met, and the distances known from `end`."""
+        """Search from both ends in turn, the smaller side first.
+
+        Return whether they met, and the distances known from `end`.
+        """
         sides = ({start: 0}, {end: 0})
         frontiers = [[start], [end]]
         depths = [0, 0]
@@ -111,10 +117,10 @@ class Graph:
         return grown
 
     def _best_first(self, start: int, end: int, max_depth: int, distances: dict[int, int]) -> list[tuple[Step, ...]]:
-        """Walk the most promising path on: by length plus distance still to go, the deeper first.
+        """Extend the most promising path: by its length plus the remaining distance, deeper ones first.
 
-        `distances` are exact as far as they reach; farther nodes are at least one more away. Without the tie-break by
-        depth a star schema exhausts the budget before the first path.
+        `distances` are exact for the nodes they hold; other nodes are at least one join farther away. Without the
+        tie-break by depth, a star schema would exhaust the budget before the first path.
         """
         unknown = max(distances.values()) + 1
         order = count()
@@ -140,5 +146,5 @@ class Graph:
 
 
 def _complete(key: ForeignKey, primary: tuple[str, ...]) -> ForeignKey:
-    """A key that names no referenced columns points to the primary key."""
+    """Return a key with referenced columns. Without any, it points to the primary key."""
     return key if key.referenced_columns else replace(key, referenced_columns=primary)

@@ -1,4 +1,4 @@
-"""The names of relations, without what they hold: what lists of relations are made of."""
+"""The names of relations without their contents, from which lists of relations are made."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class SchemaKey:
 
 
 class Entry(NamedTuple):
-    """A relation in a list. `part`: it stands under another that is listed. `written`: its name as SQL.
+    """A relation in a list. `part`: another listed relation represents it. `written`: its name as SQL.
 
-    `cost`: the bytes that this takes in a list of minified JSON, with a comma.
+    `cost`: the bytes of the name in a list of minified JSON, with a comma.
     """
 
     name: str
@@ -41,14 +41,14 @@ class Entry(NamedTuple):
     cost: int
 
     @property
-    def shown(self) -> bool:
-        """Whether it is listed by itself: not the system's, nor one that stands under another."""
+    def is_listed(self) -> bool:
+        """Whether it is listed: it is not the system's, and no other relation represents it."""
         return not (self.system or self.part)
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Every visible relation by name: the entries of each schema, empty schemas too, in the order of their names."""
+    """Every visible relation by name: the entries of each schema, including empty schemas, ordered by name."""
 
     namespace: Namespace
     schemas: dict[SchemaKey, list[Entry]]
@@ -56,16 +56,16 @@ class Listing:
     notices: tuple[str, ...] = ()
 
     def list_shown(self) -> Iterator[Entry]:
-        """Yield the relations that are not the system's and stand under no other."""
-        return (each for entries in self.schemas.values() for each in entries if each.shown)
+        """Yield the relations that are not the system's and that no other relation represents."""
+        return (each for entries in self.schemas.values() for each in entries if each.is_listed)
 
     def find_schema(self, written: str) -> SchemaKey:
-        """Return the schema that a plain or dotted name names; raises `ParameterError` and `SchemaNotFound`."""
+        """Return the schema that a plain or dotted name means. Raises `ParameterError` and `SchemaNotFound`."""
         return find_schema(written, self.schemas, self.namespace)
 
 
 def list_groups(groups: Sequence[Names], namespace: Namespace, known: tuple[Schema, ...]) -> Listing:
-    """Return the listing of groups of names; `known`: the visible schemas."""
+    """Return the listing of groups of names. `known`: the visible schemas."""
     parents = {group.partition_of for group in groups} - {None}
     there = {parent for parent in parents if parent is not None and any(_holds(group, parent) for group in groups)}
     schemas: dict[SchemaKey, list[Entry]] = {SchemaKey(each.name, each.catalog): [] for each in known}
@@ -83,7 +83,7 @@ def list_tables(
     known: tuple[Schema, ...],
     notices: tuple[str, ...],
 ) -> Listing:
-    """Return the listing of relations of which everything is known."""
+    """Return the listing of relations that are fully known."""
     schemas: dict[SchemaKey, list[Entry]] = {SchemaKey(each.name, each.catalog): [] for each in known}
     for table in tables:
         relation, part = table.relation, table.partition_of in known_relations
@@ -93,7 +93,7 @@ def list_tables(
 
 
 def kind_of(type_: str) -> Literal["table", "view"]:
-    """Return whether relations of a type are stored or computed, in the words agents ask with."""
+    """Return whether relations of a type are stored or computed, in the words that agents use."""
     return "view" if type_.endswith("view") else "table"
 
 
@@ -121,7 +121,7 @@ def _in_order(schemas: dict[SchemaKey, list[Entry]]) -> dict[SchemaKey, list[Ent
 
 
 def find_schema(written: str, keys: Collection[SchemaKey], namespace: Namespace) -> SchemaKey:
-    """Return the schema that a plain or dotted name names; raises `ParameterError` and `SchemaNotFound`."""
+    """Return the schema that a plain or dotted name means. Raises `ParameterError` and `SchemaNotFound`."""
     for parts in interpretations(written, namespace.dialect):
         fitting = [key for key in keys if fits(parts, key, namespace)]
         if len(fitting) > 1:
@@ -134,7 +134,7 @@ def find_schema(written: str, keys: Collection[SchemaKey], namespace: Namespace)
 
 
 def fits(parts: Sequence[Part], key: SchemaKey, namespace: Namespace) -> bool:
-    """Whether the parts of a name name a schema."""
+    """Return whether the parts of a name mean a schema."""
     stored = (key.name, key.catalog)
     return len(parts) <= 2 and all(
         part.names(name, namespace.dialect) for part, name in zip(reversed(parts), stored, strict=False)
@@ -142,12 +142,12 @@ def fits(parts: Sequence[Part], key: SchemaKey, namespace: Namespace) -> bool:
 
 
 def missing_schema(written: str) -> SchemaNotFound:
-    """Return the error of a name that names no schema."""
+    """Return the error for a name that means no schema."""
     return SchemaNotFound(f"There is no schema {display(written)}.", identifier=written)
 
 
 def ambiguous(written: str, candidates: Sequence[str]) -> ParameterError:
-    """Return the error of a name that several candidates fit."""
+    """Return the error for a name that several candidates match."""
     return ParameterError(
         f"{display(written)} is ambiguous: {', '.join(map(display, sorted(candidates)[:10]))}.",
         suggestion="Write it with its schema.",

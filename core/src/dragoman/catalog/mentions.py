@@ -1,4 +1,4 @@
-"""What people wrote about relations, for those who see a part: comments name other columns and tables."""
+"""Comments for callers who see a part of the database. Comments may name other columns and tables."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ Words = tuple[str, ...]
 
 
 def stems(text: str) -> Words:
-    """Return the words of a name or a text, cut until singular and plural are the same; too short rather than not."""
+    """Return the words of a name or a text, shortened until singular and plural are equal.
+
+    Rather too short than too long.
+    """
     return tuple((cut[:-1] + "i" if (cut := word.rstrip("se")).endswith("y") else cut) or word for word in split(text))
 
 
 class Mentions:
-    """Finds names, as stems, in texts: `order_items` is named by "OrderItems" and by "an order item", too.
+    """Finds names in texts by their stems: "OrderItems" and "an order item" both name `order_items`.
 
-    How long that takes grows with the text, and not with how many names there are.
+    The time grows with the text, not with the number of names.
     """
 
     def __init__(self, names: Iterable[Words]) -> None:
@@ -31,7 +34,7 @@ class Mentions:
         self._lengths = lengths
 
     def are_in(self, text: str) -> bool:
-        """Whether a text names one of them."""
+        """Return whether a text names one of them."""
         found = stems(text)
         return any(
             found[start : start + length] in self._names
@@ -41,9 +44,9 @@ class Mentions:
 
 
 class Comments:
-    """Leaves out the comments that name a hidden relation, schema or column.
+    """Removes comments that name a hidden relation, schema or column.
 
-    A name that something visible has as well tells nothing, but of the relation's own columns.
+    A name that something visible also has reveals nothing, unless it is one of the relation's own columns.
     """
 
     def __init__(self, tables: Collection[Table], permissions: Mapping[Relation, Permission]) -> None:
@@ -53,7 +56,7 @@ class Comments:
         self._elsewhere = Mentions({stems(name) for name in _names(own, permissions, hidden=True)} - shown)
 
     def prune(self, table: Table) -> Table:
-        """Return a relation that is granted, as the database tells it, without such comments."""
+        """Return a granted relation, as the database reports it, without such comments."""
         granted = self._permissions[table.relation].columns
         own = Mentions(stems(column.name) for column in table.columns if column.name not in granted)
 
@@ -68,7 +71,7 @@ class Comments:
 
 
 def _names(tables: Iterable[Table], permissions: Mapping[Relation, Permission], *, hidden: bool) -> Iterator[str]:
-    """The names of schemas, relations and columns that are hidden, or those that are not."""
+    """Yield the names of schemas, relations and columns that are hidden, or those that are not."""
     for table in tables:
         permission = permissions.get(table.relation)
         if (permission is None) == hidden:

@@ -1,4 +1,4 @@
-"""Names as people and agents write them, and what they name."""
+"""Names as people and agents write them, and what they mean."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dragoman.words import LONGEST, nearest
 
 _BARE = re.compile(r"[^\W\d][\w$]*")
 _MOST_PARTS = 8
-"""Of a name: a catalog, a schema, a relation and a column are four."""
+"""The most parts of a name: catalog, schema, relation and column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a dotted name; `quoted` ones are exact, the others fold as the dialect says."""
+    """One part of a dotted name. `quoted` ones are exact; the others fold as the dialect says."""
 
     text: str
     quoted: bool = False
 
     def names(self, stored: str | None, dialect: Dialect) -> bool:
-        """Whether this part names what the database stores as `stored`."""
+        """Return whether this part means the stored name `stored`."""
         if stored is None:
             return False
         if not self.quoted or dialect.folding == "insensitive":
@@ -33,7 +33,7 @@ class Part:
 
 
 def parse_name(text: str, lexicon: Lexicon) -> tuple[Part, ...] | None:
-    """Read a plain, quoted or dotted name as in SQL; None when `text` is not one, or has more parts than any name."""
+    """Parse a plain, quoted or dotted name as in SQL. None if `text` is not one, or has more parts than any name."""
     parts: list[Part] = []
     position = 0
     while len(parts) < _MOST_PARTS:
@@ -51,7 +51,7 @@ def parse_name(text: str, lexicon: Lexicon) -> tuple[Part, ...] | None:
 
 
 def interpretations(written: str, dialect: Dialect) -> Iterator[tuple[Part, ...]]:
-    """Yield what a written name may mean: as in SQL first, then exactly as stored."""
+    """Yield the meanings that a written name may have: as in SQL first, then exactly as stored."""
     parts = parse_name(written, dialect.lexicon)
     if parts is not None:
         yield parts
@@ -79,22 +79,22 @@ def _read_quoted(text: str, start: int) -> tuple[Part, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """Where unqualified names live, and so how a relation is written most shortly."""
+    """The schemas of unqualified names, which decide the shortest way to write a relation."""
 
     dialect: Dialect
     schema: str | None = None
     catalog: str | None = None
 
     def schema_name(self, relation: Relation) -> str:
-        """Return the relation's schema as in SQL, its catalog in front where there is one; empty when it has none."""
+        """Return the relation's schema as in SQL, after its catalog if there is one; empty if it has no schema."""
         return self.join(relation.catalog, relation.schema)
 
     def join(self, *parts: str | None) -> str:
-        """Return the parts that are there as one dotted name, each quoted only when it needs to be."""
+        """Return the given parts as one dotted name, each quoted only if necessary."""
         return ".".join(self.dialect.quote(part) for part in parts if part is not None)
 
     def name(self, relation: Relation) -> str:
-        """Return the relation as SQL, qualified only as far as it must be."""
+        """Return the relation as SQL, qualified only as far as necessary."""
         home = relation.catalog is None or relation.catalog == self.catalog
         if home and (relation.schema is None or relation.schema == self.schema):
             return self.dialect.quote(relation.name)
@@ -103,14 +103,18 @@ class Namespace:
     def spellings(self, *parts: str | None) -> Sequence[str]:
         """Return the texts that parts of a statement's name may stand for.
 
-        Where the dialect has no grammar of its own, nobody knows whether they were quoted: exactly so, or folded.
+        Where the dialect has no grammar of its own, nobody knows whether they were quoted, so they stand for the exact
+        or the folded name.
         """
         there = [part for part in parts if part is not None]
         exact = self.join(*there)
         return (exact,) if self.dialect.read else tuple(dict.fromkeys((exact, ".".join(there))))
 
     def may_name(self, told: str, relation: Relation) -> bool:
-        """Whether the name that an engine tells, in its own case, is a relation's, as far as both say where it is."""
+        """Return whether a name that an engine reports may be a relation's, as far as both are qualified.
+
+        The engine reports it in its own case.
+        """
         ends = [name.lower() for name in (relation.name, relation.schema, relation.catalog) if name is not None]
         return any(
             all(part.text.lower() == end for part, end in zip(reversed(parts), ends, strict=False))
@@ -123,7 +127,7 @@ class Namespace:
 
 
 def near(name: str, names: Iterable[str], count: int = 3) -> list[str]:
-    """Return up to `count` of `names` that `name` may have meant, best first, compared without case."""
+    """Return up to `count` of `names` that are similar to `name`, best first, compared without case."""
     wanted = name[:LONGEST].lower()
     by_fold: dict[str, list[str]] = {}
     for candidate in dict.fromkeys(names):

@@ -1,4 +1,4 @@
-"""What exists for callers: the one place that says which schemas are visible, and keeps the rest out of all texts."""
+"""What exists for callers. Only this module decides which schemas are visible, and removes the rest from all texts."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from dragoman.model import Column, Constraint, Database, Index, Plan, Relation, 
 from dragoman.sql.lexicon import Lexicon
 
 HIDDEN = "(hidden)"
-"""Stands in an error of the database's for a name that its reader may not know."""
+"""Stands in an error of the database for a name that its reader may not know."""
 UNKNOWN = "unknown"
 """Stands for a type that its reader may not know."""
 _VALUE = re.compile(r"'(?:[^']|'')*'(?!::reg)")
-"""A text that is no name, as 'sales.orders'::regclass has one."""
+"""A text that is not a name, unlike the one in 'sales.orders'::regclass."""
 _BARE = r"[^\W\d][\w$]*"
 _TELLING = frozenset({"21", "22", "53", "54", "57"})
-"""SQLSTATE classes of a `QueryError` whose message speaks of values and resources, never of a relation by its name."""
+"""SQLSTATE classes of `QueryError`s whose message is about values and resources, and never names a relation."""
 _ABOUT_RELATIONS = frozenset({"42P17"})
-"""SQLSTATEs of other errors that name a relation the caller did not."""
+"""SQLSTATEs of other errors that name a relation which the caller did not name."""
 
 
 def place_database(database: Database, dialect: Dialect) -> Database:
-    """Return a database of a dialect with catalogs with its default catalog and schema apart; any other as it is.
+    """Split the default catalog and schema of a database, if its dialect has catalogs; return any other unchanged.
 
-    They come as `catalog/schema`, as a URL has them, or from the only entry of `schemas`.
+    They are given as `catalog/schema`, as in a URL, or by the only entry of `schemas`.
     """
     if Capability.CATALOGS not in dialect.capabilities:
         return database
@@ -43,10 +43,12 @@ def place_database(database: Database, dialect: Dialect) -> Database:
 
 
 class Places:
-    """What of one database exists for its callers. What is outside appears nowhere: not by name, type, key or text.
+    """The part of one database that exists for its callers.
+
+    What is outside appears nowhere: not by name, type, key or text.
 
     `narrowed`: something may be outside, because the configuration names `schemas` or because a policy `hides`
-    relations. Otherwise everything is reported as it is.
+    relations. Otherwise everything is reported unchanged.
     """
 
     def __init__(self, database: Database, dialect: Dialect, *, hides: bool = False) -> None:
@@ -60,11 +62,11 @@ class Places:
         self._engine: frozenset[str] = frozenset()
 
     def settle(self, engine: Iterable[str]) -> None:
-        """Take note of the engine's own schemas: what they bring, such as types, everybody knows."""
+        """Record the engine's own schemas. Everybody may know their contents, such as types."""
         self._engine = frozenset(engine)
 
     def visible(self, schema: str | None, catalog: str | None) -> bool:
-        """Whether a schema, by its stored names, exists for callers."""
+        """Return whether a schema, by its stored names, exists for callers."""
         return not self.configured or any(self._allows(parts, schema, catalog) for parts in self.configured)
 
     def _allows(self, parts: tuple[Part, ...], schema: str | None, catalog: str | None) -> bool:
@@ -79,10 +81,10 @@ class Places:
     # The catalog
 
     def filter_tables(self, tables: Iterable[Table], known: Collection[Relation] | None = None) -> tuple[Table, ...]:
-        """Return the visible relations without keys to others and texts that name others.
+        """Return the visible relations without keys to others and without texts that name others.
 
-        `known`: all that are visible, when `tables` are not. Definitions stay: judging them takes reading them, which
-        `catalog.behind` does one by one.
+        `known`: all visible relations, if `tables` are not all of them. Definitions stay: they must be parsed to be
+        judged, which `catalog.behind` does one by one.
         """
         kept = [table for table in tables if self.visible(table.relation.schema, table.relation.catalog)]
         if not self.narrowed:
@@ -125,9 +127,9 @@ class Places:
         return UNKNOWN + "[]" * text.count("[]") if self.leads_out(text) else text
 
     def leads_out(self, text: str, aliases: Collection[str] = ()) -> bool:
-        """Whether an SQL text qualifies a name with what is no visible schema.
+        """Return whether an SQL text qualifies a name with something that is not a visible schema.
 
-        `aliases` may qualify columns; what is called, cast to or named in a text is qualified by schemas only.
+        `aliases` may qualify columns. Functions, types of casts and names in texts are qualified only by schemas.
         """
         if not self.narrowed or "." not in text:
             return False
@@ -137,7 +139,7 @@ class Places:
         )
 
     def mask(self, text: str) -> str:
-        """Return a text of the database's with every qualified name that is not of a visible schema blotted out."""
+        """Return a text of the database in which every qualified name is masked, unless its schema is visible."""
         pieces: list[str] = []
         position = 0
         for match, parts in self._names(text) if self.narrowed else ():
@@ -147,14 +149,14 @@ class Places:
         return "".join((*pieces, text[position:]))
 
     def _names(self, text: str) -> Iterator[tuple[re.Match[str], Sequence[Part]]]:
-        """Every qualified name, and its parts."""
+        """Yield every qualified name, and its parts."""
         for match in self._chain.finditer(text):
             parts = parse_name(match[0].rstrip("."), self._dialect.lexicon)
             if parts:
                 yield match, parts
 
     def _is_schema(self, name: re.Match[str], parts: Sequence[Part]) -> bool:
-        """Whether only a schema can stand before the dot: of what is called, cast to, or an operator."""
+        """Return whether only a schema can stand before the dot: for functions, casts and operators."""
         text, before = name.string, name.string[: name.start()].rstrip()
         called = text.startswith("(", name.end()) or len(parts) == 1
         return called or before.endswith(("::", "'")) or before[-7:].lower() == "collate"
@@ -166,25 +168,25 @@ class Places:
         return self.knows(first)
 
     def knows(self, schema: str) -> bool:
-        """Whether a schema, by its stored name, is visible or the engine's own."""
+        """Return whether a schema, by its stored name, is visible or the engine's own."""
         return self.is_engine(schema) or self.visible(schema, self._home)
 
     def is_engine(self, schema: str) -> bool:
-        """Whether a schema, by its stored name, is one of the engine's own."""
+        """Return whether a schema, by its stored name, is one of the engine's own."""
         return schema in self._engine
 
     # Answers
 
     def columns(self, columns: Sequence[Column]) -> Sequence[Column]:
-        """Return the columns of a result, of types that callers may know."""
+        """Return the columns of a result, with types that callers may know."""
         if not self.narrowed:
             return columns
         return tuple([replace(column, type=self.type(column.type)) for column in columns])
 
     def clean(self, error: DragomanError) -> DragomanError:
-        """Return an error of the database's without the names of what is outside.
+        """Return an error of the database without names from outside.
 
-        What it says depends on the kind of error alone, never on whether a name in it is one that is there.
+        The message depends only on the kind of error, never on whether a name in it exists.
         """
         if not self.narrowed:
             return error
@@ -197,31 +199,31 @@ class Places:
     def _words(self, error: DragomanError) -> str:
         state = str(error.context.get("sqlstate", ""))
         if isinstance(error, PermissionDenied):
-            return "The role may not read something that the statement reaches."
+            return "The role may not read something that the statement uses."
         if (isinstance(error, QueryError) and state[:2] not in _TELLING) or state in _ABOUT_RELATIONS:
             return "The database could not run the statement."
         return error.message
 
 
 def withhold(plan: Plan) -> Plan:
-    """Return what of a plan may be shown that reaches what is outside: numbers, without a name."""
+    """Return the part of a plan that may be shown if it reaches something outside: numbers, without names."""
     return replace(
         plan,
         plan=None,
         warnings=(),
-        notices=("The query reaches more than is shown here: only the costs of its plan are shown.",),
+        notices=("The query reads more than you may see, so only the costs of its plan are shown.",),
     )
 
 
 def names_in(text: str, lexicon: Lexicon) -> frozenset[str]:
-    """The names that stand alone in an SQL text, or last: what may be called so and then qualify columns."""
+    """Return the names that stand alone or last in an SQL text: they may be called like columns' qualifiers."""
     found = re.finditer(rf"'(?:[^']|'')*'|({name_pattern(lexicon)})(?!\s*\.)", text)
     parts = (parse_name(match[1], lexicon) for match in found if match[1])
     return frozenset(part.text for each in parts if each for part in each)
 
 
 def _mask_json(value: Any, mask: Callable[[str], str]) -> Any:
-    """Mask every text in a JSON value; a `detail` mixes names with other words, and is left out."""
+    """Mask every text in a JSON value. A `detail` mixes names with other words and is left out."""
     if isinstance(value, dict):
         known: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
         return {key: _mask_json(each, mask) for key, each in known.items() if key != "detail"}
@@ -229,13 +231,13 @@ def _mask_json(value: Any, mask: Callable[[str], str]) -> Any:
 
 
 def name_pattern(lexicon: Lexicon) -> str:
-    """The pattern of one name, plain or quoted."""
+    """Return the pattern of one name, plain or quoted."""
     quoted = {'"': r'"(?:[^"]|"")+"', "`": r"`(?:[^`]|``)+`", "[": r"\[[^\[\]\d][^\[\]]*\]"}
     return "|".join((*(quoted[mark] for mark in lexicon.identifier_quotes if mark in quoted), _BARE))
 
 
 def _chains(lexicon: Lexicon) -> re.Pattern[str]:
-    """Names with a dot between; or one before a dot and a mark, as in OPERATOR(sales.=)."""
+    """Return the pattern of names with dots between them, or of a name before a dot and a mark: OPERATOR(sales.=)."""
     name = f"(?:{name_pattern(lexicon)})"
     return re.compile(rf"(?<![\w.]){name}(?:(?:\.{name})+|\.(?=[-+*/<>=~!@#%^&|`?]+\)))")
 

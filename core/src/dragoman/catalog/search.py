@@ -24,7 +24,7 @@ Rank = tuple[float, bool, int, str, bool, str]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A relation or, with `column`, one of its columns or, with `value`, a value of that.
+    """A relation, or one of its columns (`column`), or a value of that column (`value`).
 
     `rank`: smaller is better, comparable between databases.
     """
@@ -37,17 +37,17 @@ class Match:
 
     @property
     def comment(self) -> str | None:
-        """What the database says about it."""
+        """The database's comment on it."""
         return self.table.comment if self.column is None else self.column.comment
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Split a name or a comment into lower-case words in the singular: `OrderItems_2` is order, item, 2."""
+    """Split a name or a comment into lower-case words in the singular: `OrderItems_2` gives order, item, 2."""
     return tuple(map(_singular, split(text)))
 
 
 def split(text: str) -> Iterator[str]:
-    """Yield the words of a name or a comment in lower case, as they stand."""
+    """Yield the words of a name or a comment in lower case, otherwise unchanged."""
     return (word.lower() for word in _WORDS.findall(text))
 
 
@@ -65,10 +65,10 @@ def _singular(word: str) -> str:
 
 
 class Index:
-    """The words of a snapshot's names and comments, and what bears them.
+    """The words of a snapshot's names and comments, and what they belong to.
 
-    `home`: the schema and catalog whose relations come first among those that fit alike. Entries are numbered in the
-    order in which those that fit alike are told.
+    `home`: the schema and catalog whose relations come first among equally good matches. Entries are numbered in the
+    order in which equally good ones are returned.
     """
 
     def __init__(self, tables: Iterable[Table], home: tuple[str | None, str | None] = (None, None)) -> None:
@@ -90,7 +90,7 @@ class Index:
         return sorted(entries, key=lambda entry: self._place(*entry))
 
     def _place(self, table: Table, column: TableColumn | None) -> tuple[bool, int, str, bool, str]:
-        """What orders entries that fit alike: relations before columns, shorter names, those at home."""
+        """Return the sort key among equally good entries: relations before columns, shorter names, those at home."""
         name, relation = _name(table, column), table.relation
         away = (relation.schema, relation.catalog) != self._home
         return column is not None, len(_name_words(name)), name, away, str(relation)
@@ -104,21 +104,22 @@ class Index:
             self._words.setdefault(word, {})[number] = _NAME
 
     def search(self, query: str, kinds: Collection[MatchKind], limit: int) -> list[Match]:
-        """Return what fits `query`, best first, always in the same order."""
+        """Return the matches of `query`, best first, in a stable order."""
         wanted = tuple(dict.fromkeys(words(query)))[:20]
         return [self._match(number, score) for score, number in self._best(wanted, frozenset(kinds), limit)]
 
     def _best(self, wanted: tuple[str, ...], kinds: frozenset[MatchKind], limit: int) -> list[tuple[float, int]]:
-        """Return the best entries, each with its score below zero: the rarest words first, as far as they matter.
+        """Return the best entries, each with its negative score. Rare words are evaluated first, as far as they matter.
 
-        The exact name counts one more.
+        An exact name adds one.
         """
         per_word = [self._weights(word) for word in wanted]
         best: list[tuple[float, int]] = []
         seen: set[int] = set()
         exact = self._named.get(wanted, frozenset[int]())
         for done, weights in enumerate(sorted(per_word, key=len)):
-            # What has none of the words so far gets at most this: one for each word left, and what its relation has.
+            # An entry with none of the words so far gets at most this: one for each remaining word, and the share of
+            # its relation.
             most = (len(wanted) - done) * _NAME + done * _OWNER
             if done and len(best) == limit and -best[-1][0] > most:
                 break
@@ -129,9 +130,9 @@ class Index:
         return best
 
     def _score(self, number: int, per_word: Sequence[dict[int, float]]) -> float:
-        """Add, below zero, what each word says about an entry.
+        """Return the negative sum of what each word contributes to an entry.
 
-        Words the entry lacks count a little when its relation has them.
+        A word that the entry lacks counts a little if its relation has it.
         """
         owner, score = self._owners[number], 0.0
         for weights in per_word:
@@ -140,7 +141,10 @@ class Index:
         return score
 
     def _weights(self, word: str) -> dict[int, float]:
-        """Return how well each entry fits one word: the word itself, words that hold it, near spellings last."""
+        """Return how well each entry matches one word.
+
+        The word itself comes first, then words that contain it, then similar spellings.
+        """
         found = dict(self._words.get(word, {}))
         for known in self._holding(word) if len(word) > 1 else ():
             if known != word:
@@ -151,7 +155,7 @@ class Index:
         return found
 
     def _holding(self, word: str) -> Iterator[str]:
-        """Yield the known words that hold a word: each stands on a line of one text, which is searched as a whole."""
+        """Yield the known words that contain a word. Each is a line of one text, which is searched as a whole."""
         text = self._vocabulary
         place = text.find(word)
         while place != -1:

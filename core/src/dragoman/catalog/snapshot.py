@@ -1,4 +1,4 @@
-"""What a database held when it was last looked at, indexed for finding names."""
+"""The contents of a database when it was last read, indexed for finding names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman.words import close_quotes, display
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Every visible relation, frozen. `homes` are the schemas unqualified names are looked for in, in order.
+    """Every visible relation, frozen. `homes`: the schemas in which unqualified names are looked up, in order.
 
     `told`: the inspector's notices. `unused_keys`: notices about declared keys that name nothing.
     """
@@ -34,7 +34,7 @@ class Snapshot:
     known_schemas: tuple[Schema, ...] = ()
 
     def prepare(self) -> Self:
-        """Return it with everything made that names are found by: of 10,000 relations that belongs into a thread."""
+        """Return it with all indexes for names built. With 10,000 relations this belongs in a thread."""
         _ = self.visible, self.parts, self.listed, self.by_relation, self.schemas, self.listing, self.graph
         _ = self._by_name, self._schema_names, self._relations_by_name
         return self
@@ -46,17 +46,17 @@ class Snapshot:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What could not be read or used."""
+        """Notices about what could not be read or used."""
         return (*self.told, *self.unused_keys)
 
     @cached_property
     def visible(self) -> tuple[Table, ...]:
-        """The relations that are not the system's, by schema and name."""
+        """The relations that are not the system's, ordered by schema and name."""
         return tuple(table for table in self.tables if not table.system)
 
     @cached_property
     def parts(self) -> dict[Relation, list[Table]]:
-        """The partitions and children of relations that are here."""
+        """The partitions and children of the relations in this snapshot."""
         found: dict[Relation, list[Table]] = {}
         for table in self.visible:
             if table.partition_of in self.by_relation:
@@ -65,11 +65,11 @@ class Snapshot:
 
     @cached_property
     def listed(self) -> tuple[Table, ...]:
-        """The visible relations without those that stand under another: partitions and children."""
+        """The visible relations without partitions and children, which another relation represents."""
         return tuple(filter(self.lists, self.tables))
 
     def lists(self, table: Table) -> bool:
-        """Whether a relation is listed by itself: not the system's, nor one that stands under another."""
+        """Return whether a relation is listed: it is not the system's, and no other relation represents it."""
         return not table.system and table.partition_of not in self.by_relation
 
     @cached_property
@@ -79,7 +79,7 @@ class Snapshot:
 
     @cached_property
     def schemas(self) -> dict[SchemaKey, list[Table]]:
-        """Every schema, empty ones too, with its relations."""
+        """Every schema, including empty ones, with its relations."""
         found: dict[SchemaKey, list[Table]] = {SchemaKey(s.name, s.catalog): [] for s in self.known_schemas}
         for table in self.tables:
             found.setdefault(SchemaKey(table.relation.schema, table.relation.catalog), []).append(table)
@@ -108,9 +108,10 @@ class Snapshot:
         return found
 
     def find(self, name: str, schema: str | None = None) -> Table:
-        """Return the relation that `name`, as in SQL or exactly as stored, names in `schema` or as the database would.
+        """Return the relation that a name means in `schema`, or where the database would look for it.
 
-        Raises `ParameterError` when several fit, `TableNotFound` or `SchemaNotFound` otherwise, without near names.
+        `name` is written as in SQL, or exactly as stored. Raises `ParameterError` if several match, `TableNotFound` or
+        `SchemaNotFound` otherwise, without similar names.
         """
         key = None if schema is None else self.find_schema(schema)
         for parts in interpretations(name, self.dialect):
@@ -120,11 +121,11 @@ class Snapshot:
         raise self._missing(name, key)
 
     def find_schema(self, written: str) -> SchemaKey:
-        """Return the schema that a plain or dotted name names; raises as `find` does."""
+        """Return the schema that a plain or dotted name means. Raises as `find` does."""
         return find_schema(written, self.schemas, self.namespace)
 
     def with_near_names(self, error: NotFound) -> NotFound:
-        """Return an error of `find` with the names that were perhaps meant."""
+        """Return an error of `find` with suggestions of similar names."""
         written = error.identifier or ""
         if isinstance(error, SchemaNotFound):
             return error.replace(suggestion=did_you_mean(near(written, self._schema_names)) or self._few_schemas())
@@ -146,7 +147,7 @@ class Snapshot:
         return found
 
     def near_relations(self, name: str, count: int = 3) -> list[str]:
-        """Return relations `name` may have meant, as in SQL, best first."""
+        """Return relations with a name similar to `name`, as in SQL, best first."""
         parts = parse_name(name, self.dialect.lexicon) or (Part(name),)
         by_name = self._relations_by_name
         found = (
@@ -155,7 +156,7 @@ class Snapshot:
         return [self.namespace.name(relation) for relation in itertools.islice(found, count)]
 
     def _nearest(self, parts: Sequence[Part], relations: Iterable[Relation]) -> list[Relation]:
-        """Relations of one name: those where the written name has them first, then those at home."""
+        """Return relations of one name: first those in the place that was written, then those at home."""
         written, home = tuple(reversed(parts[:-1])), (self.namespace.schema, self.namespace.catalog)
 
         def distance(relation: Relation) -> tuple[int, int]:
@@ -166,7 +167,7 @@ class Snapshot:
         return sorted(relations, key=distance)
 
     def near_columns(self, name: str, relations: Iterable[Relation] = ()) -> list[str]:
-        """Return columns of `relations`, or of every relation when there are none, that `name` may have meant."""
+        """Return columns with a name similar to `name`, of `relations`, or of every relation if there are none."""
         wanted = [self.by_relation[relation] for relation in relations if relation in self.by_relation]
         parts = parse_name(name, self.dialect.lexicon) or (Part(name),)
         names = (column.name for table in wanted or self.visible for column in table.columns)
@@ -207,7 +208,7 @@ class Snapshot:
         where = f" in schema {self.namespace.join(key.catalog, key.name)}" if key else ""
         return TableNotFound(
             f"There is no table {display(name)}{where}.",
-            suggestion="Use list_tables or search_catalog to see what there is.",
+            suggestion="Use list_tables or search_catalog to see which tables exist.",
             identifier=name,
         )
 
@@ -221,11 +222,11 @@ def _in_schema(schema: str, table: Table) -> bool:
 
 
 def did_you_mean(names: Sequence[str]) -> str:
-    """Return names, as in SQL, as a question; empty without any. What others called a thing stands in quotes."""
+    """Return names, as in SQL, as a question; empty without any. Foreign names stand in quotes."""
     return f"Did you mean {' or '.join(map(quote_name, names))}?" if names else ""
 
 
 def quote_name(name: str) -> str:
-    """Return a name, as in SQL, in quotes and as short as a message may hold it: it is data, whatever it says."""
+    """Return a name, as in SQL, in quotes and shortened for a message: it is data, whatever it says."""
     line = close_quotes(display(name))
     return line if any(mark in line for mark in '"`[') else f'"{line}"'

@@ -1,4 +1,7 @@
-"""Checks, defaults and parts of indexes, for those who see a part: such texts name functions, types and relations."""
+"""Checks, defaults and index expressions for callers who see a part of the database.
+
+Such texts name functions, types and relations.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from dragoman.catalog.places import name_pattern
 from dragoman.dialect import Dialect
 from dragoman.model import Constraint, Table, TableColumn
 
-# Words of such texts that need no quotes as names, and so are on no list of reserved ones.
+# Words in such texts that need no quotes as names and so are not in the list of reserved words.
 _WORDS = frozenset(
     "at by c day deferred double enforced escape exclude filter first hour including inherit invalid last minute month"
     " nextval no nulls of over partition posix range rows second stored valid varying virtual within without year"
@@ -23,10 +26,10 @@ _ARGUMENTS = re.compile(r"\(.*")
 
 
 class Texts:
-    """Leaves out every text of a relation that names more than its own columns, their types, and what is the engine's.
+    """Removes every text of a relation that names more than its own columns, their types, and the engine's own objects.
 
-    Only where a relation's rows have a type of its name, and users may make functions: elsewhere such a text names no
-    other relation. `hides`: something is hidden.
+    This is needed only where a relation's rows have a type of its name and users may create functions: elsewhere such a
+    text names no other relation. `hides`: something is hidden.
     """
 
     def __init__(self, dialect: Dialect, *, hides: bool) -> None:
@@ -69,7 +72,7 @@ class Texts:
         return all(name in known or name.lower() in self._engine for name in self._names(bare))
 
     def _objects(self, text: str) -> Iterator[str]:
-        """The names that stand in texts, as in nextval('orders_id_seq'::regclass)."""
+        """Yield the names in text literals, as in nextval('orders_id_seq'::regclass)."""
         return (match[1].rpartition(".")[2].strip('"') for match in _TEXT.finditer(text) if match[2])
 
     def _names(self, text: str) -> Iterator[str]:

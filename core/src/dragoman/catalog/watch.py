@@ -1,4 +1,4 @@
-"""Whether a database still holds what was seen of it."""
+"""Checks whether a database still has the contents that were read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dragoman.dialect import Inspector
 Clock = Callable[[], float]
 
 CONFIRMED = 1.0
-"""Seconds for which nothing is taken to have changed once the database has said so."""
+"""Seconds for which the catalog counts as unchanged once the database has confirmed it."""
 PATIENCE = 20
-"""A database that takes longer to say so is asked after this many times its own duration."""
+"""A slower database is asked again only after this many times its own answer time."""
 
 
 class Watch:
@@ -25,16 +25,16 @@ class Watch:
 
     @property
     def is_due(self) -> bool:
-        """Whether the database is to be asked again."""
+        """Return whether to ask the database again."""
         return self._clock() >= self._until
 
     async def confirm(self, read: Callable[[], Awaitable[None]], *, stale: bool) -> None:
-        """Have everything read again if it is `stale`, if the database has changed, or if it has no fingerprint.
+        """Read everything again if it is `stale`, if the database has changed, or if it has no fingerprint.
 
-        Raises what the inspector raises: then nothing is confirmed.
+        Raises what the inspector raises; then nothing is confirmed.
         """
         start = self._clock()
-        told = await self._inspector.fingerprint()  # before it is read: what changes meanwhile is seen the next time
+        told = await self._inspector.fingerprint()  # before reading, so that a change meanwhile is seen the next time
         if stale or told is None or told != self._fingerprint:
             await read()
             self._fingerprint = told
