@@ -76,9 +76,9 @@ BAD = [
     ("postgresql://u:12?a=1&hunter2@h/d", "percent-encoded"),
     ("postgresql://u:/hunter2@h/d", "percent-encoded"),
     ("postgresql:///u:hunter2@h/d", "slashes"),
-    ("Shop=sqlite:///shop.db", "called"),
-    ("-a=sqlite:///shop.db", "called"),
-    ("=sqlite:///shop.db", "called"),
+    ("Shop=sqlite:///shop.db", "named"),
+    ("-a=sqlite:///shop.db", "named"),
+    ("=sqlite:///shop.db", "named"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Files, environment and command line become values here. The only reader of the environment."""
+"""Turns files, environment and command line into values. No other package reads settings from the environment."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ __all__ = [
 
 
 _HOMES = {"STARTER": "showing", "State": "state", "read_state": "state", "show": "showing", "write_state": "state"}
-"""What a server that starts need not wait for: each belongs to a few commands."""
+"""Names that load on first use, so that a server starts faster: each belongs to a few commands."""
 
 __getattr__ = load_names(__name__, _HOMES)

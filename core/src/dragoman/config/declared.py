@@ -1,4 +1,4 @@
-"""Readers of declared types: what a plugin's dataclass of options declares is read as settings are."""
+"""Readers of declared types. They read the options in a plugin's dataclass as settings are read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLAIN: Mapping[Any, Reader] = {
 
 
 def reader_of(wanted: Any) -> Reader:
-    """Return the reader of a type: plain ones, Literal, unions, lists and mappings of these; else an instance."""
+    """Return the reader of a type: a plain one, Literal, a union, a list or mapping of these, or else an instance."""
     origin, arguments = typing.get_origin(wanted) or wanted, typing.get_args(wanted)
     if origin is Literal:
         return readers.choice(*arguments)
@@ -39,7 +39,10 @@ def reader_of(wanted: Any) -> Reader:
 
 
 def _any_of(kinds: tuple[Any, ...]) -> Reader:
-    """Text may mean any of the types, in their order; what is no text is one of them as it is, if it can be."""
+    """Return a reader of several types.
+
+    A text is read as the first type that accepts it; another value must be of one of them.
+    """
     ways = [(kind, reader_of(kind)) for kind in kinds if kind is not types.NoneType]
 
     def read(value: Any) -> Any:

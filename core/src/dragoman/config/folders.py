@@ -1,4 +1,4 @@
-"""Folders in which the server keeps things, and in which others may write too."""
+"""Checks the folders of the server for write access by others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.config.settings import Audit, Results, Server
 
 
 def find_writable(server: Server, results: Results, audit: Audit) -> Iterator[str]:
-    """Yield a warning for each folder that every user of this machine may write in: they may replace what is there."""
+    """Yield a warning for each folder that every user of this machine may write to, and so replace its contents."""
     folders = {
         "server.state_dir": server.state_dir,
         "server.queries_dir": server.queries_dir,
@@ -18,6 +18,6 @@ def find_writable(server: Server, results: Results, audit: Audit) -> Iterator[st
         "audit.path": audit.path and audit.path.parent,
     }
     for key, folder in folders.items():
-        with suppress(OSError):  # it is made when it is needed, for the server's user alone
+        with suppress(OSError):  # created when needed, for the server's user alone
             if folder and folder.stat().st_mode & stat.S_IWOTH:
-                yield f"{key}: every user of this machine may replace what is kept in {folder}; chmod o-w it."
+                yield f"{key}: every user of this machine may replace the files in {folder}; chmod o-w it."

@@ -1,4 +1,4 @@
-"""Names of callers in roles that no caller of the server can have: allowed, and probably not meant."""
+"""Warns about names in roles that no caller of the server can have. They are allowed, but probably mistakes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.config.settings import Server
 
 
 def find_unheld(roles: Mapping[str, Role], server: Server) -> Iterator[str]:
-    """Yield a warning for each name of a token, an issuer or a caller that nobody can sign in with."""
+    """Yield a warning for each name of a token, an issuer or a caller that no sign-in can produce."""
     for role in roles.values():
         yield from _tokens(role, server)
         yield from _principals(role, server)

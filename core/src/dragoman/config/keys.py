@@ -1,4 +1,4 @@
-"""Every key of a configuration, as data: how it is read. The reference page is checked against these tables."""
+"""Every key of a configuration, with its reader. A test compares the reference page with these tables."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def _named_texts(value: Any) -> Mapping[str, str]:
 
 
 def _dialect(value: Any) -> str:
-    """Any text."""
+    """Accept any text."""
     return name_dialect(readers.text(value))
 
 
-# Where a database is. A URL from a stronger source replaces them all.
+# The place of a database. A URL from a stronger source replaces all of these.
 CONNECTION: dict[str, Reader] = {
     "url": readers.secret,
     "dialect": _dialect,
@@ -113,7 +113,7 @@ DATABASE: dict[str, Reader] = {
     "act_as": readers.text,
 }
 
-# A default URL would make every database the same one.
+# A default URL would give every database the same place.
 DEFAULTS: dict[str, Reader] = {name: read for name, read in DATABASE.items() if name != "url"}
 
 RESULTS: dict[str, Reader] = {

@@ -1,4 +1,4 @@
-"""Reading every key of the merged sources; all problems are reported at once."""
+"""Reads every key of the merged sources, and reports all problems at once."""
 
 from __future__ import annotations
 
@@ -86,9 +86,11 @@ def load(
 ) -> Configuration:
     """Return the merged configuration: command line over environment over `.env` over file.
 
-    `path`: the file, else the first one found. `urls`: `[NAME=]URL` texts, relative to `folder` (the current one).
-    `overrides`: further values of the command line, nested as in a file. Raises `ConfigurationError`, whose context
-    lists every problem as `{"file", "line", "key", "message", "remedy"}`.
+    - `path`: the file; by default the first one found.
+    - `urls`: `[NAME=]URL` texts, relative to `folder` (the current folder by default).
+    - `overrides`: further values from the command line, nested as in a file.
+
+    Raises `ConfigurationError`, whose context lists every problem as `{"file", "line", "key", "message", "remedy"}`.
     """
     here = folder or Path.cwd()
     own = dict(os.environ if environ is None else environ)
@@ -122,12 +124,12 @@ def load(
 
 
 class _Reading(Merge):
-    """Reads what was merged, section by section; notes every problem and goes on."""
+    """Reads merged values section by section. Collects every problem and goes on."""
 
     def result(self, source: Path | None, shown: str) -> Configuration:
-        """Read everything. Raises `ConfigurationError` with every problem there was.
+        """Read everything. Raises `ConfigurationError` with every problem.
 
-        `shown`: what the file `source` is called in messages.
+        `shown`: the name of the file `source` in messages.
         """
         sections = {"server": SERVER, "defaults": DATABASE, "audit": AUDIT, "results": RESULTS, "model": MODEL}
         self._unknown(self.values, TOP, (), sections)
@@ -166,7 +168,9 @@ class _Reading(Merge):
             if name in read:
                 read[name] = self.path_of(("server", name), read[name])
         if "tls_key" in read and "tls_cert" not in read:
-            self._problem(("server", "tls_key"), "a key without tls_cert", "Name the file of the certificate too.")
+            self._problem(
+                ("server", "tls_key"), "a key without tls_cert", "Set tls_cert to the file of the certificate."
+            )
         read["auth"] = self._auth(read.pop("auth", None), ("server", "auth"))
         return Server(**read)
 
@@ -176,14 +180,16 @@ class _Reading(Merge):
         before = len(self.problems)
         read = self._table(given, AUTH, path)
         if missing := [name for name in ("issuer", "audience") if not given.get(name)]:
-            self._problem(path, f"{' and '.join(missing)} missing", "Tokens are of one issuer, for this server.")
+            self._problem(
+                path, f"{' and '.join(missing)} missing", "Tokens must have one issuer and this server as audience."
+            )
         if ("jwks_url" in given) == ("introspection_url" in given):
             remedy = "The issuer publishes its keys (jwks_url), or is asked about each token (introspection_url)."
             self._problem(path, "one of jwks_url and introspection_url is needed", remedy)
         if len(self.problems) > before:
             return None
         self.warnings += [
-            f"{'.'.join(path)}.{name}: plain http; who can change what it answers decides who may call."
+            f"{'.'.join(path)}.{name}: plain http; whoever can change its answers decides who may call."
             for name in ("jwks_url", "introspection_url")
             if name in read and _is_exposed(read[name])
         ]
@@ -249,7 +255,7 @@ class _Reading(Merge):
         )
 
     def _show_audit(self, audit: Database, databases: dict[str, Database]) -> None:
-        """Make the audit a database like any other, for those whose roles grant it."""
+        """Add the audit as a database, for those whose roles grant it."""
         if "audit" in databases:
             self.warnings.append("databases.audit: a configured database of this name hides the gateway's own audit.")
         elif any(grant.get("database") == "audit" for grant in _grants(self.values.get("roles"))):
@@ -270,7 +276,7 @@ class _Reading(Merge):
         path = ("roles", name)
         read = self._table(self._mapping(values, path), ROLE, path)
         if not any(read.get(holders) for holders in HOLDERS):
-            self._problem(path, "nobody has this role", f'Name who has it in {", ".join(HOLDERS)}; "*" is everybody.')
+            self._problem(path, "nobody has this role", f'Name its holders in {", ".join(HOLDERS)}; "*" is everybody.')
         limits = self._table(read.pop("limits", {}), ROLE_LIMITS, (*path, "limits"))
         rows = read.pop("grants", [])
         grants = [self._grant(each, (*path, "grants", str(place)), databases) for place, each in enumerate(rows)]
@@ -334,13 +340,13 @@ class _Reading(Merge):
             **(split.options if split else {}),
             **own.get("options", {}),
         }
-        # A part that overrides the URL's makes the whole text wrong: drivers must then build from the parts.
+        # A part that overrides the URL's makes the whole text wrong. Drivers must then build it from the parts.
         whole = url if split and not any(part in own for part in CONNECTION if part != "options") else None
         self._limits(parts, own, path)
         return Database(name=name, url=whole, keys=keys, folder=self._folder(path), administered=administered, **parts)
 
     def _is_administered(self, path: KeyPath) -> bool:
-        """Whether an administrator chose the host: what others' hosts are sent is not sent there."""
+        """Return whether an administrator chose the host. Secrets for other hosts are not sent to such a host."""
         origin = self.origins.get((*path, "url"))
         return origin is not None and origin.file == STATE
 
@@ -380,7 +386,7 @@ class _Reading(Merge):
         return read | {"files": tuple(self.path_of(path, name) for name in read["files"])} if "files" in read else read
 
     def _table(self, values: Mapping[str, Any], known: Mapping[str, Reader], path: KeyPath) -> dict[str, Any]:
-        """Read a table of keys; what cannot be read is a problem and left out."""
+        """Read a table of keys. A key that cannot be read is a problem and is left out."""
         self._unknown(values, tuple(known), path)
         read: dict[str, Any] = {}
         for name, reader in known.items():
@@ -419,14 +425,14 @@ class _Reading(Merge):
         return None
 
     def _problem(self, path: KeyPath, message: str, remedy: str) -> None:
-        # A key inside a list, or a missing one, has the line of the nearest table around it.
+        # A key inside a list, or a missing key, has the line of the nearest table around it.
         known = next(end for end in range(len(path), 0, -1) if path[:end] in self.origins)
         origin = self.origins[path[:known]]
         self.problems.append(Problem(origin.file, ".".join((origin.key, *path[known:])), message, remedy))
 
 
 def _locate(problem: Problem, source: Path | None, shown: str) -> Problem:
-    """Return the problem with the line of the file it is about, if it is about the file."""
+    """Return the problem with its line in the file, if it is about the file."""
     if source is None or problem.file != shown:
         return problem
     from dragoman.config.positions import line_of  # only for a file with problems
@@ -464,7 +470,7 @@ def _readable(file: str, key: str) -> str:
 
 
 def _grants(roles: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the grants of roles as they are written, whatever is wrong with them."""
+    """Yield the grants of roles as they are written, even if other keys of the roles are wrong."""
     for role in roles.values() if is_mapping(roles) else ():
         given = role.get("grants") if is_mapping(role) else None
         if is_list(given):

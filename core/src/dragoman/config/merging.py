@@ -1,4 +1,4 @@
-"""The sources of a configuration laid one over the other, and where each value came from."""
+"""Merges the sources of a configuration, and remembers where each value came from."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dragoman.config.urls import split_name, split_url
 from dragoman.errors import ConfigurationError
 
 STATE = "server.state_dir"
-"""The source of what administrators changed while the server ran."""
+"""The source of changes that administrators made while the server ran."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value was given: the source, the key as written there, and the folder its paths are relative to."""
+    """The place of a value: its source, its key as written there, and the folder that its paths are relative to."""
 
     file: str
     key: str
@@ -29,7 +29,7 @@ class Origin:
 
 
 class Merge:
-    """The merged values, where each came from, and the problems so far."""
+    """The merged values, where each of them came from, and the problems so far."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -40,7 +40,7 @@ class Merge:
         self.secrets: list[KeyPath] = []
 
     def add(self, layer: Layer) -> None:
-        """Lay a stronger source over what is there."""
+        """Merge a stronger source into the values."""
         self.variables += layer.names.values()
         self._merge(self.values, layer.values, (), (), layer)
 
@@ -64,7 +64,7 @@ class Merge:
                 self.origins[here] = origin
 
     def add_urls(self, urls: Iterable[str], origin: str, folder: Path) -> None:
-        """Lay `[NAME=]URL` texts over what is there; two of one name are a problem."""
+        """Merge `[NAME=]URL` texts into the values. Two URLs with the same name are a problem."""
         given: set[str] = set()
         for place in urls:
             try:
@@ -84,7 +84,7 @@ class Merge:
             self.add(Layer(origin, {"databases": {own: {"url": url}}}, folder))
 
     def add_state(self, known: Mapping[str, str]) -> None:
-        """Lay what administrators changed over what is there, databases and the grants that come with them."""
+        """Merge the changes of administrators into the values: databases, and the grants that come with them."""
         path = ("server", "state_dir")
         server = self.values.get("server")
         written = server.get("state_dir") if is_mapping(server) else None
@@ -107,10 +107,10 @@ class Merge:
                 self.problems.append(Problem(STATE, f"roles.{role}", "no such role is configured", ""))
 
     def path_of(self, path: KeyPath, written: str) -> Path:
-        """Return a path, which is relative to the folder of the source that gave it."""
+        """Return a path, made relative to the folder of its source."""
         return (self.origins[path].folder / os.path.expanduser(written)).absolute()
 
 
 def _same_name(name: str, databases: Mapping[str, Any]) -> str:
-    """Return a database's name as the file has it: a variable cannot spell the - of `my-shop`."""
+    """Return a database's name as the file has it. A variable cannot spell the `-` of `my-shop`."""
     return next((known for known in databases if known.replace("-", "_") == name.replace("-", "_")), name)

@@ -1,4 +1,4 @@
-"""Where in a configuration file a key stands. Only a file with a problem is looked at a second time."""
+"""Finds the line of a key in a configuration file. Only a file with a problem is read a second time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FENCE = re.compile(r'"{3}|\'{3}')
 
 
 def line_of(file: Path, key: Sequence[str]) -> int | None:
-    """Return the line, from 1, of a key or of the nearest table around it; None when the file does not tell.
+    """Return the line, from 1, of a key or of the nearest table around it; None if the file does not show it.
 
     Items of lists are counted from 0, as in `("databases", "shop", "keys", "0", "table")`.
     """
@@ -28,7 +28,7 @@ def line_of(file: Path, key: Sequence[str]) -> int | None:
 
 
 def _toml_lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield the keys of a TOML file. A key inside a list or an inline table has the line of the key before it."""
+    """Yield the keys of a TOML file. A key inside a list or an inline table gets the line of the key before it."""
     section: tuple[str, ...] = ()
     counts: dict[tuple[str, ...], int] = {}
     fenced = False

@@ -1,6 +1,6 @@
-"""Readers: each takes a value as a file or a variable gives it and returns ours, or raises `Wrong`.
+"""Readers: each takes a value from a file or a variable and returns ours, or raises `Wrong`.
 
-Text is accepted for every type, since the environment and interpolation give nothing else. No reader repeats a value.
+Text is accepted for every type, since the environment and interpolation give only text. No message repeats a value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Reader = Callable[[Any], Any]
 
 
 class Wrong(ValueError):
-    """A value is not what its key takes: what was expected, and perhaps what was meant."""
+    """A value does not match its key: says what was expected, and perhaps what was meant."""
 
     def __init__(self, expected: str, remedy: str = "") -> None:
         super().__init__(expected)
@@ -34,25 +34,25 @@ _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "
 
 
 def suggest(word: str, known: tuple[str, ...]) -> str:
-    """Return `Did you mean ...?` when `word` is near one of the known ones, else nothing."""
+    """Return `Did you mean ...?` if `word` is similar to a known one, else an empty text."""
     near = nearest(word, known)
     return f"Did you mean {near[0]}?" if near else ""
 
 
 def text(value: Any) -> str:
-    """Any text."""
+    """Read any text."""
     if not isinstance(value, str):
         raise Wrong("expected text (in quotes)")
     return value
 
 
 def secret(value: Any) -> Secret:
-    """Text that is never shown."""
+    """Read a text that is never shown."""
     return value if isinstance(value, Secret) else Secret(text(value))
 
 
 def path(value: Any) -> Path:
-    """The path of a file."""
+    """Read the path of a file."""
     if isinstance(value, Path):
         return value
     if not text(value):
@@ -61,7 +61,7 @@ def path(value: Any) -> Path:
 
 
 def boolean(value: Any) -> bool:
-    """True or false."""
+    """Read true or false."""
     known = (
         value if isinstance(value, bool) else _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
     )
@@ -87,7 +87,7 @@ def whole(minimum: int, maximum: int | None = None) -> Reader:
 
 
 def integer(value: Any) -> int:
-    """Any whole number."""
+    """Read any whole number."""
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]+\s*", value):
         value = int(value)
     if type(value) is not int:
@@ -96,7 +96,7 @@ def integer(value: Any) -> int:
 
 
 def number(value: Any) -> float:
-    """Any number that is finite."""
+    """Read any finite number."""
     try:
         read = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -107,7 +107,7 @@ def number(value: Any) -> float:
 
 
 def seconds(*, zero: bool = False) -> Reader:
-    """Return a reader of durations in seconds; 0 only where it means something."""
+    """Return a reader of durations in seconds. `zero`: 0 is allowed."""
     expected = "expected seconds, 0 or more" if zero else "expected seconds, more than 0"
 
     def read(value: Any) -> float:
@@ -133,7 +133,7 @@ def positive(value: Any) -> float:
 
 
 def choice(*words: str) -> Reader:
-    """Return a reader that takes one of these words."""
+    """Return a reader that accepts one of these words."""
 
     def read(value: Any) -> str:
         if not isinstance(value, str):
@@ -146,7 +146,7 @@ def choice(*words: str) -> Reader:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """A list of texts; from the environment a JSON array, or texts with commas between."""
+    """Read a list of texts; from the environment a JSON array, or texts separated by commas."""
     if isinstance(value, str):
         value = _json(value) if value.lstrip().startswith("[") else _commas(value)
     if not is_list(value) or not all(isinstance(each, str) for each in value):
@@ -155,12 +155,12 @@ def texts(value: Any) -> tuple[str, ...]:
 
 
 def text_set(value: Any) -> frozenset[str]:
-    """A list of texts whose order says nothing."""
+    """Read a list of texts whose order does not matter."""
     return frozenset(texts(value))
 
 
 def tools(value: Any) -> str | tuple[str, ...]:
-    """A profile, a toolset, a tool's name, or a list of them; which there are, the tools themselves know."""
+    """Read a profile, a toolset, a tool's name, or a list of them. The tools themselves check the names."""
     if isinstance(value, str) and "," not in value and not value.lstrip().startswith("["):
         return value.strip()
     return texts(value)
@@ -170,14 +170,14 @@ _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def token_hash(value: Any) -> str:
-    """What is kept of a token."""
+    """Read the hash of a token."""
     if not isinstance(value, str) or not _HASH.fullmatch(value):
         raise Wrong("expected sha256: and 64 hexadecimal digits", "Make one with `dragoman token create NAME`.")
     return value
 
 
 def moment(value: Any) -> datetime:
-    """A point in time: a date means its first moment, and without a zone it is in UTC."""
+    """Read a point in time. A date means its beginning; a time without a zone is in UTC."""
     try:
         read = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError:
@@ -193,22 +193,22 @@ _SCOPE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 def scopes(value: Any) -> tuple[str, ...]:
-    """A list of OAuth scopes."""
+    """Read a list of OAuth scopes."""
     given = texts(value)
     if not all(_SCOPE.fullmatch(each) for each in given):
         raise Wrong("expected a list of scopes, which have no spaces, quotes or backslashes")
     if "offline_access" in given:
-        raise Wrong("offline_access is no scope of a server's", "Clients ask for it themselves; leave it out.")
+        raise Wrong("offline_access is not a scope of a server", "Clients ask for it themselves; leave it out.")
     return given
 
 
 def scopes_by_scope(value: Any) -> Mapping[str, tuple[str, ...]]:
-    """Lists of OAuth scopes, by the broader scope that stands for each."""
+    """Read lists of OAuth scopes, by the broader scope that implies them."""
     return MappingProxyType({name: scopes(each) for name, each in table(value).items()})
 
 
 def http_url(value: Any) -> str:
-    """The URL of something that speaks HTTP."""
+    """Read an HTTP URL."""
     from urllib.parse import urlsplit
 
     try:
@@ -221,7 +221,7 @@ def http_url(value: Any) -> str:
 
 
 def networks(value: Any) -> tuple[str, ...]:
-    """A list of IP addresses and networks."""
+    """Read a list of IP addresses and networks."""
     import ipaddress
 
     given = texts(value)
@@ -232,7 +232,7 @@ def networks(value: Any) -> tuple[str, ...]:
 
 
 def table(value: Any) -> dict[str, Any]:
-    """A table; from the environment a JSON object."""
+    """Read a table; from the environment a JSON object."""
     value = _json(value) if isinstance(value, str) else value
     if not is_mapping(value):
         raise Wrong("expected a table of names and values")
@@ -240,7 +240,7 @@ def table(value: Any) -> dict[str, Any]:
 
 
 def tables(value: Any) -> list[dict[str, Any]]:
-    """A list of tables; from the environment a JSON array of objects."""
+    """Read a list of tables; from the environment a JSON array of objects."""
     value = _json(value) if isinstance(value, str) else value
     if not is_list(value):
         raise Wrong("expected a list of tables")
@@ -248,17 +248,17 @@ def tables(value: Any) -> list[dict[str, Any]]:
 
 
 def is_list(value: Any) -> TypeGuard[list[Any]]:
-    """Whether it is a list, of anything."""
+    """Return whether it is a list, of anything."""
     return isinstance(value, list)
 
 
 def is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
-    """Whether it is a mapping, of anything."""
+    """Return whether it is a mapping, of anything."""
     return isinstance(value, Mapping)
 
 
 def is_collection(value: Any) -> TypeGuard[Collection[Any]]:
-    """Whether it is a list, a tuple or a set, of anything."""
+    """Return whether it is a list, a tuple or a set, of anything."""
     return isinstance(value, list | tuple | frozenset)
 
 

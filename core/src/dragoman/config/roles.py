@@ -1,4 +1,4 @@
-"""Roles as they are configured. Whether tables and columns exist is checked where the database is known."""
+"""Configured roles. Their tables and columns are checked later, where the database is known."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ def _no_masks() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What a role may read of one database. `tables` and `deny` are patterns of names, as `sales.*`.
+    """What a role may read of one database. `tables` and `deny` are patterns of names, such as `sales.*`.
 
-    `columns`, unless empty, are the only ones, `deny_columns` those that are not: patterns of a column alone or behind
-    a table's. `filter`: a boolean expression, which the rows must meet. `masks`: by patterns of columns what is shown
-    instead of them, the name of a mask or an expression. `key`: where it is configured, as `roles.analyst.grants.0`.
+    - `columns`: unless empty, only these columns. Patterns of a column alone, or after a table's.
+    - `deny_columns`: patterns of columns that the role may not read.
+    - `filter`: a boolean expression that the rows must meet.
+    - `masks`: by patterns of columns, what is shown instead: the name of a mask, or an expression.
+    - `key`: where it is configured, such as `roles.analyst.grants.0`.
     """
 
     database: str
@@ -34,10 +36,15 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """A role. Who is in one of `groups`, `principals`, `tokens` or `scopes` has it; `*` in any of them is everybody.
+    """A role.
 
-    `tools`: None for every tool of the server. `max_rows` and `timeout` (seconds) bound one answer, `max_cost` what the
-    database expects a query to cost, the others what a caller gets in a while: None where the role sets no limit.
+    Its holders are those in `groups`, `principals`, `tokens` or `scopes`; `*` in any of these means everybody.
+
+    - `tools`: None for every tool of the server.
+    - `max_rows`, `timeout` (seconds): bounds of one answer.
+    - `max_cost`: the highest cost that the database may estimate for a query.
+
+    The other limits are quotas of a caller. None: the role sets no limit.
     """
 
     name: str

@@ -9,7 +9,7 @@ from pathlib import Path
 
 KEY_VARIABLE = "DRAGOMAN_KEY"
 GROUP = "dragoman.secrets"
-"""The entry-point group of secret stores: the name is the scheme, the value a function from reference to secret."""
+"""The entry-point group of secret stores. The name is the scheme; the value is a function from reference to secret."""
 
 PREFIX = "ENC:v1:"
 _KEY_BYTES = 32
@@ -20,7 +20,7 @@ Store = Callable[[str], str]
 
 
 class SecretError(Exception):
-    """A secret cannot be had: why, without any of it, and what to do."""
+    """A secret cannot be read. Holds the reason, without any part of the secret, and the remedy."""
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -28,7 +28,10 @@ class SecretError(Exception):
 
 
 class Secrets:
-    """Reads secrets for one loading. `folder`: what paths are relative to. `key_file`: used without `DRAGOMAN_KEY`."""
+    """Reads secrets during one loading. `folder`: the base of relative paths.
+
+    `key_file`: used if `DRAGOMAN_KEY` is not set.
+    """
 
     def __init__(self, environ: Mapping[str, str], folder: Path, key_file: Path) -> None:
         self._environ = environ
@@ -36,13 +39,13 @@ class Secrets:
         self._key_file = key_file
 
     def look_up(self, scheme: str, reference: str) -> str:
-        """Return what `${scheme:reference}` stands for. Raises `SecretError`."""
+        """Return the value of `${scheme:reference}`. Raises `SecretError`."""
         if scheme == "file":
             return self._file(reference)
         store = _store(scheme)
         try:
             secret = store(reference)
-        except Exception as error:  # a store's own errors may repeat what it was asked for
+        except Exception as error:  # a store's own errors may repeat the reference
             raise SecretError(f"the secret store {scheme} failed ({type(error).__name__})") from None
         if not isinstance(secret, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise SecretError(f"the secret store {scheme} did not return text")
@@ -61,7 +64,7 @@ class Secrets:
         return content.removesuffix("\n").removesuffix("\r")
 
     def decrypt(self, text: str, setting: str) -> str:
-        """Return what was encrypted for a setting. Raises `SecretError`."""
+        """Return the decrypted value of a setting. Raises `SecretError`."""
         return decrypt(text, setting, read_key(self._environ, self._key_file))
 
 
@@ -83,18 +86,20 @@ def _store(scheme: str) -> Store:
 
 
 def make_key(path: Path) -> None:
-    """Write a new key where only its owner can read it. Raises `SecretError` where one is: it is never replaced."""
+    """Write a new key, readable only by its owner. Raises `SecretError` if there is one: it is never replaced."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise SecretError(f"there is a key at {path}", "What it encrypted could not be read with a new one.") from None
+        raise SecretError(
+            f"there is a key at {path}", "Values encrypted with it could not be read with a new key."
+        ) from None
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(base64.b64encode(os.urandom(_KEY_BYTES)).decode() + "\n")
 
 
 def read_key(environ: Mapping[str, str], path: Path) -> bytes:
-    """Return the key: of `DRAGOMAN_KEY`, else of the file. Raises `SecretError`."""
+    """Return the key: from `DRAGOMAN_KEY`, else from the file. Raises `SecretError`."""
     given = environ.get(KEY_VARIABLE)
     where = KEY_VARIABLE if given else f"the key file {path}"
     try:
@@ -117,7 +122,7 @@ def read_key(environ: Mapping[str, str], path: Path) -> bytes:
 
 
 def encrypt(secret: str, setting: str, key: bytes) -> str:
-    """Return a secret as `ENC:v1:...`, which only this key opens, and only as the value of this setting."""
+    """Return a secret as `ENC:v1:...`. Only this key decrypts it, and only as the value of this setting."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     nonce = os.urandom(_NONCE_BYTES)
@@ -126,7 +131,7 @@ def encrypt(secret: str, setting: str, key: bytes) -> str:
 
 
 def decrypt(text: str, setting: str, key: bytes) -> str:
-    """Return the secret in `ENC:v1:...`. Raises `SecretError` when it is of another key or another setting."""
+    """Return the secret in `ENC:v1:...`. Raises `SecretError` if it belongs to another key or another setting."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -134,5 +139,5 @@ def decrypt(text: str, setting: str, key: bytes) -> str:
         data = base64.b64decode(text.removeprefix(PREFIX), b"-_", validate=True)
         return AESGCM(key).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], setting.encode()).decode()
     except (InvalidTag, ValueError):
-        remedy = f"`dragoman secrets encrypt {setting}` makes one that can."
+        remedy = f"Encrypt it again with `dragoman secrets encrypt {setting}`."
         raise SecretError("it was encrypted with another key, or for another setting", remedy) from None

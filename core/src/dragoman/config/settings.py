@@ -1,4 +1,4 @@
-"""What loading a configuration gives: frozen values without a trace of how they were written."""
+"""The loaded configuration: frozen values, independent of how they were written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _no_scopes() -> Mapping[str, tuple[str, ...]]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens on `host`."""
+    """Return whether a server that listens on `host` can be reached only from this machine."""
     import ipaddress
 
     if host.lower() == "localhost":
@@ -58,9 +58,10 @@ class StaticToken:
 class Auth:
     """An identity provider whose tokens are accepted. One of `jwks_url` and `introspection_url` is given.
 
-    `audience`: what a token must be meant for, one of these; the first that is a URL is the server's own address.
-    `scopes`: what every call needs. `implied_scopes`: those that a broader one stands for, by its name. `client_id`,
-    `client_secret`: what the server itself shows at introspection.
+    - `audience`: the accepted audiences of a token. The first that is a URL is the server's own address.
+    - `scopes`: the scopes that every call needs.
+    - `implied_scopes`: by the name of a broader scope, the scopes that it includes.
+    - `client_id`, `client_secret`: the server's own credentials at introspection.
     """
 
     issuer: str
@@ -79,13 +80,14 @@ class Auth:
 class Server:
     """How the MCP server is reached, what it offers, and who may call it.
 
-    `tools`: profiles, toolsets and tools' names. `tls_cert`, `tls_key`: files of the certificate and its key; without
-    them the server speaks plain HTTP. `watch`: whether a changed configuration file is taken by itself.
-    `trusted_proxies`: addresses and networks whose `X-Forwarded-User` is believed. `queries_dir`: the folder of saved
-    queries; callers may add to it where `save_queries` says so. `prompts_dir`: the folder of prompts;
-    those under `ask` stand in for the shipped ones of `ask`.
-    `workers`: processes that serve HTTP; each has pools of its own.
-    `state_dir`: where what was learned of databases, and what administrators change, outlives the process.
+    - `tools`: profiles, toolsets and tools' names.
+    - `tls_cert`, `tls_key`: files of the certificate and its key. Without them the server speaks plain HTTP.
+    - `watch`: whether a changed configuration file is applied automatically.
+    - `trusted_proxies`: addresses and networks whose `X-Forwarded-User` is trusted.
+    - `queries_dir`: the folder of saved queries. Callers may add to it if `save_queries` is true.
+    - `prompts_dir`: the folder of prompts. Those under `ask` replace the shipped ones of `ask`.
+    - `workers`: processes that serve HTTP; each has pools of its own.
+    - `state_dir`: keeps over restarts what was learned of databases, and what administrators change.
     """
 
     transport: Literal["stdio", "http"] = "stdio"
@@ -118,12 +120,12 @@ class Server:
 
     @property
     def has_sign_in(self) -> bool:
-        """Whether callers over HTTP have to say who they are."""
+        """Whether callers over HTTP must sign in."""
         return bool(self.token or self.tokens or self.auth or self.trusted_proxies)
 
     @property
     def scheme(self) -> str:
-        """What the server's address begins with."""
+        """The scheme of the server's address."""
         return "http" if self.tls_cert is None else "https"
 
     def check_exposure(self, *, allow_unauthenticated: bool = False) -> None:
@@ -140,11 +142,13 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What is recorded of every call, and where; without `path` and `url` there is no audit.
+    """What is recorded of every call, and where. Without `path` and `url` there is no audit.
 
-    `path`: names the files, a file a day. `url`: of the `database` that has the table.
-    `text`: what is kept of a statement. `values`: whether its parameters are kept. `required`: whether a call whose
-    record cannot be written gets no answer.
+    - `path`: names the files, one per day.
+    - `url`: of the `database` that has the table.
+    - `text`: what is kept of a statement.
+    - `values`: whether its parameters are kept.
+    - `required`: whether a call gets no answer if its record cannot be written.
     """
 
     path: Path | None = None
@@ -157,10 +161,11 @@ class Audit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """What is kept of results: rows and bytes of one, bytes of a caller's and of all, seconds from the last reading.
+    """Limits of kept results: rows and bytes of one, bytes of a caller and of all, seconds since the last reading.
 
-    `dir`: where; else the system's folder for temporary files. `timeout`: seconds a query that is kept may run, or
-    writing its file. `reuse`: seconds in which the same statement of the same caller is answered from what is kept.
+    - `dir`: the folder; by default the system's folder for temporary files.
+    - `timeout`: the seconds that a kept query, or the writing of its file, may take.
+    - `reuse`: the seconds in which a repeated statement of the same caller is answered from a kept result.
     """
 
     dir: Path | None = None
@@ -176,13 +181,17 @@ class Results:
 class ModelSettings:
     """The language model of `ask`. `name`: `provider:model`. `timeout`: seconds for one reply, retries included.
 
-    `send`: what may reach it. `check`: when it is asked whether an answer fits the question. `candidates`: how many
-    queries it writes, of which the one whose result most agree with is answered. `max_tokens`: of one reply;
-    `max_attempts`: queries tried for one question. `max_plan_cost`: queries that the database estimates above it are
-    not run. `input_price`, `output_price`: of a million tokens, in the currency of `max_cost_per_call` and
-    `max_cost_per_day`, which hold for each caller as the limits of tokens do; None: no limit.
-    `examples_dir`: the folder of answers that were marked right or wrong. `record`: the file to which what the model is
-    told and replies is added; `replay`: such a file, from which the replies come in place of the model's.
+    - `send`: what may be sent to it.
+    - `check`: when it is asked whether an answer fits the question.
+    - `candidates`: the number of queries it writes. The answer is the result that most of them agree on.
+    - `max_tokens`: of one reply.
+    - `max_attempts`: queries tried for one question.
+    - `max_plan_cost`: queries with a higher estimated cost are not run.
+    - `input_price`, `output_price`: of a million tokens, in the currency of `max_cost_per_call` and `max_cost_per_day`.
+      These hold for each caller, as the limits of tokens do. None: no limit.
+    - `examples_dir`: the folder of answers that were marked right or wrong.
+    - `record`: the file to which prompts and replies are added.
+    - `replay`: such a file, whose replies are used instead of the model's.
     """
 
     name: str
@@ -209,14 +218,17 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Everything that was configured, merged.
+    """The whole configuration, merged.
 
-    `source`: the configuration file, when there is one. `sources`: where each given value came from, by dotted key.
-    `warnings`: what is allowed and probably not meant. `variables`: the environment variables that were read.
-    `roles`: who may what, by the role's name; without any, everybody may what is configured.
-    `policies`: the options of policy plugins as written, by the policy's name; each plugin declares and checks its own.
-    `model`: what answers questions in plain words; None: nothing does.
-    `secrets`: the dotted keys whose values came out of a file, a store or an encrypted text.
+    - `source`: the configuration file, if there is one.
+    - `sources`: by dotted key, the source of each given value.
+    - `warnings`: settings that are allowed and probably mistakes.
+    - `variables`: the environment variables that were read.
+    - `roles`: by name. Without any, everybody may do whatever is configured.
+    - `policies`: by the policy's name, the options of policy plugins as written. Each plugin declares and checks its
+      own.
+    - `model`: answers questions in plain words. None: nothing does.
+    - `secrets`: the dotted keys whose values came from a file, a store or an encrypted text.
     """
 
     databases: Mapping[str, Database]

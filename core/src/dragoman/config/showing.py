@@ -1,4 +1,4 @@
-"""The configuration for people: merged, with secrets masked; and a starter file."""
+"""Shows the configuration to people, merged and with secrets masked. Also holds a starter file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _PASSWORD = re.compile(r"(://[^:/?#\s]*:)\S*@")
-"""Of a URL wherever it stands: options may hold one, and only a plugin knows which of them do."""
+"""Matches a URL anywhere in a text: options may hold one, and only their plugin knows which."""
 
 STARTER = """\
 # dragoman: which databases agents may query. Every key is in docs/configuration.md.
@@ -51,7 +51,7 @@ description = "What the database holds, for agents"
 
 
 def show(configuration: Configuration) -> dict[str, Any]:
-    """Return the configuration as JSON values, shaped like a file, with every secret as `***`."""
+    """Return the configuration as JSON values, structured like a file, with every secret as `***`."""
     shown = {
         "source": str(configuration.source) if configuration.source else None,
         "default_database": configuration.default_database,
@@ -70,12 +70,12 @@ def show(configuration: Configuration) -> dict[str, Any]:
 
 
 def _sections(configuration: Configuration) -> set[str]:
-    """The sections that some source gave a value."""
+    """Return the sections in which some source set a value."""
     return {key.partition(".")[0] for key in configuration.sources}
 
 
 def _mask(shown: dict[str, Any], path: Sequence[str]) -> None:
-    """Mask what stands at a path, whatever key that is; a default stands in every database."""
+    """Mask the value at a path, whatever its key. A default is shown in every database."""
     head, *rest = path
     if head == "defaults":
         for database in shown["databases"].values():
@@ -117,7 +117,7 @@ def _plain(value: Any) -> Any:
 
 
 def mask_url(text: str) -> str:
-    """Return a URL without its secrets: the password, and options that sound like one."""
+    """Return a URL without its secrets: the password, and options with the name of a secret."""
     body, mark, query = as_url(text).partition("?")
     password = split_url(body).parts.get("password")
     if password is not None:

@@ -1,4 +1,4 @@
-"""Where values come from: the file, `.env` and the environment, each as one layer of the same shape."""
+"""The sources of values: the file, `.env` and the environment. Each is a layer of the same structure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ URL_VARIABLE = "DATABASE_URL"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one key: where it stands, what it is, what to do. `line`: from 1, where a file tells it."""
+    """A problem of one key: its place, a description, and a remedy. `line`: from 1, if a file shows it."""
 
     file: str
     key: str
@@ -35,24 +35,24 @@ class Problem:
     line: int | None = None
 
     @property
-    def told(self) -> str:
-        """The problem in a sentence, without its remedy."""
+    def sentence(self) -> str:
+        """The problem as a sentence, without its remedy."""
         place = f"{self.file}:{self.line}" if self.line else self.file
         return ": ".join(part for part in (place, self.key, f"{self.message.rstrip('.')}.") if part)
 
 
 def problems_error(problems: Sequence[Problem]) -> ConfigurationError:
-    """Return the error that tells all problems; its context lists them as `asdict` has them."""
+    """Return an error with all problems. Its context lists them as `asdict` has them."""
     context = {"problems": [asdict(each) for each in problems]}
     if len(problems) == 1:
-        return ConfigurationError(problems[0].told, suggestion=problems[0].remedy, context=context)
-    lines = [f"- {each.told} {each.remedy}".rstrip() for each in problems]
+        return ConfigurationError(problems[0].sentence, suggestion=problems[0].remedy, context=context)
+    lines = [f"- {each.sentence} {each.remedy}".rstrip() for each in problems]
     return ConfigurationError("\n".join([f"The configuration has {len(lines)} problems:", *lines]), context=context)
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Values of one source, nested as in a file. `names`: how keys are spelled there, unless as dotted paths."""
+    """The values of one source, nested as in a file. `names`: how keys are spelled there, if not as dotted paths."""
 
     origin: str
     values: Mapping[str, Any]
@@ -68,9 +68,9 @@ class Layer:
 
 
 def find(explicit: str | Path | None, environ: Mapping[str, str], folder: Path) -> tuple[Path, str] | None:
-    """Return the configuration file and what to call it in messages: the first one there is.
+    """Return the configuration file and its name for messages: the first file that exists.
 
-    Raises `ConfigurationError` when one was asked for by name and is not there.
+    Raises `ConfigurationError` if a named file does not exist.
     """
     asked = explicit or environ.get(CONFIG_VARIABLE)
     if asked:
@@ -85,7 +85,7 @@ def find(explicit: str | Path | None, environ: Mapping[str, str], folder: Path) 
     places = [(folder, ""), (home, f"{home.name}/")]
     for place, shown in places:
         for suffix in SUFFIXES:
-            if os.path.isfile(path := place / f"dragoman{suffix}"):  # a folder we may not enter has none
+            if os.path.isfile(path := place / f"dragoman{suffix}"):  # a folder without access counts as having none
                 return path, f"{shown}{path.name}"
     return None
 
@@ -98,7 +98,7 @@ def _user_folder(environ: Mapping[str, str]) -> Path:
 
 
 def key_file(environ: Mapping[str, str]) -> Path:
-    """Return where the key of encrypted secrets is kept."""
+    """Return the path of the key for encrypted secrets."""
     return _user_folder(environ) / "key"
 
 
@@ -106,7 +106,7 @@ def key_file(environ: Mapping[str, str]) -> Path:
 
 
 def read_file(path: Path, shown: str) -> dict[str, Any]:
-    """Return what a TOML or YAML file says. Raises `ConfigurationError`; never repeats the file's text."""
+    """Return the contents of a TOML or YAML file. Raises `ConfigurationError`, which never repeats the file's text."""
     try:
         content = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -140,7 +140,7 @@ def _parse_yaml(content: str, shown: str) -> dict[str, Any]:
     try:
         values = yaml.load(content, Loader=_yaml_loader())
     except yaml.MarkedYAMLError as error:
-        # The parser's own words may repeat a value: `password: *name` is an alias to it.
+        # The parser's message may repeat a value: `password: *name` is an alias to it.
         mark = error.problem_mark
         where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
         line = mark.line + 1 if mark else None
@@ -158,7 +158,7 @@ _YAML_REMEDY = "Put texts with special characters into quotes; give every key on
 
 
 def _yaml_loader() -> Any:
-    """Return a loader that refuses a key given twice, as TOML does."""
+    """Return a loader that refuses a duplicate key, as TOML does."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -174,7 +174,7 @@ def _yaml_loader() -> Any:
 
 
 def _without_nulls(values: Mapping[Any, Any]) -> dict[str, Any]:
-    """Drop what YAML leaves empty: it was not given. Keys become text."""
+    """Drop empty YAML values, which count as not given. Keys become text."""
     given = {str(key): value for key, value in values.items() if value is not None}
     return {key: _without_nulls(value) if is_mapping(value) else value for key, value in given.items()}
 
@@ -189,9 +189,9 @@ _REFERENCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Interpolated:
-    """A layer with its references replaced: what was wrong with them, and the variables that were read.
+    """A layer with its references replaced, their problems, and the variables that were read.
 
-    `secrets`: the keys whose values came out of a file, a store or an encrypted text.
+    `secrets`: the keys whose values came from a file, a store or an encrypted text.
     """
 
     layer: Layer
@@ -264,7 +264,7 @@ def read_dotenv(folder: Path) -> dict[str, str]:
 
 
 def environment_layer(origin: str, environ: Mapping[str, str], folder: Path) -> Layer:
-    """Return what `DRAGOMAN_SECTION__KEY` variables configure. Others of that prefix are the user's own."""
+    """Return the layer of `DRAGOMAN_SECTION__KEY` variables. Other variables of that prefix are the user's own."""
     values: dict[str, Any] = {}
     names: dict[KeyPath, str] = {}
     for variable, path in _variables(environ):
@@ -281,7 +281,7 @@ def environment_layer(origin: str, environ: Mapping[str, str], folder: Path) -> 
 
 
 def find_misspelled_variables(origin: str, environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield a warning for each variable that is not read and nearly names a section."""
+    """Yield a warning for each variable that is not read and is similar to the name of a section."""
     for variable, path in _variables(environ):
         meant = "" if path[0] in TOP else suggest(path[0], TOP)
         if meant:
@@ -289,7 +289,7 @@ def find_misspelled_variables(origin: str, environ: Mapping[str, str]) -> Iterat
 
 
 def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, KeyPath]]:
-    """Yield variables in two parts and more, short paths first: one that names a key wins over one of its table."""
+    """Yield variables of two or more parts, short paths first: a variable for a key overrides one for its table."""
     found: list[tuple[str, KeyPath]] = []
     for variable in environ:
         if variable.upper().startswith(PREFIX):

@@ -12,12 +12,12 @@ from dragoman.private import write_private
 
 Settings = dict[str, Any]
 State = dict[str, dict[str, Any]]
-"""By the database's name: `settings`, as under `[databases.NAME]`, and `roles`, which are granted all of it."""
+"""By the database's name: its `settings`, as under `[databases.NAME]`, and its `roles`, which may read all of it."""
 _FILE = "databases.json"
 
 
 def read_state(folder: Path) -> State:
-    """Return what was kept. Raises `ConfigurationError` for a file that cannot be read."""
+    """Return the kept state. Raises `ConfigurationError` for a file that cannot be read."""
     try:
         state: State = json.loads((folder / _FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -30,7 +30,7 @@ def read_state(folder: Path) -> State:
 
 
 def write_state(folder: Path, state: State) -> None:
-    """Keep it, whole or not at all, in a file that only its owner reads: it holds passwords.
+    """Keep the state in a file that is replaced atomically and that only its owner can read: it holds passwords.
 
     Raises `ConfigurationError`.
     """
@@ -38,7 +38,8 @@ def write_state(folder: Path, state: State) -> None:
         write_private(folder / _FILE, json.dumps(state, indent=1).encode())
     except OSError as error:
         raise ConfigurationError(
-            f"server.state_dir cannot be written ({error.strerror}).", suggestion="Name a folder the server may write."
+            f"server.state_dir cannot be written ({error.strerror}).",
+            suggestion="Name a folder that the server may write to.",
         ) from None
 
 

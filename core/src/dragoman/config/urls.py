@@ -13,14 +13,14 @@ from dragoman.model import Database, Secret
 
 NAME = re.compile(r"[a-z0-9_][a-z0-9_-]*")
 ALIASES = {"postgresql": "postgres"}
-"""Further names that official distributions register, and the dialect each is of."""
+"""Further names that official distributions register, and the dialect of each."""
 NAME_RULE = "lower-case letters, digits, _ and - (not first)"
-# An option of one of these names in a URL is that part, as libpq has it: it reaches every driver the same way.
+# An option with one of these names in a URL sets that part, as in libpq. So every driver gets it the same way.
 PARTS = ("host", "port", "schema", "user", "password")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)(\+[^:/]*)?://")
 _NAMED = re.compile(r"([^=:/?@]*)=(.*)", re.DOTALL)
-# A path has a folder, or the suffix of a database's file; no name of a database has either.
+# A path has a folder, or the suffix of a database file. No name of a database has either.
 _PATH = re.compile(r"^(~|\.{1,2})?/|^[^@:]+\.(db|db3|sqlite|sqlite3|duckdb|ddb)$", re.IGNORECASE)
 _SUFFIXES = {".duckdb": "duckdb", ".ddb": "duckdb"}
 _FORM = "Write the path of a file, or DIALECT://USER:PASSWORD@HOST:PORT/DATABASE; for a file DIALECT:///relative.db or DIALECT:////absolute.db."
@@ -31,7 +31,7 @@ _ENCODE = "Percent-encode special characters in the user and the password (@ is 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A URL taken apart. `parts` are fields of `Database`; `options` are the plugin's, still text."""
+    """The parts of a URL. `parts` are fields of `Database`; `options` belong to the plugin and are still text."""
 
     scheme: str
     parts: dict[str, Any]
@@ -39,20 +39,20 @@ class Url:
 
     @property
     def name(self) -> str:
-        """The name of its database when none was given: the file's stem, the database or the catalog."""
+        """The name of its database if none is given: the file's stem, the database or the catalog."""
         path = self.parts.get("database") or ""
-        # Behind a host stands a database, perhaps with a schema after it; without one it is the path of a file.
+        # After a host comes a database, perhaps with a schema; without a host it is the path of a file.
         own = path.split("/")[0] if self.parts.get("host") else PurePosixPath(path).stem
         return re.sub(r"[^a-z0-9_]", "_", own.lower()) or self.scheme
 
 
 def bracket_host(host: str) -> str:
-    """Return a host as a URL writes it: an IPv6 address stands in brackets."""
+    """Return a host as in a URL: an IPv6 address stands in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 def split_url(text: str) -> Url:
-    """Take a URL apart. Raises `ConfigurationError` that never repeats the URL."""
+    """Return the parts of a URL. Raises `ConfigurationError`, which never repeats the URL."""
     text = as_url(text)
     scheme = _SCHEME.match(text)
     if scheme is None:
@@ -81,17 +81,17 @@ def split_url(text: str) -> Url:
 
 
 def name_dialect(written: str) -> str:
-    """Return the name that a dialect has everywhere, of any name that it may be configured by."""
+    """Return the canonical name of a dialect, for any name by which it may be configured."""
     return ALIASES.get(written, written)
 
 
 def is_path(text: str) -> bool:
-    """Whether a text is the path of a database's file: it begins or ends as one and is no URL."""
+    """Return whether a text is the path of a database file: it begins or ends like one and is not a URL."""
     return "://" not in text and bool(_PATH.search(text))
 
 
 def as_url(text: str) -> str:
-    """Return a URL as it is, and the path of a file as a URL; the suffix tells the dialect."""
+    """Return a URL unchanged, and the path of a file as a URL. The suffix determines the dialect."""
     if not is_path(text):
         return text
     dialect = _SUFFIXES.get(PurePosixPath(text).suffix.lower(), "sqlite")
@@ -103,9 +103,9 @@ def _in_home(path: str) -> str:
 
 
 def _check_encoded(authority: str, path: str, query: str) -> None:
-    """Refuse a URL whose password ends too early: what is left of it would become a name, and names are shown."""
+    """Refuse a URL whose password ends too early: the rest of it would become part of a name, and names are shown."""
     names = [pair.partition("=")[0] or pair for pair in query.split("&")]
-    # Behind a host without a user, an "@" with a path behind it was meant to end a user and a password.
+    # After a host without a user, an "@" that is followed by a path was meant to end a user and a password.
     ended_late = authority and "@" not in authority and _LATE_HOST.search(query)
     cut_off = query if authority and (ended_late or not path) else ""
     if any("@" in text for text in (path if authority else "", cut_off, *names)):
@@ -144,19 +144,19 @@ def _options(query: str) -> dict[str, str]:
 
 
 def split_name(text: str) -> tuple[str | None, str]:
-    """Take `NAME=URL` apart; None when it is a bare URL. Raises `ConfigurationError` for an impossible name."""
+    """Split `NAME=URL`; the name of a bare URL is None. Raises `ConfigurationError` for an impossible name."""
     named = _NAMED.fullmatch(text)
     if named is None:
         return None, text
     if not NAME.fullmatch(named[1]):
-        raise ConfigurationError(f"A database cannot be called {named[1]!r}.", suggestion=f"Use {NAME_RULE}.")
+        raise ConfigurationError(f"A database cannot be named {named[1]!r}.", suggestion=f"Use {NAME_RULE}.")
     return named[1], named[2]
 
 
 def parse_url(text: str, *, name: str | None = None, folder: Path | None = None) -> Database:
-    """Return the database a URL describes, called `name` or after its own database.
+    """Return the database that a URL describes, with the name `name`, or that of its own database.
 
-    Relative paths are relative to `folder`, by default the current one. Raises `ConfigurationError`.
+    Relative paths are relative to `folder`, by default the current folder. Raises `ConfigurationError`.
     """
     url = split_url(text)
     own = url.name if name is None else name

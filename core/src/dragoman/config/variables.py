@@ -1,4 +1,7 @@
-"""Variables that are no settings: those of other tools that name a database, and the switch of the hot path."""
+"""Environment variables that are not settings: those of other tools that name a database.
+
+Also the switch of the hot path, and whether telemetry is wanted.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,20 @@ from dragoman.config.sources import Layer, Problem, problems_error
 from dragoman.model import EnvironmentDatabase
 
 ENVIRONMENTS = "dragoman.environment"
-"""Group of entry points: functions that find a database in the environment. A function, not a hook of the plugin, since
-plugins take long to import and a server that starts answers at once."""
+"""The group of entry points whose functions find a database in the environment.
+
+They are functions, not a hook of the plugin: plugins take long to import, and a starting server answers at once.
+"""
 
 
 def foreign_layers(environ: Mapping[str, str], folder: Path) -> Iterator[Layer]:
     """Yield the databases that variables of other tools name, as plugins find them. Raises `ConfigurationError`."""
-    from importlib.metadata import entry_points  # only for those who have configured nothing
+    from importlib.metadata import entry_points  # only if nothing is configured
 
     for entry_point in sorted(entry_points(group=ENVIRONMENTS)):
         try:
             found: EnvironmentDatabase | None = entry_point.load()(environ)
-        except Exception as error:  # a plugin's own code: what it says may repeat a value
+        except Exception as error:  # a plugin's own code, whose message may repeat a value
             owner = entry_point.dist.name if entry_point.dist else entry_point.value
             message = f"{owner} failed to read the variables of {entry_point.name} ({type(error).__name__})"
             problem = Problem(
@@ -37,13 +42,13 @@ _OTEL = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "O
 
 
 def wants_telemetry(environ: Mapping[str, str] | None = None) -> bool:
-    """Whether OpenTelemetry's variables name a collector and do not switch it off."""
+    """Return whether OpenTelemetry's variables name a collector and do not switch it off."""
     given = os.environ if environ is None else environ
     disabled = given.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     return not disabled and any(given.get(name) for name in _OTEL)
 
 
 def wants_hot_path(environ: Mapping[str, str] | None = None) -> bool:
-    """Whether calls may take the short way past the MCP SDK: yes, unless DRAGOMAN_HOT_PATH is off, 0, no or false."""
+    """Return whether calls may bypass the MCP SDK: True, unless DRAGOMAN_HOT_PATH is off, 0, no or false."""
     given = (os.environ if environ is None else environ).get("DRAGOMAN_HOT_PATH", "on")
     return given.strip().lower() not in ("off", "0", "no", "false")
