@@ -1,6 +1,6 @@
 """Results as files: CSV, JSON lines, Parquet, Arrow, XLSX and pictures.
 
-Names load on first use: a list of tools needs the names of formats alone.
+Names load on first use: a list of tools needs only the names of formats.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Parquet and Arrow: a column is typed where every value of it comes back the same, else it is text.
+"""Parquet and Arrow. A column is typed if every value can be read back unchanged, else it is text.
 
-Two readings of the rows: the first finds the columns whose values all fit, the second writes them. What has no
+The rows are read twice: first to find the columns whose values all fit, then to write them. A value without a
 counterpart keeps its exact text, with the database's type in the field's metadata `dragoman:type`.
 """
 
@@ -32,15 +32,15 @@ from dragoman.model import Column, Kind, KindName
 BATCH_ROWS: Final = 1024
 GROUP_ROWS: Final = 32_768
 GROUP_BYTES: Final = 4 * 1024 * 1024
-"""A group of rows ends at one or the other; it is held in memory until it is written."""
-# The system's own allocator gives memory back when a group is written; the others keep what the largest one took.
+"""The most rows and bytes of a group. A group is held in memory until it is written."""
+# The system's own allocator returns memory when a group is written. The others keep as much as the largest group took.
 pa.set_memory_pool(pa.system_memory_pool())
 _PRECISE = re.compile(r"(?:numeric|decimal)\((\d+)(?:, ?(-?\d+))?\)", re.IGNORECASE)
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6}0*)?)?")
 _OFFSET = re.compile(r"(?P<local>.*?) ?(?P<zone>Z|UTC|[+-]\d\d(:?\d\d)?)")
 _TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6}0*)?")
 _OF_TEXT = re.compile(r'"?\w*(char|text|string|clob)[\w ]*"?(\(\d+\))?|enum\b.*|name|', re.IGNORECASE)
-"""Types that are text where they come from; an array or a map of texts is none."""
+"""Types whose values are text in the database. An array or a map of texts is not one of them."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _ARRAY = re.compile(r"(.+)\[\d*\]")
 _OF_KIND: Final[dict[KindName, re.Pattern[str]]] = {
@@ -56,7 +56,7 @@ _SPELLINGS: Final = {
 
 
 class Misfit(ValueError):
-    """A value that the type cannot hold as it is."""
+    """A value that the type cannot represent exactly."""
 
 
 Convert = Callable[[Any], Any]
@@ -64,9 +64,10 @@ Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a column is written: its Arrow type, and what turns a JSON value into one of Arrow's or raises `Misfit`.
+    """How a column is written: its Arrow type, and a function that converts JSON values to Arrow's.
 
-    `plain`: the type of values that Arrow takes many at once; texts only where all of them match `pattern`.
+    The function raises `Misfit`. `plain`: the type of values that Arrow accepts in bulk; texts only if all of them
+    match `pattern`.
     """
 
     type: pa.DataType
@@ -75,14 +76,14 @@ class Form:
     pattern: str | None = None
 
     def array(self, values: Sequence[Any]) -> pa.Array:
-        """Return values as Arrow's. Raises `ValueError` or `OverflowError` where one does not fit."""
+        """Return values as an Arrow array. Raises `ValueError` or `OverflowError` if one does not fit."""
         at_once = self._array_at_once(values)
         if at_once is not None:
             return at_once
         return pa.array([None if value is None else self.convert(value) for value in values], type=self.type)
 
     def _array_at_once(self, values: Sequence[Any]) -> pa.Array | None:
-        """The same, a tenth of the work; None where each value has to be looked at."""
+        """Return values as an Arrow array in bulk, which is ten times as fast; None if each value must be checked."""
         if self.plain is None or not {*map(type, values)} <= {self.plain, type(None)}:
             return None
         try:
@@ -160,7 +161,7 @@ def _timestamp(value: Any) -> datetime.datetime:
 
 
 def _moment(value: Any) -> datetime.datetime:
-    """An instant; a zone's name would be lost, so that one is a misfit."""
+    """Return an instant. A zone's name would be lost, so such a value is a misfit."""
     found = _OFFSET.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         raise Misfit
@@ -183,7 +184,7 @@ def _match(pattern: re.Pattern[str], value: Any) -> str:
 
 
 def _trim(text: str) -> str:
-    """Cut a fraction to the microseconds that Python reads; what is cut are zeros."""
+    """Shorten a fraction to the microseconds that Python reads. Only zeros are cut off."""
     head, point, fraction = text.partition(".")
     return head + point + fraction[:6].ljust(6, "0") if point else text
 
@@ -197,7 +198,7 @@ def _decimal(precision: int, scale: int) -> Form:
         exponent = number.as_tuple().exponent
         if not number.is_finite() or not isinstance(exponent, int) or -exponent > scale:
             raise Misfit
-        # Minus zero has no place in a decimal.
+        # A decimal cannot represent minus zero.
         if (number.adjusted() + 1 > precision - scale and number) or (not number and number.is_signed()):
             raise Misfit
         return number
@@ -207,7 +208,7 @@ def _decimal(precision: int, scale: int) -> Form:
     return Form(pa.decimal128(precision, scale), convert, str, f"^{whole}{tail}$")
 
 
-# Of years that are the same number of digits everywhere, whatever the offset.
+# Only years that have the same number of digits whatever the offset.
 _DAY: Final = r"^[12]\d{3}-\d\d-\d\d"
 _CLOCK: Final = r"\d\d:\d\d:\d\d(\.\d{1,6})?"
 _HEX: Final = "[0-9a-f]"
@@ -234,7 +235,7 @@ _SEEN: Final = (_INTEGERS, _FLOATS, _PLAIN)
 
 
 def _candidates(column: Column) -> tuple[Form, ...]:
-    """The forms a column may take, the best first; text is always the last resort."""
+    """Return the forms that a column may take, best first. Text is always the last one."""
     kind = _kind_of(column.type) if column.kind.name == "native" else column.kind
     if kind.name == "array":
         element = _element(column.type)
@@ -254,14 +255,14 @@ def _candidates(column: Column) -> tuple[Form, ...]:
 
 
 def _kind_of(declared: str) -> Kind:
-    """What values of any type are, by the name of their column's type."""
+    """Return the kind of values of any type, by the name of their column's type."""
     if _ARRAY.fullmatch(declared):
         return Kind.array(Kind("native"))
     return next((Kind(name) for name, pattern in _OF_KIND.items() if pattern.fullmatch(declared)), Kind("native"))
 
 
 def _element(declared: str) -> str:
-    """The type of an array's elements, in the spellings of the engines: `integer[]`, `integer[3]`, `array(integer)`."""
+    """Return the element type of an array, in any engine's spelling: `integer[]`, `integer[3]`, `array(integer)`."""
     if declared.lower().startswith("array(") and declared.endswith(")"):
         return declared[6:-1]
     return _ARRAY.sub(r"\1", declared)
@@ -277,7 +278,7 @@ def _list(form: Form) -> Form:
 
 
 def _choose(columns: Sequence[Column], source: Source) -> list[Form]:
-    """Read all rows once and return a form for each column that every value of it fits."""
+    """Read all rows once and return for each column a form that every value fits."""
     left = [_candidates(column) for column in columns]
     for rows in source():
         for place, values in enumerate(zip(*rows, strict=True)):
@@ -288,7 +289,7 @@ def _choose(columns: Sequence[Column], source: Source) -> list[Form]:
 def _fits(form: Form, values: Sequence[Any]) -> bool:
     try:
         form.array(values)
-    except (ValueError, OverflowError):  # an offset may lead out of the years that there are
+    except (ValueError, OverflowError):  # an offset may lead out of the supported years
         return False
     return True
 
@@ -303,12 +304,12 @@ def _schema(columns: Sequence[Column], forms: Sequence[Form]) -> pa.Schema:
 
 
 def _is_told(column: Column, form: Form) -> bool:
-    """Whether a column is written as text that is no text where it comes from."""
+    """Return whether a column is written as text although it is not text in the database."""
     return form is TEXT and not _OF_TEXT.fullmatch(column.type)
 
 
 def _tables(schema: pa.Schema, forms: Sequence[Form], source: Source) -> Iterator[pa.Table]:
-    """Yield the rows in groups. Python's values are many times as large as Arrow's, so few are held at once."""
+    """Yield the rows in groups. Python's values are many times as large as Arrow's, so only few are held at once."""
     waiting: list[pa.RecordBatch] = []
     count = size = 0
     for rows in source():
@@ -337,11 +338,11 @@ def _notices(columns: Sequence[Column], forms: Sequence[Form]) -> tuple[str, ...
     told = [
         f"{column.name} ({column.type})" for column, form in zip(columns, forms, strict=True) if _is_told(column, form)
     ]
-    return (f"Written as exact text, for want of a type that holds every value: {', '.join(told)}.",) if told else ()
+    return (f"Written as exact text, because no type holds every value: {', '.join(told)}.",) if told else ()
 
 
 def write_parquet(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
-    """Write Parquet, compressed by zstd, in groups of 32,768 rows or 4 MiB."""
+    """Write Parquet, compressed with zstd, in groups of 32,768 rows or 4 MiB."""
     forms = _choose(columns, source)
     schema = _schema(columns, forms)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -351,7 +352,7 @@ def write_parquet(path: Path, columns: Sequence[Column], source: Source) -> tupl
 
 
 def write_arrow(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
-    """Write an Arrow IPC file, compressed by lz4."""
+    """Write an Arrow IPC file, compressed with lz4."""
     forms = _choose(columns, source)
     schema = _schema(columns, forms)
     options = pa.ipc.IpcWriteOptions(compression="lz4")

@@ -18,13 +18,13 @@ MOST_ROWS: Final = 10_000
 MOST_BARS: Final = 60
 MOST_SERIES: Final = 8
 MOST_LETTERS: Final = 100
-"""Of a name or title: more than is shown, and few enough to be measured quickly."""
+"""The most characters of a name or title: more than is shown, and few enough to measure quickly."""
 UPRIGHT: Final = 12
-"""More bars than these lie, so that their names can be read; so do bars with a longer name."""
+"""With more bars, or a name with more letters, bars are horizontal so that their names can be read."""
 LETTER: Final = 7
-"""Points that a letter of a label takes across."""
+"""The width of a letter of a label, in points."""
 DAY: Final = 86_400_000
-"""Milliseconds."""
+"""Milliseconds in a day."""
 _ABOVE: Final = {
     "grid": False,
     "titleAngle": 0,
@@ -33,7 +33,7 @@ _ABOVE: Final = {
     "titleY": -8,
     "labelOverlap": True,
 }
-"""Beside long names there is no room for a title."""
+"""With names longer than this there is no room for a title."""
 _CONFIG: Final = {
     "background": "white",
     "font": "sans-serif",
@@ -48,14 +48,14 @@ _CONFIG: Final = {
 def write_svg(
     path: Path, columns: Sequence[Column], source: Source, check: Callable[[], None], chart: str | None = None
 ) -> tuple[str, ...]:
-    """Draw an SVG. Raises `ParameterError` for rows that the chart cannot show, and what `check` raises meanwhile."""
+    """Draw an SVG. Raises `ParameterError` for rows that the chart cannot show, and whatever `check` raises."""
     return _write("svg", path, chart_of(columns, _rows(source), chart), check)
 
 
 def write_png(
     path: Path, columns: Sequence[Column], source: Source, check: Callable[[], None], chart: str | None = None
 ) -> tuple[str, ...]:
-    """Draw a PNG. Raises as `write_svg`."""
+    """Draw a PNG. Raises as `write_svg` does."""
     return _write("png", path, chart_of(columns, _rows(source), chart), check)
 
 
@@ -74,7 +74,7 @@ def _rows(source: Source) -> list[Sequence[Any]]:
 
 
 def chart_of(columns: Sequence[Column], rows: Sequence[Sequence[Any]], chart: str | None) -> dict[str, Any]:
-    """Return what Vega-Lite draws; without a `chart`, the one that suits the columns."""
+    """Return the Vega-Lite specification. Without a `chart`, the columns decide which one it is."""
     fields = [_shorten(field) for field in fields_of(_rename(columns), rows)]
     numbers = [field for field in fields if field.type == "quantitative"]
     if not rows or not numbers:
@@ -90,7 +90,7 @@ def _rename(columns: Sequence[Column]) -> list[Column]:
 
 
 def _shorten(field: Field) -> Field:
-    """Return a field of names with what fits a picture of each; different names stay different."""
+    """Return a field of names, each shortened to fit. Different names stay different."""
     if field.type != "nominal":
         return field
     names = list(dict.fromkeys(field.values))
@@ -129,12 +129,12 @@ def _bar(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, Any]:
 
 
 def _as_names(field: Field) -> Field:
-    """Return a field whose values are laid out by their labels."""
+    """Return a field whose values are placed by their labels."""
     return Field(field.name, "nominal", [label(field.type, value) for value in field.values])
 
 
 def _line(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, Any]:
-    # Points stand where lines begin and end, too: beside a missing value a line has a gap.
+    # Points mark the ends of lines too: a line has a gap where a value is missing.
     spec = _series(fields[0], fields, numbers, {"type": "line", "point": len(fields[0].values) <= 60}, gaps=True)
     if fields[0].type == "nominal":
         spec["encoding"]["x"] |= {"sort": None, "axis": {"labelAngle": -30, "grid": False}}
@@ -148,7 +148,7 @@ def _scatter(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, Any
 def _histogram(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, Any]:
     shown = numbers[0]
     values = [value for value in shown.values if value is not None]
-    # Of whole numbers each bar begins at one, the last one's too.
+    # For whole numbers each bar begins at one, including the last bar.
     extent = [min(values), max(values) + 1]
     whole = {"minstep": 1, "extent": extent} if all(value.is_integer() for value in values) else {}
     return {
@@ -166,9 +166,9 @@ def _histogram(fields: Sequence[Field], numbers: Sequence[Field]) -> dict[str, A
 def _series(
     x: Field, fields: Sequence[Field], numbers: Sequence[Field], mark: Any, *, gaps: bool = False
 ) -> dict[str, Any]:
-    """One series of each further column of numbers; or of each value of a third column, where that is of names.
+    """Return one series for each further column of numbers, or for each value of a third column if that has names.
 
-    `gaps`: a missing value is one, and is not left out.
+    `gaps`: a missing value is a gap, and is not left out.
     """
     others = [field for field in numbers if field.name != x.name or len(numbers) == 1][:MOST_SERIES]
     names = [field for field in fields[1:] if field.type == "nominal" and field.name != x.name]
@@ -197,7 +197,7 @@ def _series(
 
 
 def _over_time(field: Field) -> dict[str, Any]:
-    """The scale, the ticks and the title of an axis of time: days where values are days, the hour within a day."""
+    """Return the scale, the ticks and the title of a time axis: days if the values are days, hours within a day."""
     scale = {"scale": {"type": "utc"}}
     moments = [value for value in field.values if value is not None]
     first, last = min(moments, default=0.0), max(moments, default=0.0)

@@ -1,7 +1,7 @@
 """Draws pictures, each in a process of its own.
 
-The library holds Python's lock from the beginning of a picture to its end, and nothing in this process ends it. Without
-memory it ends its process. In one of its own, others go on meanwhile, and it can be killed.
+The library holds Python's global lock while it draws a picture, and nothing in the same process can stop it. When it
+runs out of memory, it ends its process. In a process of its own it does not block others, and it can be killed.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from dragoman.children import environment, limit_resource, serving_command
 from dragoman.errors import ParameterError
 
 SECONDS: Final = 30.0
-"""A picture may take this long."""
+"""Seconds that a picture may take."""
 MEMORY: Final = 1024**3
-"""Bytes that its process may fill."""
+"""The most bytes of memory of its process."""
 _LOOK: Final = 0.05
-"""Seconds between two looks at whether a picture is still wanted."""
+"""Seconds between two checks whether a picture is still wanted."""
 _AT_ONCE: Final = 2
-"""So many pictures are drawn at once."""
+"""The number of pictures that are drawn at once."""
 _places = threading.BoundedSemaphore(_AT_ONCE)
 
 
 def draw(spec: dict[str, Any], form: str, check: Callable[[], None], seconds: float = SECONDS) -> bytes:
-    """Return a chart of Vega-Lite as `svg` or `png`. Blocks; `check` is called meanwhile, and what it raises ends it.
+    """Return a Vega-Lite chart as `svg` or `png`. Blocks. Calls `check` meanwhile; an exception of it ends the drawing.
 
-    Raises `ParameterError` for what takes too much time or memory.
+    Raises `ParameterError` for a picture that takes too much time or memory.
     """
     with _place(check), _process(form, seconds) as process:
         answer = _Answer(process, msgspec.json.encode(spec))
@@ -60,14 +60,14 @@ def _place(check: Callable[[], None]) -> Generator[None]:
 
 @contextlib.contextmanager
 def _process(form: str, seconds: float) -> Generator[subprocess.Popen[bytes]]:
-    """A process that draws what comes on its stdin; none is left, however this ends."""
+    """Yield a process that draws the specification on its stdin. The process has ended afterwards, whatever happens."""
     process = subprocess.Popen(
         serving_command(__name__, form, str(seconds)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=environment(),
-        start_new_session=True,  # what a terminal interrupts is our business to end
+        start_new_session=True,  # we end it ourselves when a terminal interrupts
     )
     try:
         yield process
@@ -86,12 +86,12 @@ class _Answer:
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Whether all of it is there, after so many seconds at most."""
+        """Return whether the whole answer has arrived, after at most `seconds`."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def _talk(self, spec: bytes) -> None:
-        with contextlib.suppress(OSError, ValueError):  # it has ended
+        with contextlib.suppress(OSError, ValueError):  # the process has ended
             self.picture = self._process.communicate(spec)[0]
 
 
@@ -99,10 +99,13 @@ class _Answer:
 
 
 def serve() -> None:
-    """Draw one picture of what stands on stdin. One that takes too long ends the process, even without a parent."""
+    """Draw one picture from the specification on stdin.
+
+    A picture that takes too long ends the process, even without a parent.
+    """
     form, seconds = sys.argv[1:]
-    signal.setitimer(signal.ITIMER_REAL, float(seconds))  # whose signal kills
-    # Of data, not of addresses: the library reserves far more of those than it ever fills.
+    signal.setitimer(signal.ITIMER_REAL, float(seconds))  # its signal kills the process
+    # A limit of data, not of address space: the library reserves far more addresses than it ever uses.
     limit_resource(resource.RLIMIT_DATA, MEMORY)
     spec = msgspec.json.decode(sys.stdin.buffer.read())
     sys.stdout.buffer.write(_DRAW[form](spec))
@@ -115,7 +118,7 @@ def _svg(spec: dict[str, Any]) -> bytes:
 
 
 def _png(spec: dict[str, Any]) -> bytes:
-    """Twice as fine as a screen's points."""
+    """Return a PNG at twice the resolution of a screen."""
     import vl_convert
 
     return bytes(vl_convert.vegalite_to_png(spec, scale=2, allowed_base_urls=[]))

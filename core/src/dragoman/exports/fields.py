@@ -1,4 +1,4 @@
-"""Columns as a picture shows them: numbers, moments or names, by what their database says they are."""
+"""Columns as a picture shows them: numbers, moments or names, according to their type in the database."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ Layout = Literal["quantitative", "temporal", "nominal"]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column as a picture shows it. `type`: how its values are laid out, in Vega-Lite's words.
+    """A column as a picture shows it. `type`: how its values are placed, as Vega-Lite names it.
 
-    Numbers are floats and moments milliseconds since 1970; None is missing. Names are texts. No two have one `name`.
+    Numbers are floats, moments are milliseconds since 1970, names are texts, and None is a missing value. Every `name`
+    is unique.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Field:
 
 
 def fields_of(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[Field]:
-    """Return the columns of a result; of columns of one name the later ones get a number."""
+    """Return the columns of a result. Of columns with the same name, the later ones get a number."""
     names = distinct([column.name for column in columns])
     return [
         _field(name, column, [row[place] for row in rows])
@@ -60,7 +61,10 @@ def _field(name: str, column: Column, values: list[Any]) -> Field:
 
 
 def _numbers(column: Column, values: Sequence[Any]) -> list[float | None] | None:
-    """The values as numbers; None if they are none. A text of digits is one only where its column is of numbers."""
+    """Return the values as numbers; None if they are not numbers.
+
+    A text of digits is a number only in a column of numbers.
+    """
     is_exact = _OF_NUMBERS.search(column.type) is not None
     numbers: list[float | None] = []
     for value in values:
@@ -76,7 +80,7 @@ def _numbers(column: Column, values: Sequence[Any]) -> list[float | None] | None
 
 
 def _moment(value: Any) -> float | None:
-    """Milliseconds since 1970; a moment without a zone is laid out as it is written."""
+    """Return milliseconds since 1970. A moment without a zone is placed as it is written."""
     try:
         moment = datetime.datetime.fromisoformat(value)
     except (TypeError, ValueError):

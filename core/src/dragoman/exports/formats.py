@@ -1,4 +1,4 @@
-"""Which formats there are, and the one function that writes any of them."""
+"""The list of formats, and the one function that writes any of them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Rows = Sequence[Sequence[Any]]
 
 
 class Source(Protocol):
-    """Rows as JSON values, in batches, as often as they are asked for."""
+    """Rows as JSON values, in batches. They can be read repeatedly."""
 
     def __call__(self) -> Iterable[Rows]: ...
 
 
 Write = Callable[[Path, Sequence["Column"], Source], tuple[str, ...]]
-"""Writes a file; returns notices: what the format could not carry as it was."""
+"""Writes a file; returns notices about values that the format could not represent unchanged."""
 
 FORMATS: Final[Mapping[str, str]] = {
     "csv": "dragoman.exports.text",
@@ -48,10 +48,10 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
 TEXTS: Final = ("csv", "jsonl", "svg")
 """Formats whose files are text, in UTF-8."""
 READ_TWICE: Final = ("parquet", "arrow")
-"""Formats for which all rows are read once before, so that each column's type is known."""
+"""Formats that need to read all rows once before writing, to find each column's type."""
 PICTURES: Final = ("svg", "png")
 CHARTS: Final = ("bar", "line", "scatter", "histogram")
-"""What a picture may show; without one it shows what suits the columns."""
+"""The charts that a picture may show. Without one, the columns decide."""
 _LIBRARIES: Final = {
     "parquet": ("pyarrow", "export"),
     "arrow": ("pyarrow", "export"),
@@ -59,11 +59,11 @@ _LIBRARIES: Final = {
     "svg": ("vl_convert", "charts"),
     "png": ("vl_convert", "charts"),
 }
-"""What a format needs to be installed, and the extra that installs it."""
+"""The module that a format needs, and the extra that installs it."""
 
 
 def format_of(path: Path, given: str | None = None) -> str:
-    """Return the format meant: the one given, else by the file's suffix. Raises `ParameterError`."""
+    """Return the format: the given one, else the one of the file's suffix. Raises `ParameterError`."""
     name = given or path.suffix.lower().lstrip(".")
     if name in FORMATS:
         return name
@@ -73,7 +73,7 @@ def format_of(path: Path, given: str | None = None) -> str:
 
 
 def working_folder(path: Path) -> Path:
-    """Return the folder beside a file in which a format may put what the file is made of; it goes with the writing."""
+    """Return the folder beside a file where a format may keep temporary files. It is removed after writing."""
     return path.with_name(f"{path.name}.work")
 
 
@@ -88,9 +88,9 @@ def export(
 ) -> tuple[str, ...]:
     """Write rows to a file, in bounded memory, and return notices. Blocks: call it in a thread.
 
-    `chart`: what a picture shows, one of `CHARTS`. `check` is called while it is drawn; what it raises ends it.
-    Raises `Unsupported` when the library of the format is not installed, `ResultTooLarge` for more rows than a sheet
-    holds, `ParameterError` for a chart of what it cannot show, and `OSError`.
+    `chart`: one of `CHARTS`, for a picture. `check` is called while it is drawn; an exception of it ends the drawing.
+    Raises `Unsupported` if the library of the format is not installed, `ResultTooLarge` for more rows than a sheet
+    holds, `ParameterError` for a chart that cannot show these columns, and `OSError`.
     """
     if chart is not None and form not in PICTURES:
         raise ParameterError("Only a picture has a chart.", suggestion="Choose the format svg or png.")

@@ -13,22 +13,22 @@ from dragoman.model import Column
 
 _MARKS = re.compile(r'[,"\r\n]')
 _WIDE: Final = "\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}"
-"""Signs that a spreadsheet set to Japanese or Chinese takes for those of ASCII."""
+"""Signs that a spreadsheet set to Japanese or Chinese reads as the ASCII ones."""
 _UNSEEN: Final = (
     r"\s\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
-"""White space, control characters and what has no glyph: some programs leave them out before they read a cell."""
+"""White space, control characters and characters without a glyph: some programs remove them before they read a cell."""
 _FORMULA = re.compile(rf"[\t\r\n]|[{_UNSEEN}]*[=+\-@{_WIDE}]")
 _NUMBER = re.compile(rf"[{_UNSEEN}]*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _SPECIAL_START = re.compile(rf"\n[=+\-@{_WIDE}{_UNSEEN}]")
-"""Of a text after a line's end: what may be a formula, or is blank or empty."""
+"""Matches the text after a line's end if it may be a formula, or is blank or empty."""
 
 
 def write_csv(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
-    """Write CSV as RFC 4180 has it, in UTF-8: NULL is an empty cell, an empty text is `""`.
+    """Write CSV according to RFC 4180, in UTF-8: NULL is an empty cell, an empty text is `""`.
 
-    A spreadsheet runs a text that begins like a formula, so that a `'` is put before it; the notices say where.
+    A spreadsheet would run a text that begins like a formula, so a `'` is written before it. The notices say where.
     """
     cells = _Cells(columns)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -39,7 +39,7 @@ def write_csv(path: Path, columns: Sequence[Column], source: Source) -> tuple[st
 
 
 class _Cells:
-    """Writes rows as lines, remembering what was escaped."""
+    """Writes rows as lines, and remembers what was escaped."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
@@ -52,7 +52,7 @@ class _Cells:
         return ",".join(_quote(f"'{each.name}" if _is_live(each.name) else each.name) for each in self._columns)
 
     def lines(self, rows: Rows) -> str:
-        """Return a line per row. Cells are made by column: of one type as a rule, they need no look at each."""
+        """Return a line per row. Cells are made column by column: values of one type usually need no separate check."""
         by_column = [self._column(place, values) for place, values in enumerate(zip(*rows, strict=True))]
         return "\r\n".join((*map(",".join, zip(*by_column, strict=True)), ""))
 
@@ -94,7 +94,7 @@ class _Cells:
 
 
 def _is_live(text: str) -> bool:
-    """Whether a spreadsheet would run a text."""
+    """Return whether a spreadsheet would run a text."""
     return _FORMULA.match(text) is not None and (text[0] in "\t\r\n" or not _NUMBER.fullmatch(text))
 
 
@@ -107,7 +107,7 @@ _OF_ONE_TYPE: Final[dict[type, Callable[[Any], str]]] = {int: repr, float: repr,
 
 
 def _are_plain(texts: Sequence[str]) -> bool:
-    """Whether no text needs quotes or a `'`: all of them are searched as one."""
+    """Return whether no text needs quotes or a `'`. Searches all of them as one text."""
     together = "\n".join(("", *texts, ""))
     return (
         not ("," in together or '"' in together or "\r" in together)
@@ -123,8 +123,8 @@ def _quote(text: str) -> str:
 
 
 def write_jsonl(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
-    """Write a JSON object per row, keyed by column; of columns of one name the later ones get a number."""
-    import msgspec  # which the formats' names, that tools list at the start, do without
+    """Write a JSON object per row, keyed by column. Of columns with the same name, the later ones get a number."""
+    import msgspec  # only here: the list of tools needs the names of formats at the start, and not this import
 
     encode = msgspec.json.Encoder().encode_lines
     names = distinct([column.name for column in columns])
@@ -136,7 +136,7 @@ def write_jsonl(path: Path, columns: Sequence[Column], source: Source) -> tuple[
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Return names of which no two are one: the later ones get a number."""
+    """Return unique names: of equal names, the later ones get a number."""
     numbers: dict[str, int] = {}
     found: dict[str, None] = {}
     for name in names:

@@ -1,4 +1,7 @@
-"""Excel's XLSX, for people: numbers that Excel keeps exactly are numbers, everything else is text, nothing is live."""
+"""Excel's XLSX, for people. Numbers that Excel keeps exactly are numbers; everything else is text.
+
+No cell is a formula or a link.
+"""
 
 # xlsxwriter has no type stubs.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -19,7 +22,7 @@ from dragoman.exports.formats import Source, working_folder
 from dragoman.model import Column
 
 MAX_ROWS: Final = 1_048_575
-"""Below the line of names."""
+"""The most rows of a sheet, without the row of names."""
 MAX_COLUMNS: Final = 16_384
 MAX_TEXT: Final = 32_767
 MAX_DIGITS: Final = 10**15
@@ -33,7 +36,7 @@ _OPTIONS: Final = {
 
 
 def write_xlsx(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
-    """Write one sheet; what it is made of meanwhile is in the file's `working_folder`.
+    """Write one sheet. Temporary files are in the file's `working_folder`.
 
     Raises `ResultTooLarge` for more rows or columns than a sheet has.
     """
@@ -44,7 +47,7 @@ def write_xlsx(path: Path, columns: Sequence[Column], source: Source) -> tuple[s
     try:
         book = xlsxwriter.Workbook(str(path), {**_OPTIONS, "tmpdir": str(folder)})
         sheet: Any = book.add_worksheet("result")
-        with closing(sheet.row_data_fh):  # after a failure nobody else does
+        with closing(sheet.row_data_fh):  # the library does not close it after a failure
             cut = _fill(book, sheet, columns, source)
             book.close()
     finally:
@@ -69,7 +72,7 @@ def _fill(book: Any, sheet: Any, columns: Sequence[Column], source: Source) -> i
 
 
 def _write(sheet: Any, row: int, place: int, value: Any) -> bool:
-    """Write a cell; tell whether its text was cut."""
+    """Write a cell; return whether its text was cut."""
     match value:
         case None:
             return False
