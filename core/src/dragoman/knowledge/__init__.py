@@ -1,4 +1,4 @@
-"""What a database holds beside its structure: values, joins that nobody declared, why an answer is empty."""
+"""What a database holds beside its structure: values, joins that nobody declared, reasons for an empty answer."""
 
 from dragoman.knowledge.gate import Gate
 from dragoman.knowledge.kept_catalog import KeptInspector

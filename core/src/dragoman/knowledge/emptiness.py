@@ -1,4 +1,4 @@
-"""Why an answer is empty, as far as its conditions and what is known of the columns tell. Asks no database."""
+"""Reasons for an empty answer, from its conditions and from what is known of the columns. Asks no database."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _EQUALITIES = ("=", "IN")
 _LOWER, _UPPER = (">", ">="), ("<", "<=")
 
 Known = Callable[["Comparison"], tuple[Table, TableColumn] | None]
-"""The column that a comparison is about, as the catalog knows it; None: that is not certain."""
+"""Returns the column of a comparison, as the catalog knows it. None: uncertain."""
 
 
 def impossible(selection: Selection, column_of: Known) -> str:
-    """Return why no row of any database could meet the conditions; empty when one could."""
+    """Return why no row of any database can meet the conditions; empty if one can."""
     if selection.limit == 0:
         return "LIMIT 0 asks for no rows."
     alone = (reason for condition in selection.conditions for reason in _alone(condition, column_of))
@@ -43,11 +43,11 @@ def _alone(condition: Condition, column_of: Known) -> Iterator[str]:
     if comparison.operator != "IS" and None in comparison.values and len(set(comparison.values)) == 1:
         yield f"{condition.text}: nothing is ever equal to NULL. Use IS NULL."
     if comparison.operator == "BETWEEN" and _compare(*comparison.values) == 1:
-        yield f"{condition.text}: the lower bound stands second."
+        yield f"{condition.text}: the lower bound comes second."
     if comparison.function and comparison.operator in _EQUALITIES:
         fold = str.lower if comparison.function == "LOWER" else str.upper
         if all(isinstance(value, str) and fold(value) != value for value in comparison.values):
-            yield f"{condition.text}: {comparison.function}() never gives these letters."
+            yield f"{condition.text}: {comparison.function}() never returns these letters."
     known = column_of(comparison)
     if comparison.operator == "IS" and known and not known[1].nullable:
         yield f"{condition.text}: the column is NOT NULL."
@@ -63,7 +63,7 @@ def _together(first: Condition, second: Condition) -> Iterator[str]:
 
 
 def _can_both(one: Comparison, other: Comparison) -> bool:
-    """Whether one value could meet both; when that is not certain, it could."""
+    """Return whether one value can meet both. If this is uncertain, it can."""
     allowed = _equal_values(one), _equal_values(other)
     if allowed[0] is not None and allowed[1] is not None:
         return any(_compare(a, b) in (0, None) for a in allowed[0] for b in allowed[1])
@@ -104,7 +104,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d.*")
 
 
 def _compare(one: Value, other: Value) -> int | None:
-    """-1, 0 or 1 where the order of two values is certain: of numbers, of dates; of equal texts."""
+    """Return -1, 0 or 1 if the order of two values is certain: for numbers, for dates, and for equal texts."""
     if isinstance(one, str) and isinstance(other, str):
         if one == other:
             return 0
@@ -115,15 +115,15 @@ def _compare(one: Value, other: Value) -> int | None:
     return None
 
 
-# From what is known of columns
+# Reasons from what is known of columns
 
 
 def known_cause(
     conditions: Iterable[Condition], column_of: Known, insights: Mapping[str, Insight], *, certain: bool
 ) -> str:
-    """Return the condition that nothing known meets, and what there is instead; empty when none is known.
+    """Return the condition that no known value meets, and the values that exist; empty if there is none.
 
-    `insights`: by the table's dotted name. `certain`: only what was counted says so, not the common values alone.
+    `insights`: by the table's dotted name. `certain`: only counted values are evidence, not the common ones alone.
     """
     for condition in conditions:
         known = condition.comparison and column_of(condition.comparison)
@@ -138,7 +138,7 @@ def known_cause(
 
 
 def explain_unmet(comparison: Comparison, column: TableColumn, profile: ColumnProfile | None, *, certain: bool) -> str:
-    """Return why nothing known of a column meets a comparison; empty when something does or that is not known."""
+    """Return why no known value of a column meets a comparison; empty if one does, or if that is unknown."""
     if comparison.operator not in _EQUALITIES or comparison.function:
         return _beyond(comparison, profile) if profile and (profile.kind == "all" or not certain) else ""
     wanted = [str(value) for value in comparison.values if value is not None]
@@ -154,14 +154,17 @@ def explain_unmet(comparison: Comparison, column: TableColumn, profile: ColumnPr
 
 
 def there_are(wanted: Sequence[str], values: Sequence[str]) -> str:
-    """Return the values that there are, the nearest to those wanted first."""
+    """Return the values that exist, those most similar to the wanted ones first."""
     shown = list(dict.fromkeys((*near_values(wanted, values), *values)))
     listed = ", ".join(map(mention, shown[:SHOWN])) + (", ..." if len(shown) > SHOWN else "")
     return f"no such value; there {'is' if len(shown) == 1 else 'are'} {listed}."
 
 
 def near_values(wanted: Sequence[str], values: Sequence[str]) -> list[str]:
-    """Return the values that were perhaps meant: alike but for case and blanks first, then spelt alike."""
+    """Return the values that were perhaps meant.
+
+    Those that differ only in case and blanks come first, then those with a similar spelling.
+    """
     folded = {" ".join(each.lower().split()) for each in wanted}
     alike = [value for value in values if " ".join(value.lower().split()) in folded]
     by_letters = {value.lower(): value for value in values}

@@ -1,4 +1,4 @@
-"""The privacy gate: which values of a column may be shown. What is not certainly harmless is not shown."""
+"""The privacy gate: decides which values of a column may be shown. Only certainly harmless values are shown."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dragoman.knowledge.types import family
 from dragoman.model import ColumnProfile, KnowledgeSettings, Table, TableColumn
 
 MAX_VALUES = 50
-"""A column with more different values than this has no list of them."""
+"""A column with more different values than this gets no list of them."""
 MAX_NUMBERS = 12
-"""Few numbers are codes; more are measurements, whose range says enough."""
+"""Up to this many different numbers are codes. More are measurements, for which the range is enough."""
 MAX_LENGTH = 40
-"""Characters. What is longer was written by somebody."""
+"""The most characters of a value. Longer texts were written by people."""
 FEWEST_ROWS_PER_VALUE = 5
-"""A value must stand for several rows: one that stands for a single row may stand for a single person."""
+"""A value must stand for several rows: one that stands for a single row may identify a single person."""
 LOOKUP_ROWS, LOOKUP_COLUMNS = 50, 4
-"""A table that others refer to, with no more rows and columns than this, is a list of kinds."""
+"""A referenced table with at most this many rows and columns is a list of kinds."""
 
 PERSONAL = frozenset(
     "company firm employer vendor supplier extension ext cc last4 identifier identification barcode badge mail"
@@ -40,9 +40,9 @@ PERSONAL = frozenset(
     " medication vat tax taxid plate vin photo picture avatar image img file filename path attachment search"
     " query referrer referer composer artist actor singer player coach driver".split()
 )
-"""Words of names whose columns tell of people, open places, or hold what somebody wrote freely."""
+"""Words in names of columns that hold personal data, secrets or free text."""
 OF_KINDS = frozenset("type status kind category class flag gender method mode approved visible promotion".split())
-"""Last words of names that list kinds, whatever stands before: `address_type`, `comment_status`."""
+"""Last words of names that list kinds, whatever comes before: `address_type`, `comment_status`."""
 BY_SOMEBODY = frozenset({"by", "to", "from", "for"})
 """Last words of names such as `approved_by`."""
 PEOPLE = frozenset(
@@ -52,21 +52,21 @@ PEOPLE = frozenset(
     " follower partner passenger pilot singer composer musician director manager seller buyer recipient sender"
     " participant attendee speaker".split()
 )
-"""Words of names of tables whose rows are people, or firms: a name there is nobody's kind."""
+"""Words in names of tables whose rows are people or firms. A name in them is never a kind."""
 
 _TELLING = re.compile(
     r"@|https?://|www\.|\b[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{16}|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3}", re.IGNORECASE
 )
-"""A mail address, an address of the web, a UUID, a long hexadecimal number, an IBAN."""
+"""Matches a mail address, a web address, a UUID, a long hexadecimal number, or an IBAN."""
 _DIGITS = re.compile(r"\d")
 MOST_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Judges the profiles of one database's columns by the configuration.
+    """Judges the profiles of one database's columns according to the configuration.
 
-    `vetoed`: a policy stands before the answers of the database and does not say what it makes of these values.
+    `vetoed`: a policy changes the database's answers and does not say what it does with these values.
     """
 
     settings: KnowledgeSettings
@@ -75,7 +75,10 @@ class Gate:
     def filter(
         self, table: Table, profiles: Iterable[ColumnProfile], referenced: bool = False
     ) -> dict[str, ColumnProfile]:
-        """Return what may be shown of a relation's columns, by name. `referenced`: other keys point to it."""
+        """Return the part of a relation's profiles that may be shown, by column name.
+
+        `referenced`: other keys point to it.
+        """
         columns = {column.name: column for column in table.columns}
         return {
             profile.name: self._judge(table, columns[profile.name], profile, referenced)
@@ -84,7 +87,7 @@ class Gate:
         }
 
     def hides(self, table: Table, column: TableColumn) -> bool:
-        """Whether a column's values are never shown, however many and whichever they are."""
+        """Return whether a column's values are never shown, whatever they are."""
         if self.vetoed or self.settings.values == "off" or _fits(table, column, self.settings.hide_values):
             return True
         return is_personal(column) and not _fits(table, column, self.settings.show_values)
@@ -104,12 +107,12 @@ class Gate:
 
 
 def without_values(profile: ColumnProfile) -> ColumnProfile:
-    """Return a profile without anything that stands in a row."""
+    """Return a profile without any value from a row."""
     return replace(profile, values=(), fractions=(), minimum=None, maximum=None)
 
 
 def is_personal(column: TableColumn, *, bare_name: bool = False) -> bool:
-    """Whether a column's name says that it tells of people. `bare_name`: a name alone is one of a kind."""
+    """Return whether a column's name shows that it is about people. `bare_name`: a bare `name` is one of a kind."""
     return _speaks_of_people(column.name, bare_name)
 
 
@@ -124,7 +127,7 @@ def _speaks_of_people(name: str, bare_name: bool) -> bool:
 
 
 def is_telling(value: str) -> bool:
-    """Whether a value by itself may identify a person."""
+    """Return whether a value by itself may identify a person."""
     return len(value) > MAX_LENGTH or len(_DIGITS.findall(value)) > MOST_DIGITS or bool(_TELLING.search(value))
 
 
@@ -134,7 +137,7 @@ _TOGETHER = re.compile(
 
 
 def _runs_together(name: str) -> bool:
-    """Whether a personal word stands in a name without a mark around it, as in `custphone`."""
+    """Return whether a personal word is part of a name without a separator, as in `custphone`."""
     return bool(_TOGETHER.search(name.lower()))
 
 
@@ -150,7 +153,7 @@ def _is_thin(table: Table, profile: ColumnProfile) -> bool:
 
 
 def _is_key(table: Table, column: TableColumn) -> bool:
-    """Whether it identifies rows, its own or another relation's."""
+    """Return whether a column identifies rows, of its own or of another relation."""
     unique = any(
         each.type in ("PRIMARY KEY", "UNIQUE") and each.columns == (column.name,) for each in table.constraints
     )
@@ -162,7 +165,7 @@ def _is_number_of_key(table: Table, column: TableColumn) -> bool:
 
 
 def _is_lookup(table: Table, referenced: bool) -> bool:
-    """Whether a relation lists kinds of things: small, referred to, and not made of people."""
+    """Return whether a relation lists kinds of things: it is small, referenced, and not about people."""
     few = table.row_estimate is not None and table.row_estimate <= LOOKUP_ROWS and len(table.columns) <= LOOKUP_COLUMNS
     return referenced and few and not PEOPLE & set(words(table.relation.name))
 

@@ -1,4 +1,4 @@
-"""Joins that nobody declared: suggested by names and types, then compared by a few values. Asks no database itself."""
+"""Joins that nobody declared: suggested by names and types, then checked with some values. Asks no database itself."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from dragoman.model import ForeignKey, Relation, Table, TableColumn
 
 KEY_WORDS = frozenset({"id", "key", "code", "no", "nr", "num", "number", "uuid", "guid", "fk", "pk", "ref", "sk"})
 GENERIC = KEY_WORDS | {"name", "entity", "row", "record", "object", "value", "date", "type", "version", "year"}
-"""A key's name made of these alone says nothing of what it identifies."""
+"""A key whose name has only these words says nothing about what it identifies."""
 DECORATION = frozenset({"tbl", "table", "dim", "fact", "t", "entity", "master", "ref"})
 SUPERIORS = frozenset({"manager", "supervisor", "boss", "superior"})
 SUBORDINATES = frozenset({"employee", "staff", "worker"})
 COMMON_PREFIX = 0.6
-"""From this share of the relations on, a first word that they have in common says nothing."""
+"""If at least this share of the relations begins with the same word, the word says nothing."""
 SHORTEST = 3
-"""Letters of an abbreviation."""
+"""The least letters of an abbreviation."""
 READ_VALUES, READ_ROWS = 200, 10_000
 ENOUGH = 0.9
-"""Share of the values that must have a partner."""
+"""The share of the values that must have a partner."""
 
 Words = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """A relation that others may refer to by its only key column. `own`: what of the key's name is more than `id`."""
+    """A relation that others may refer to by its single key column. `own`: the words of the key's name except `id`."""
 
     table: Table
     key: TableColumn
@@ -41,7 +41,7 @@ class _Target:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A column's name: its words, those without a last `id`; the words of its table's name."""
+    """A column's name: its words, its words without a last `id`, and the words of its table's name."""
 
     table: Table
     column: TableColumn
@@ -51,7 +51,7 @@ class _Written:
 
 
 class Suggestions:
-    """The keys that names and types of columns suggest: of each relation, once it is asked about."""
+    """The keys that names and types of columns suggest. Computed for each relation on first use."""
 
     def __init__(self, tables: Sequence[Table]) -> None:
         self._found: dict[Relation, tuple[ForeignKey, ...]] = {}
@@ -61,7 +61,7 @@ class Suggestions:
         self._targets = _Targets(target for table in stored if (target := _target(table, self._names[table.relation])))
 
     def of(self, table: Table) -> tuple[ForeignKey, ...]:
-        """Return at most one key for each column of a relation that has none; nothing for what is not stored."""
+        """Return at most one key for each column that has none; nothing for a relation that is not stored."""
         found = self._found.get(table.relation)
         if found is None:
             found = self._found[table.relation] = tuple(self._suggest(table))
@@ -89,7 +89,7 @@ def suggest(tables: Sequence[Table]) -> Iterator[ForeignKey]:
 
 
 def _columns(table: Table, name: Words) -> Iterator[_Written]:
-    """The columns that may refer to something and have no key that says so."""
+    """Yield the columns that may refer to something and have no declared key."""
     declared = {column for key in table.foreign_keys for column in key.columns}
     prefix = _column_prefix(table)
     for column in table.columns:
@@ -112,9 +112,9 @@ def _name(table: Table, shared: frozenset[str]) -> Words:
 
 
 def _column_prefix(table: Table) -> str:
-    """A word that stands before all columns of a relation, as in `c_name`, `c_phone`."""
+    """Return a word that begins the names of all columns of a relation, as in `c_name`, `c_phone`."""
     first = words(table.columns[0].name)[:1] if len(table.columns) > 2 else ()
-    # Most relations have none, which two columns show: the names of all would have to be taken apart for that.
+    # Most relations have none, which two columns already show. So not all names must be split.
     alike = all(len(each := words(column.name)) > 1 and each[:1] == first for column in table.columns)
     return first[0] if first and alike else ""
 
@@ -136,7 +136,7 @@ def _target(table: Table, name: Words) -> _Target | None:
 class _Targets:
     """The relations that others may refer to, by the words that a column's name must share with theirs.
 
-    Comparing every column with every relation takes minutes where there are thousands.
+    Comparing every column with every relation would take minutes if there are thousands.
     """
 
     def __init__(self, targets: Iterable[_Target]) -> None:
@@ -153,7 +153,7 @@ class _Targets:
                 self._by_start.setdefault(target.name[0][:SHORTEST], []).append(target)
 
     def near(self, written: _Written) -> Iterable[_Target]:
-        """Return, each once, all that `_rank` and `_itself` may put above 0 for a column, and few others."""
+        """Return, each once, all targets that `_rank` and `_itself` may score above 0 for a column, and few others."""
         found = [*self._by_last.get(written.stem[-1], ())]
         for start in range(len(written.words)):
             found += self._by_key.get(written.words[start:], ())
@@ -166,7 +166,7 @@ class _Targets:
 
 
 def _best(written: _Written, targets: Iterable[_Target]) -> _Target | None:
-    """The one relation that a column most likely refers to; none where two are as likely."""
+    """Return the relation that a column most likely refers to; none if two are equally likely."""
     ranked: dict[int, list[_Target]] = {}
     for target in targets:
         itself = target.table is written.table
@@ -184,21 +184,24 @@ def _alike(column: TableColumn, key: TableColumn) -> bool:
 
 
 def _itself(written: _Written) -> int:
-    """How well a column fits the relation it stands in, as the row above."""
+    """Return the score of a column as a reference to its own relation, such as the row above."""
     above = written.stem == ("parent",) or written.words == ("report", "to")
     return 1 if above or _leads(written, written.name) else 0
 
 
 def _rank(written: _Written, target: _Target) -> int:
-    """How well a column's name fits another relation; 0: not at all. The more of its name it bears, the better."""
+    """Return the score of a column's name as a reference to another relation; 0: none.
+
+    It grows with the shared words.
+    """
     if written.table.primary_key == (written.column.name,):
-        # A key of its own refers to another relation only where it bears that relation's name.
+        # A key column refers to another relation only if it has that relation's name.
         return 100 if written.words == target.key_words and target.own == target.name else 0
     return max(_by_key(written, target), _by_name(written, target))
 
 
 def _by_key(written: _Written, target: _Target) -> int:
-    """By the name of the other's key: `customer_id`, `billing_customer_id`."""
+    """Return the score by the name of the other's key: `customer_id`, `billing_customer_id`."""
     if not target.own:
         return 0
     if written.words == target.key_words:
@@ -210,7 +213,10 @@ def _by_key(written: _Written, target: _Target) -> int:
 
 
 def _by_name(written: _Written, target: _Target) -> int:
-    """By the other's own name and a word for a key: `customer_id`, `billing_customer_id`, `cust_id`."""
+    """Return the score by the other's own name and a word for a key.
+
+    For example `customer_id`, `billing_customer_id`, `cust_id`.
+    """
     stem, name = written.stem, target.name
     if stem == written.words:
         return 30 if stem == name and family(target.key.type) in ("integer", "uuid") else int(_leads(written, name))
@@ -225,7 +231,7 @@ def _by_name(written: _Written, target: _Target) -> int:
 
 
 def _leads(written: _Written, name: Words) -> bool:
-    """Whether a column names who leads, and the relation is of those who are led."""
+    """Return whether a column names a leader, and the relation holds those who are led."""
     return written.stem[-1] in SUPERIORS and len(name) == 1 and name[0] in SUBORDINATES
 
 
@@ -238,7 +244,7 @@ def _abbreviates(stem: Words, name: Words) -> bool:
 
 
 def comparison_sql(keys: Sequence[ForeignKey], namespace: Namespace) -> str:
-    """Return one statement that tells of each key how many values were looked at, and how many have a partner."""
+    """Return one statement that checks each key: how many values were checked, and how many have a partner."""
     return "\nUNION ALL\n".join(_write_comparison(number, key, namespace) for number, key in enumerate(keys))
 
 
@@ -254,7 +260,7 @@ def _write_comparison(number: int, key: ForeignKey, namespace: Namespace) -> str
 
 
 def judge(key: ForeignKey, looked_at: int, found: int) -> ForeignKey | None:
-    """Return a key with the share of its values that have a partner; None when too few have one."""
+    """Return a key with the share of its values that have a partner; None if too few have one."""
     if looked_at and found < ENOUGH * looked_at:
         return None
     share = f"{100 * found // looked_at} % of {looked_at} values found" if looked_at else "no values to compare"

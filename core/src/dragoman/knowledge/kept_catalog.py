@@ -1,4 +1,4 @@
-"""A catalog kept over restarts: used again as long as the database says that nothing has changed since."""
+"""A catalog kept over restarts. It is used again as long as the database reports no change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.knowledge.store import key_of, replace_file
 from dragoman.model import Database, Inspection, Names, Scope, Table
 
 FORMAT = 1
-"""Of the files; what another one wrote is not read."""
+"""The version of the files. Files of another version are ignored."""
 _log = logging.getLogger(__name__)
 
 
@@ -29,7 +29,10 @@ class _File(msgspec.Struct):
 
 
 class KeptInspector(WrappedInspector):
-    """Answers as `inner` did before the start, while the fingerprint is the same; else asks and keeps the answer."""
+    """Answers as `inner` did before the restart while the fingerprint is the same.
+
+    Else asks `inner` and keeps the answer.
+    """
 
     def __init__(self, inner: Inspector, folder: Path, database: Database) -> None:
         super().__init__(inner)
@@ -42,15 +45,15 @@ class KeptInspector(WrappedInspector):
         self._reading = asyncio.Lock()
 
     async def names(self, scope: Scope) -> Sequence[Names] | None:
-        """As `Inspector.names`; None where everything is at hand."""
+        """Return `Inspector.names`; None if everything is available at once."""
         return None if await self._warm(scope) else await self.inner.names(scope)
 
     async def tables(self, scope: Scope) -> Inspection:
-        """As `Inspector.tables`. What was kept is used once: the next look asks the database."""
+        """Return `Inspector.tables`. What was kept is used once; the next call asks the database."""
         if kept := await self._warm(scope):
             self._kept, self._first = None, scope
             return Inspection(kept.tables)
-        # Before it is read: what changes meanwhile must end what is kept.
+        # Before reading: a change meanwhile must make the kept catalog invalid.
         fingerprint = await self._fingerprint()
         seen = await self.inner.tables(scope)
         self._first = self._first or scope
@@ -60,15 +63,15 @@ class KeptInspector(WrappedInspector):
         return seen
 
     async def _warm(self, scope: Scope) -> _File | None:
-        """What was kept of a scope, if it is as it was."""
-        async with self._reading:  # who asks meanwhile waits: it is at hand sooner than the database's own answer
+        """Return what was kept of a scope, if it is still valid."""
+        async with self._reading:  # concurrent callers wait: this is faster than the database's own answer
             if not self._read:
                 self._read = True
                 self._kept = await self._take()
         return self._kept if self._kept is not None and self._kept.scope == scope else None
 
     async def _take(self) -> _File | None:
-        """The file, if it is of what the database holds now; it is decoded while the database is asked."""
+        """Return the file, if it matches what the database holds now. It is decoded while the database is asked."""
         if not self._path.exists():
             return None
         file, told = await asyncio.gather(asyncio.to_thread(self._decode), self._fingerprint())

@@ -23,24 +23,24 @@ from dragoman.knowledge.store import KnowledgeFile, Learned, make_learned, mark
 from dragoman.model import Database, ForeignKey, ProfileBudget, Relation, Table, TableColumn
 
 PATIENCE = 2.0
-"""Seconds that a description waits for what is known of values."""
+"""Seconds that a description waits for facts about values."""
 PAUSE = 60.0
-"""Seconds for which a database that failed to tell is not asked again."""
+"""Seconds for which a database is not asked again after an error."""
 BEHIND = 60.0
-"""Seconds that learning again, behind the answers, may take."""
+"""Seconds that a refresh in the background may take."""
 AT_ONCE = 20
-"""Suggested joins that are compared by one statement."""
+"""The number of suggested joins that one statement checks."""
 ROUNDS = 3
-"""How often a path of joins is looked for again when one of them turns out wrong."""
+"""How often a join path is searched again if one of its joins turns out wrong."""
 NOTHING = Insight()
 Read = Callable[[str, float], Awaitable[Sequence[Sequence[int]]]]
-"""(SQL of ours, seconds) -> rows."""
+"""Runs our SQL for so many seconds at most, and returns rows."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What is known of a relation, as what the catalog knew it, and since when."""
+    """What is known of a relation, the relation as the catalog knew it then, and the time."""
 
     table: Table
     insight: Insight
@@ -48,7 +48,7 @@ class _Kept:
 
 
 class Knowledge:
-    """Tells what is known of relations beside their structure. What cannot be learned in time is left out."""
+    """Knows facts about relations beside their structure. Facts that cannot be learned in time are left out."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Knowledge:
         self._unwritten = False
 
     async def of(self, tables: Sequence[Table], patience: float = PATIENCE) -> Mapping[Relation, Insight]:
-        """Return what is known of these relations, learned now where it is not; at most `patience` seconds."""
+        """Return what is known of these relations. Missing facts are learned now, in at most `patience` seconds."""
         await self._take_warm(tables)
         if missing := self._missing(tables):
             try:
@@ -105,12 +105,12 @@ class Knowledge:
         }
 
     def get_known(self, table: Table) -> Insight:
-        """Return what is known already, without asking anybody."""
+        """Return what is known already, without asking the database."""
         kept = self._kept.get(table.relation)
         return kept.insight if kept is not None and kept.table.columns == table.columns else NOTHING
 
     def judge_again(self, table: Table, insight: Insight, snapshot: Snapshot) -> Insight:
-        """Return an insight without what only keys outside of `snapshot` made known."""
+        """Return an insight without facts that were shown only because of keys outside `snapshot`."""
         profiles = self._gate.filter(table, insight.profiles.values(), table.relation in snapshot.graph.incoming)
         return Insight(MappingProxyType(profiles))
 
@@ -119,18 +119,18 @@ class Knowledge:
         self._values.replace(table.relation, insight.profiles)
 
     async def find_values(self, query: str) -> set[Held]:
-        """Return the values that are `query` or hold a word of it, as they were when they were learned."""
+        """Return the values that equal `query` or contain a word of it, as they were when they were learned."""
         snapshot = await self._catalog.snapshot()
         if self._listed[0] != snapshot.version:
             self._listed = (snapshot.version, await asyncio.to_thread(ValueIndex, snapshot.listed))
         return self._values.find(query) | self._listed[1].find(query)
 
     def hides_values(self, table: Table, column: TableColumn) -> bool:
-        """Whether single values of a column may not be shown."""
+        """Return whether single values of a column may not be shown."""
         return self._gate.hides(table, column)
 
     async def learn(self, tables: Sequence[Table], budget: ProfileBudget) -> None:
-        """Ask the database about what is not known or old. Raises what the inspector raises."""
+        """Ask the database about facts that are missing or old. Raises what the inspector raises."""
         async with self._asking:
             wanted = [table for table in tables if self._is_missing(table) or self._is_old(table)]
             if not wanted:
@@ -146,13 +146,13 @@ class Knowledge:
             self._unwritten = True
 
     def _drop_all_but(self, snapshot: Snapshot) -> None:
-        """Drop what is known of relations that are gone: where tables come and go, it would pile up."""
+        """Drop what is known of missing relations. Where tables come and go, it would pile up."""
         for relation in self._kept.keys() - snapshot.by_relation.keys():
             del self._kept[relation]
             self._values.drop(relation)
 
     def budget(self, seconds: float) -> ProfileBudget:
-        """Return what learning may take."""
+        """Return the budget of learning."""
         return ProfileBudget(seconds=seconds, sample=self._settings.values == "sample")
 
     def _missing(self, tables: Sequence[Table]) -> list[Table]:
@@ -160,17 +160,17 @@ class Knowledge:
         return [] if quiet else [table for table in tables if self._is_missing(table)]
 
     def _is_missing(self, table: Table) -> bool:
-        """Whether nothing is known of a relation as it is now."""
+        """Return whether nothing is known of a relation in its present form."""
         kept = self._kept.get(table.relation)
         return self._tells and not table.system and (kept is None or kept.table.columns != table.columns)
 
     def _is_old(self, table: Table) -> bool:
-        """Whether what is known of a relation should be learned again; until then it is still used."""
+        """Return whether the facts about a relation should be learned again. They are still used until then."""
         kept = self._kept.get(table.relation)
         return kept is not None and self._clock() - kept.born >= self._settings.refresh_interval
 
     def _verify(self, old: Sequence[Table]) -> None:
-        """Learn again behind the answers what is old, one round at a time."""
+        """Learn old facts again in the background, one round at a time."""
         running = self._behind is not None and not self._behind.done()
         if old and not running and self._clock() >= self._quiet_until:
             self._behind = asyncio.create_task(self._learn_behind(old), context=contextvars.Context())
@@ -185,9 +185,9 @@ class Knowledge:
     # Kept over restarts
 
     async def _take_warm(self, tables: Sequence[Table]) -> None:
-        """Take what was learned before the start, of relations that are as they were then."""
+        """Load what was learned before the restart, for relations that have not changed."""
         if self._warm is None:
-            assert self._file is not None  # without one there is nothing warm
+            assert self._file is not None  # without a file there is nothing to load
             self._warm = await asyncio.to_thread(self._file.read)
         for table in tables if self._warm else ():
             found = self._warm.pop(table.relation, None)
@@ -197,7 +197,7 @@ class Knowledge:
                 self._keep(table, Insight(profiles), self._clock() - age)
 
     async def save(self) -> None:
-        """Keep what is known over a restart, where a folder for it is configured."""
+        """Keep what is known over a restart, if a folder for it is configured."""
         if self._file is None or not self._unwritten:
             return
         now, snapshot = self._clock(), self._catalog.loaded
@@ -208,7 +208,7 @@ class Knowledge:
         self._unwritten = False
 
     async def aclose(self) -> None:
-        """End what is learned behind the answers, and keep what is known."""
+        """End learning in the background, and keep what is known."""
         if self._behind is not None:
             self._behind.cancel()
             await asyncio.wait({self._behind})
@@ -218,7 +218,7 @@ class Knowledge:
     # Joins that nobody declared
 
     async def join_paths(self, source: Table, target: Table, max_depth: int) -> list[tuple[Step, ...]]:
-        """Return ways to join two relations by keys of which some are only suggested; none where there are none."""
+        """Return ways to join two relations by keys of which some are only suggested; none if there are none."""
         if not self._settings.infer_joins:
             return []
         snapshot = await self._catalog.snapshot()
@@ -238,7 +238,7 @@ class Knowledge:
         return []
 
     async def _joins(self, tables: Sequence[Table], patience: float) -> dict[Relation, list[ForeignKey]]:
-        """The suggested joins of relations; none where their values could not be compared in time."""
+        """Return the suggested joins of relations; none if their values could not be checked in time."""
         if not self._settings.infer_joins:
             return {}
         try:
@@ -253,7 +253,7 @@ class Knowledge:
 
     async def _suggestions(self, snapshot: Snapshot) -> Suggestions:
         if self._suggested[0] != snapshot.version:
-            # Once, however many ask: when one stops waiting, the next must not begin it anew.
+            # Only once for concurrent callers: if one stops waiting, the next must not start it anew.
             await self._flights.run(snapshot.version, lambda: self._suggest(snapshot))
         return self._suggested[1]
 
@@ -262,12 +262,12 @@ class Knowledge:
         self._suggested = (snapshot.version, await asyncio.to_thread(Suggestions, snapshot.listed))
 
     async def _compare(self, keys: Iterable[ForeignKey]) -> None:
-        """Compare some values of those that were not compared lately."""
+        """Check some values of keys that were not checked recently."""
         if self._read is None:
             return
         now = self._clock()
         old = [key for key in dict.fromkeys(keys) if self._compared.get(key, (float("-inf"),))[0] <= now]
-        if old:  # those of columns that are gone would pile up
+        if old:  # entries of removed columns would pile up
             self._compared = {key: each for key, each in self._compared.items() if each[0] > now}
         for start in range(0, len(old), AT_ONCE):
             few = old[start : start + AT_ONCE]
@@ -276,7 +276,7 @@ class Knowledge:
                 self._compared[few[number]] = (until, judge(few[number], looked_at, found))
 
     def _add_evidence(self, key: ForeignKey) -> ForeignKey | None:
-        """A suggested key with its evidence; None for one that its values speak against."""
+        """Return a suggested key with its evidence; None if its values contradict it."""
         if self._read is None:
             return replace(key, suggested="by name; values were not compared")
         return self._compared.get(key, (0.0, None))[1]

@@ -11,7 +11,7 @@ from dragoman.catalog.search import words
 from dragoman.model import ColumnProfile, Relation, Table, TableColumn
 
 EXACT = 1.5
-"""A value that is what was looked for: behind a name that is, before all others."""
+"""The rank of a value that equals the query: after a name that equals it, before all others."""
 PARTLY = 0.6
 MOST_WORDS = 20
 
@@ -25,20 +25,20 @@ class Held(NamedTuple):
 
 
 class ValueIndex:
-    """The words of values, and what holds them.
+    """The words of values, and the columns that hold them.
 
-    What it finds may have changed since: `fitting` judges that. So values that are gone need no removal.
+    Its answers may be outdated, and `fitting` checks them. So removed values need not be deleted.
     """
 
     def __init__(self, tables: Iterable[Table] = ()) -> None:
-        """`tables`: those whose columns list their values."""
+        """Index the values of `tables`, which are those whose columns list their values."""
         self._found: dict[str, set[Held]] = {}
         self._of: dict[Relation, tuple[Held, ...]] = {}
         for table in tables:
             self._add([Held(table.relation, each.name, value) for each in table.columns for value in each.enum or ()])
 
     def replace(self, relation: Relation, profiles: Mapping[str, ColumnProfile]) -> None:
-        """Hold the values of these profiles in place of the relation's own before."""
+        """Replace the values of a relation by those in these profiles."""
         self.drop(relation)
         self._of[relation] = tuple(
             Held(relation, name, value) for name, each in profiles.items() for value in each.values
@@ -46,7 +46,7 @@ class ValueIndex:
         self._add(self._of[relation])
 
     def drop(self, relation: Relation) -> None:
-        """Hold nothing of a relation."""
+        """Remove the values of a relation."""
         for held in self._of.pop(relation, ()):
             for key in _keys(held.value):
                 self._discard(key, held)
@@ -59,11 +59,11 @@ class ValueIndex:
     def _discard(self, key: str, held: Held) -> None:
         found = self._found.get(key, set[Held]())
         found.discard(held)
-        if not found:  # else words that no value has any more would pile up
+        if not found:  # otherwise words that no value has any more would pile up
             self._found.pop(key, None)
 
     def find(self, query: str) -> set[Held]:
-        """Return the values that are `query`, or hold one of its words."""
+        """Return the values that equal `query`, or contain one of its words."""
         wanted = (_whole(query), *words(query)[:MOST_WORDS])
         return {held for key in wanted for held in self._found.get(key, ())}
 
@@ -74,12 +74,12 @@ def _keys(value: str) -> frozenset[str]:
 
 
 def _whole(value: str) -> str:
-    """Return a key for a value as a whole, which no word is."""
+    """Return a key for a value as a whole. It never equals a word."""
     return f"={value.strip().casefold()}"
 
 
 def fitting(held: Iterable[Held], tables: Mapping[Relation, tuple[Table, Insight]], query: str) -> Iterator[Match]:
-    """Yield what a query names, best first, of the values that these relations hold now."""
+    """Yield matches of a query, best first, among the values that these relations hold now."""
     wanted, whole = frozenset(words(query)[:MOST_WORDS]), query.strip().casefold()
     for relation, name, value in held:
         table, insight = tables[relation]
@@ -96,6 +96,6 @@ def _values(column: TableColumn, insight: Insight) -> tuple[str, ...]:
 
 
 def _share(value: str, wanted: frozenset[str]) -> float:
-    """How much of the query a value holds; values that are no words hold nothing."""
+    """Return the share of the query's words that a value contains; 0 for a value without words."""
     held = wanted.intersection(words(value))
     return PARTLY * len(held) / len(wanted) if held else 0.0

@@ -1,4 +1,4 @@
-"""What was learned of a database, kept over restarts: one file a database, which only the gateway's user may read."""
+"""What was learned of a database, kept over restarts: one file per database, readable only by the gateway's user."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dragoman.model import ColumnProfile, Database, Relation, Table
 from dragoman.private import write_private
 
 FORMAT = 1
-"""Of the files; what another one wrote is not read."""
+"""The version of the files. Files of another version are ignored."""
 _log = logging.getLogger(__name__)
 
 
 class Learned(msgspec.Struct, array_like=True):
-    """What was learned of one relation. `mark`: its columns then; `at`: when, in seconds since 1970.
+    """What was learned of one relation. `mark`: its columns then. `at`: the time, in seconds since 1970.
 
-    `profiles` stay encoded until the relation is asked about: a start must not wait for those of 1,000 others.
+    `profiles` stay encoded until the relation is used: a start must not wait for those of 1,000 others.
     """
 
     relation: tuple[str | None, str | None, str]
@@ -31,7 +31,7 @@ class Learned(msgspec.Struct, array_like=True):
     at: float
 
     def decode(self) -> tuple[ColumnProfile, ...]:
-        """Return the profiles; none where they are damaged."""
+        """Return the profiles; none if they are damaged."""
         try:
             return msgspec.msgpack.decode(self.profiles, type=tuple[ColumnProfile, ...])
         except msgspec.DecodeError:
@@ -45,7 +45,7 @@ class _File(msgspec.Struct):
 
 
 class KnowledgeFile:
-    """The file of one database in a folder. What cannot be read or written is left out, and logged."""
+    """The file of one database in a folder. What cannot be read or written is left out and logged."""
 
     def __init__(self, folder: Path, database: Database) -> None:
         self._key = key_of(database)
@@ -53,7 +53,7 @@ class KnowledgeFile:
         self._name = database.name
 
     def read(self) -> dict[Relation, Learned]:
-        """Return what was learned before; nothing where another gateway, role or gate has learned it."""
+        """Return what was learned before; nothing if another gateway, role or gate has learned it."""
         try:
             file = msgspec.msgpack.decode(self._path.read_bytes(), type=_File)
         except FileNotFoundError:
@@ -66,12 +66,12 @@ class KnowledgeFile:
         return {_relation(each.relation): each for each in file.learned}
 
     def write(self, learned: Iterable[Learned]) -> None:
-        """Put a whole new file in the place of the old one."""
+        """Replace the file atomically."""
         replace_file(self._path, msgspec.msgpack.encode(_File(FORMAT, self._key, list(learned))), self._name)
 
 
 def replace_file(path: Path, content: bytes, database: str) -> None:
-    """Write a file that only the gateway's user may read, whole or not at all; a failure is logged."""
+    """Write a file atomically, readable only by the gateway's user. A failure is logged."""
     try:
         write_private(path, content)
     except OSError as error:
@@ -79,14 +79,14 @@ def replace_file(path: Path, content: bytes, database: str) -> None:
 
 
 def make_learned(table: Table, profiles: Mapping[str, ColumnProfile], age: float) -> Learned:
-    """Return what is written of a relation that was learned `age` seconds ago."""
+    """Return the entry to write for a relation that was learned `age` seconds ago."""
     name = (table.relation.catalog, table.relation.schema, table.relation.name)
     encoded = msgspec.Raw(msgspec.msgpack.encode(tuple(profiles.values())))
     return Learned(name, mark(table), encoded, time.time() - age)
 
 
 def mark(table: Table) -> str:
-    """Return a text that is another one once the columns, keys or kinds of a relation's values have changed."""
+    """Return a text that changes when the columns, keys or value types of a relation change."""
     facts: Sequence[object] = (table.columns, table.constraints, table.foreign_keys)
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
 
@@ -97,7 +97,7 @@ def _relation(name: tuple[str | None, str | None, str]) -> Relation:
 
 
 def key_of(database: Database) -> str:
-    """Return a hash over where the database is, who reads it and what may be shown: others may not use what is kept."""
+    """Return a hash of the database's address, the reader, and what may be shown. Others may not use what is kept."""
     facts = (
         *(VERSION, database.name, database.dialect, str(database.folder), database.host, database.port),
         *(database.database, database.schema, database.user, database.schemas, database.knowledge, database.keys),

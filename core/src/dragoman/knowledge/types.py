@@ -1,4 +1,4 @@
-"""What kind of values a column's type holds, as far as its spelling in the usual databases tells."""
+"""The family of values of a column's type, as far as its spelling in common databases shows it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FAMILIES: tuple[tuple[Family, re.Pattern[str]], ...] = (
 
 @lru_cache(maxsize=1000)
 def family(type_: str) -> Family:
-    """Return what a type holds; a column without a type may hold text."""
+    """Return the family of a type. A column without a type may hold text."""
     lower = type_.lower()
     for name, pattern in _FAMILIES:
         if pattern.search(lower):
