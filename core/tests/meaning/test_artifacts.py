@@ -90,7 +90,7 @@ semantic_model:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("x.json", '{\n "nodes": 7,\n oops}', r"x\.json:3: this is no JSON"),
+        ("x.json", '{\n "nodes": 7,\n oops}', r"x\.json:3: this is not JSON"),
         ("x.json", "{}", r"x\.json:1: the kind of the file is not known"),
         (
             "x.json",
@@ -132,5 +132,5 @@ def test_every_wrong_file_is_told_and_no_folder(tmp_path):
 
 def test_a_pipe_is_no_file_and_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.md")
-    with pytest.raises(ConfigurationError, match="no file"):
+    with pytest.raises(ConfigurationError, match="not a file"):
         read(tmp_path, "a.md")

@@ -1,4 +1,4 @@
-"""What people wrote about a database elsewhere: markdown, dbt artifacts, Ossie models."""
+"""Documentation of a database from elsewhere: markdown, dbt artifacts, Ossie models."""
 
 from dragoman.meaning.described import DescribedInspector
 from dragoman.meaning.reading import read_meaning

@@ -1,4 +1,4 @@
-"""dbt's artifacts: descriptions, tests that tell values and keys, metrics. Of hundreds of fields some 15 are read."""
+"""dbt's artifacts: descriptions, tests that imply values and keys, metrics. Reads some 15 of hundreds of fields."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Node(msgspec.Struct):
 
     @property
     def place(self) -> tuple[str, ...]:
-        """The relation's name as the project has it."""
+        """The relation's name in the project."""
         parts = (self.database, self.schema, self.identifier or self.alias or self.name)
         return tuple(part for part in parts if part)
 
@@ -135,22 +135,22 @@ def _version(document: Mapping[str, Any]) -> str:
 
 
 def is_manifest(document: Mapping[str, Any]) -> bool:
-    """Whether a document is a manifest.json."""
+    """Return whether a document is a manifest.json."""
     return "/dbt/manifest/" in _version(document)
 
 
 def is_catalog(document: Mapping[str, Any]) -> bool:
-    """Whether a document is a catalog.json."""
+    """Return whether a document is a catalog.json."""
     return "/dbt/catalog/" in _version(document)
 
 
 def is_semantic(document: Mapping[str, Any]) -> bool:
-    """Whether a document is a semantic_manifest.json."""
+    """Return whether a document is a semantic_manifest.json."""
     return document.keys() >= {"semantic_models", "metrics", "project_configuration"}
 
 
 def read_manifest(document: Any, name: str) -> Meaning:
-    """Return what a manifest tells. Raises `msgspec.ValidationError`."""
+    """Return the contents of a manifest. Raises `msgspec.ValidationError`."""
     manifest = msgspec.convert(document, _Manifest)
     nodes = {**manifest.nodes, **manifest.sources}
     relations = {key: node for key, node in nodes.items() if node.resource_type in RELATIONS and node.place}
@@ -163,7 +163,7 @@ def read_manifest(document: Any, name: str) -> Meaning:
 
 
 def _counts(test: _Node) -> bool:
-    """Whether a test speaks of all rows: one that only warns lets others stay."""
+    """Return whether a test applies to all rows. A test that only warns lets wrong rows stay."""
     config = test.config or _Config()
     warns = (config.severity or "").casefold() == "warn"
     return test.test_metadata is not None and config.enabled and not config.where and not warns
@@ -186,7 +186,7 @@ def _table(node: _Node, relations: Mapping[str, _Node], own: Sequence[_Node], na
 
 
 def _relation_of(test: _Node, relations: Mapping[str, _Node]) -> str | None:
-    """The relation that a test is about; manifests before v11 tell only what it depends on, the relation last."""
+    """Return the relation that a test is about. Manifests before v11 list only its dependencies, the relation last."""
     if test.attached_node:
         return test.attached_node
     upon = [node for node in (test.depends_on or _Depends()).nodes if node in relations]
@@ -213,7 +213,7 @@ def _values(test: _Node) -> tuple[str, ...]:
 
 
 def _unique(tests: Sequence[_Node]) -> list[str]:
-    """A column that is unique and never null: the key, where the project tests one column so."""
+    """Return the key: a column that is tested as unique and never null, if the project has exactly one."""
     unique = [_column_of(test) for test in tests if _is(test, "unique")]
     filled = {_column_of(test) for test in tests if _is(test, "not_null")}
     both = [column for column in dict.fromkeys(unique) if column in filled]
@@ -233,7 +233,7 @@ def _keys(tests: Iterable[_Node], relations: Mapping[str, _Node]) -> Iterator[Wr
 
 
 def read_catalog(document: Any, name: str) -> Meaning:
-    """Return the comments that a catalog tells. Raises `msgspec.ValidationError`."""
+    """Return the comments in a catalog. Raises `msgspec.ValidationError`."""
     catalog = msgspec.convert(document, _Catalog)
     tables = (*catalog.nodes.values(), *catalog.sources.values())
     return Meaning(tables=tuple(_read_cataloged(table, name) for table in tables if table.metadata.name))

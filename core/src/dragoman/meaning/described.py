@@ -1,4 +1,4 @@
-"""An inspector whose relations bear what files tell of them, where the database itself tells nothing."""
+"""An inspector that adds descriptions from files to relations, where the database itself has none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class DescribedInspector(WrappedInspector):
-    """Adds descriptions, values and keys to what `inner` tells. What the database tells itself always wins."""
+    """Adds descriptions, values and keys to what `inner` reports. Whatever the database reports itself wins."""
 
     def __init__(self, inner: Inspector, meaning: Meaning, database: str) -> None:
         super().__init__(inner)
@@ -27,11 +27,11 @@ class DescribedInspector(WrappedInspector):
         self._checked = False
 
     async def names(self, scope: Scope) -> Sequence[Names] | None:
-        """As `Inspector.names`."""
+        """Return `Inspector.names` of the wrapped inspector."""
         return await self.inner.names(scope)
 
     async def tables(self, scope: Scope) -> Inspection:
-        """As `Inspector.tables`."""
+        """Return `Inspector.tables`, with the descriptions added."""
         seen = await self.inner.tables(scope)
         self._remember(scope, seen.tables)
         if not self._checked:
@@ -40,18 +40,21 @@ class DescribedInspector(WrappedInspector):
         return replace(seen, tables=tuple(map(self._describe, seen.tables)))
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
-        """As `Inspector.details`."""
+        """Return `Inspector.details`, with the descriptions added."""
         return [self._describe(table) for table in await self.inner.details(tables)]
 
     def _remember(self, scope: Scope, tables: Iterable[Table]) -> None:
-        """Take what is told of a scope in place of what was told of it before: some may be gone."""
+        """Replace what was remembered of a scope by these tables: some may no longer exist."""
         kept = [table for same in self._seen.values() for table in same.values() if table.relation not in scope]
         self._seen = {}
         for table in (*kept, *tables):
             self._seen.setdefault(table.relation.name.casefold(), {})[table.relation] = table
 
     def _tell_unused(self) -> None:
-        """Warn of what describes nothing: of a project's relations only where none of them is here."""
+        """Warn about descriptions of missing relations.
+
+        For a whole project, warn only if none of its relations exists.
+        """
         unused = [text for texts in self._texts.values() for text in texts if not self._find(text.name)]
         for text in unused:
             if not text.optional:
@@ -62,7 +65,7 @@ class DescribedInspector(WrappedInspector):
             _log.warning("%s: %s has none of its tables", file, self._database)
 
     def _find(self, name: tuple[str, ...], near: Relation | None = None) -> list[Relation]:
-        """The relations that a written name may mean, those of a schema first."""
+        """Return the relations that a written name may mean, those of a schema first."""
         found = [each for each in self._seen.get(name[-1].casefold(), ()) if fits(name, each)]
         return sorted(
             found, key=lambda each: near is None or (each.schema, each.catalog) != (near.schema, near.catalog)
@@ -89,7 +92,7 @@ class DescribedInspector(WrappedInspector):
         )
 
     def _keys(self, table: Table, keys: Iterable[WrittenKey]) -> Iterable[ForeignKey]:
-        """The keys whose both ends are here and that the database does not tell itself."""
+        """Yield the keys between existing relations that the database does not report itself."""
         known = {(key.columns, key.references) for key in table.foreign_keys}
         for key in keys:
             columns = _names(table, key.columns)
@@ -106,14 +109,14 @@ class DescribedInspector(WrappedInspector):
 
 
 def fits(name: tuple[str, ...], relation: Relation) -> bool:
-    """Whether a written name, of which a part may be missing, can mean a relation; case does not count."""
+    """Return whether a written name, which may lack parts, can mean a relation, regardless of case."""
     own = (relation.name, relation.schema, relation.catalog)
     pairs = zip(reversed(name), own, strict=False)
     return all(part is None or written.casefold() == part.casefold() for written, part in pairs)
 
 
 def _names(table: Table, written: Sequence[str]) -> tuple[str, ...]:
-    """The columns of these names as the database stores them; none where one is not there."""
+    """Return the stored names of these columns; none if one of them does not exist."""
     stored = {column.name.casefold(): column.name for column in table.columns}
     found = tuple(stored[name.casefold()] for name in written if name.casefold() in stored)
     return found if len(found) == len(written) else ()

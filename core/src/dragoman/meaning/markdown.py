@@ -1,6 +1,7 @@
-"""Markdown files of a database: what it is, its glossary, metrics, conventions, tables and example questions.
+"""Markdown files about a database: its description, glossary, metrics, conventions, tables and example questions.
 
-Headings of the second level name the parts; of the third level, a table or a question. `<!-- ... -->` is left out.
+Headings of the second level name the sections; those of the third level, a table or a question. `<!-- ... -->` is
+ignored.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ _ENTRY = re.compile(
 )
 _VALUES = re.compile(r"(?P<text>.*?)[ \t]*\{(?P<values>[^{}]+)\}")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-"""One without an end goes on to the end of the file, as in HTML; to look for an end from each would take for ever."""
+"""Matches a comment.
+
+A comment without an end runs to the end of the file, as in HTML; otherwise matching could take forever.
+"""
 _FENCE = re.compile(r"(```+|~~~+)[ \t]*(\w*)")
 
 
 @dataclass(slots=True)
 class _Part:
-    """A heading with what stands below it. `line`: the heading's."""
+    """A heading with the text below it. `line`: the heading's line."""
 
     title: str
     line: int
@@ -39,7 +43,7 @@ class _Part:
 
 
 def read(text: str, name: str) -> Meaning:
-    """Return what a file tells. Raises `WrongFile`."""
+    """Return the contents of a file. Raises `WrongFile`."""
     head, sections = _sections(_COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text))
     about = _prose(head.lines)
     tables: list[TableText] = []
@@ -61,7 +65,7 @@ def read(text: str, name: str) -> Meaning:
 
 
 def _sections(text: str) -> tuple[_Part, list[_Part]]:
-    """What stands before the first heading of the second level, and the parts below such headings."""
+    """Return the text before the first heading of the second level, and the sections below such headings."""
     head, sections = _Part("", 1), list[_Part]()
     here, fence = head, ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -84,7 +88,7 @@ def _sections(text: str) -> tuple[_Part, list[_Part]]:
 
 
 def _kind(section: _Part) -> str:
-    """Which of the known parts a section is; others are conventions, but for names that are nearly known ones."""
+    """Return the kind of a section. An unknown title is a convention; a misspelled one is an error."""
     title = section.title.casefold()
     if title in SECTIONS:
         return title
@@ -98,7 +102,7 @@ def _prose(lines: Sequence[tuple[int, str]]) -> str:
 
 
 def _items(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """The items of a list, each on one line with the lines that go on below it."""
+    """Yield the items of a list. An item with its continuation lines becomes one line."""
     item: tuple[int, list[str]] | None = None
     for number, line in lines:
         if found := _ITEM.fullmatch(line.strip()):
@@ -112,7 +116,7 @@ def _items(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def _entries(section: _Part) -> Iterator[tuple[str, str]]:
-    """The entries of a list `- **name**: text`, or below headings of the third level."""
+    """Yield the entries of a list `- **name**: text`, or below headings of the third level."""
     for number, item in _items(section.lines):
         yield _entry(number, item)
     for part in section.parts:
@@ -127,7 +131,7 @@ def _entry(number: int, item: str) -> tuple[str, str]:
 
 
 def _statements(section: _Part) -> Iterator[str]:
-    """The items of a section's list; without a list, its text. What stands below further headings follows."""
+    """Yield the items of a section's list; without a list, its text. Text below further headings follows."""
     items = [item for _, item in _items(section.lines)]
     before = _prose(section.lines[: _first_item(section.lines)])
     yield from ([before] if before else [])
@@ -142,17 +146,17 @@ def _first_item(lines: Sequence[tuple[int, str]]) -> int:
 
 
 def _table(part: _Part, file: str) -> TableText:
-    """A table: its description, then a list of its columns, `- name: text {its|only|values}`."""
+    """Return a table: its description, then a list of its columns, `- name: text {its|only|values}`."""
     first = _first_item(part.lines)
     columns: dict[str, ColumnText] = {}
     for number, item in _items(part.lines[first:]):
         name, text = _entry(number, item)
         if name.casefold() in columns:
-            raise WrongFile(number, f"the column {name} is told twice", "Remove one.")
+            raise WrongFile(number, f"the column {name} is described twice", "Remove one.")
         columns[name.casefold()] = _column(text)
     path = tuple(piece.strip().strip('`"') for piece in part.title.strip("`").split("."))
     if not all(path):
-        raise WrongFile(part.line, f"this is no name of a table: {part.title!r}", "Write ### schema.table.")
+        raise WrongFile(part.line, f"this is not the name of a table: {part.title!r}", "Write ### schema.table.")
     return TableText(path, _prose(part.lines[:first]), MappingProxyType(columns), place=f"{file}:{part.line}")
 
 
@@ -164,7 +168,7 @@ def _column(text: str) -> ColumnText:
 
 
 def _example(part: _Part, file: str) -> Example:
-    """A question as a heading, and below it one query in a fence."""
+    """Return an example: a question as a heading, and one query in a fence below it."""
     lines, fence = list[str](), ""
     blocks: list[str] = []
     for _, line in part.lines:
@@ -177,5 +181,7 @@ def _example(part: _Part, file: str) -> Example:
         elif fence:
             lines.append(line)
     if len(blocks) != 1 or fence or not blocks[0].strip():
-        raise WrongFile(part.line, "an example has one query", "Write it between ```sql and ```, below the question.")
+        raise WrongFile(
+            part.line, "an example must have exactly one query", "Write it between ```sql and ```, below the question."
+        )
     return Example(part.title, blocks[0].strip().rstrip(";").rstrip(), f"{file}:{part.line}")

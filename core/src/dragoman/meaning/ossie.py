@@ -31,7 +31,7 @@ class _Expression(msgspec.Struct, frozen=True):
     dialects: tuple[_Written, ...] = ()
 
     def __str__(self) -> str:
-        """The expression in standard SQL, else in the first dialect there is."""
+        """Return the expression in standard SQL, or else in the first dialect that has one."""
         plain = [each.expression for each in self.dialects if each.dialect == FIRST]
         return next(iter([*plain, *(each.expression for each in self.dialects)]), "")
 
@@ -52,12 +52,12 @@ class _Metric(msgspec.Struct):
 
 
 class _Source(msgspec.Struct):
-    """A source that is written as an object: a relation of a catalog has an identifier, files and queries have none."""
+    """A source that is written as an object: a relation of a catalog has an identifier; files and queries have none."""
 
     identifier: str = ""
 
     def __str__(self) -> str:
-        """The relation's name, if there is one."""
+        """Return the relation's name, if there is one."""
         return self.identifier
 
 
@@ -93,20 +93,20 @@ class _Document(msgspec.Struct):
 
 
 def is_model(document: Mapping[str, Any]) -> bool:
-    """Whether a document is an Ossie model."""
+    """Return whether a document is an Ossie model."""
     return "semantic_model" in document
 
 
 def read_yaml(text: str, name: str) -> Meaning:
-    """Return what a YAML file tells. Raises `WrongFile`."""
-    import yaml  # only those who have such files wait for it
+    """Return the contents of a YAML file. Raises `WrongFile`."""
+    import yaml  # only for those who have such files
 
     try:
         document: Any = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise WrongFile(line, f"this is no YAML: {error.problem}") from None
-    except (yaml.YAMLError, ValueError):  # 2024-13-45 is YAML's date, and no day
+    except (yaml.YAMLError, ValueError):  # to YAML 2024-13-45 is a date, although there is no such day
         raise WrongFile(1, "this is no YAML") from None
     if not isinstance(document, dict) or not is_model(document):  # pyright: ignore
         raise WrongFile(1, "there is no semantic_model", "Ossie files begin with `semantic_model:`.")
@@ -118,7 +118,7 @@ def read_yaml(text: str, name: str) -> Meaning:
 
 
 def _line_of(text: str, path: str) -> int:
-    """The line of a place such as `.semantic_model[0].datasets[1].source`, or of the nearest one around it."""
+    """Return the line of a place such as `.semantic_model[0].datasets[1].source`, or of the nearest one around it."""
     import yaml
 
     node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -136,7 +136,7 @@ def _line_of(text: str, path: str) -> int:
 
 
 def read(document: Any, name: str) -> Meaning:
-    """Return what a document tells. Raises `WrongFile` and `msgspec.ValidationError`."""
+    """Return the contents of a document. Raises `WrongFile` and `msgspec.ValidationError`."""
     read = msgspec.convert(document, _Document)
     if not str(read.version).startswith(("0.1", "0.2")):
         raise WrongFile(1, f"version {read.version} of Ossie is not known", "Known: 0.1 and 0.2.")
@@ -160,7 +160,7 @@ def _model(model: _Model, name: str) -> Meaning:
 
 
 def _place(source: str) -> tuple[str, ...]:
-    """The name of the relation behind a dataset; nothing where that is a query."""
+    """Return the name of the relation of a dataset; empty if the dataset is a query."""
     return tuple(part.strip('"`') for part in source.split(".")) if _NAME.fullmatch(source.strip()) else ()
 
 
@@ -181,14 +181,14 @@ def _lower(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _column(field: _Field) -> str:
-    """The column that a field is; nothing where it is computed."""
+    """Return the column of a field; empty if the field is computed."""
     written = str(field.expression) or field.name
     found = _PLAIN.fullmatch(written.strip())
     return found[1] if found else ""
 
 
 def _list_computed(datasets: Iterable[_Dataset]) -> Iterator[Note]:
-    """Fields that are no columns: their formula is what there is to know."""
+    """Yield a note with the formula of each field that is not a column."""
     for dataset in datasets:
         for each in dataset.fields:
             if not _column(each):
@@ -202,7 +202,7 @@ def _metric(metric: _Metric) -> Note:
 
 
 def _write_text(thing: _Dataset | _Field | _Metric) -> str:
-    """A description with the other words there are for it."""
+    """Return a description with its synonyms."""
     said = [" ".join((thing.description or "").split())]
     context = thing.ai_context
     if isinstance(context, _Context) and context.synonyms:

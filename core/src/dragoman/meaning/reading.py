@@ -1,4 +1,4 @@
-"""Reading the files of `knowledge.files`: each by what it is, errors with the file and the line."""
+"""Reads the files of `knowledge.files`, each according to its kind. Errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dragoman.meaning.values import Meaning, WrongFile
 from dragoman.model import Database
 
 MAX_BYTES: Final = 256 * 1024 * 1024
-"""Of one file: manifests of large dbt projects have tens of megabytes."""
+"""The most bytes of one file: manifests of large dbt projects have tens of megabytes."""
 KNOWN: Final = (
     "A knowledge file is markdown (.md), dbt's manifest.json, catalog.json or semantic_manifest.json, or Ossie."
 )
 
 
 def read_meaning(database: Database) -> Meaning:
-    """Return what a database's files tell. Raises `ConfigurationError`, which names every wrong file and line."""
+    """Return the contents of a database's files. Raises `ConfigurationError`, which names every wrong file and line."""
     problems: list[str] = []
     parts: list[Meaning] = []
     remedy = ""
@@ -39,8 +39,8 @@ def read_meaning(database: Database) -> Meaning:
 
 
 def read_file(path: Path) -> Meaning:
-    """Return what one file tells. Raises `WrongFile`."""
-    # Only those who have files wait for what reads them.
+    """Return the contents of one file. Raises `WrongFile`."""
+    # The parsers are imported only if there are files.
     from dragoman.meaning import markdown, ossie
 
     readers = {".md": markdown.read, ".json": _read_json, ".yaml": ossie.read_yaml, ".yml": ossie.read_yaml}
@@ -55,15 +55,15 @@ def read_file(path: Path) -> Meaning:
 
 def _text(path: Path) -> str:
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for
-            raise WrongFile(1, "this is no file", "Correct knowledge.files.")
+        if path.exists() and not path.is_file():  # reading a pipe would block
+            raise WrongFile(1, "this is not a file", "Correct knowledge.files.")
         if path.stat().st_size > MAX_BYTES:
             raise WrongFile(1, f"the file is larger than {MAX_BYTES} bytes")
         return path.read_text("utf-8-sig")
     except OSError as error:
         raise WrongFile(1, f"the file cannot be read ({error.strerror})", "Correct knowledge.files.") from None
     except UnicodeDecodeError:
-        raise WrongFile(1, "the file is no UTF-8 text") from None
+        raise WrongFile(1, "the file is not UTF-8 text") from None
 
 
 def _read_json(text: str, name: str) -> Meaning:
@@ -72,7 +72,7 @@ def _read_json(text: str, name: str) -> Meaning:
     try:
         document: Any = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise WrongFile(_line(text, error), f"this is no JSON: {error}") from None
+        raise WrongFile(_line(text, error), f"this is not JSON: {error}") from None
     kinds: Sequence[tuple[Callable[[Any], bool], Callable[[Any, str], Meaning]]] = (
         (dbt.is_manifest, dbt.read_manifest),
         (dbt.is_catalog, dbt.read_catalog),
@@ -89,7 +89,7 @@ def _read_json(text: str, name: str) -> Meaning:
 
 
 def _line(text: str, error: msgspec.DecodeError) -> int:
-    """The line that an error's byte stands in, as far as it tells one."""
+    """Return the line of an error, as far as the error shows its byte."""
     position = str(error).rpartition("(byte ")[2].rstrip(")")
     end = int(position) if position.isdigit() else len(text.encode())
     return text.encode()[:end].count(b"\n") + 1

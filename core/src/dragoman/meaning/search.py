@@ -1,4 +1,4 @@
-"""Which of some texts fit a question: BM25 over the words they share."""
+"""Finds the texts that match a question: BM25 over their common words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _K, _B = 1.2, 0.75
 
 
 def rank(question: str, things: Sequence[T], text_of: Callable[[T], str]) -> list[T]:
-    """Return the things whose texts share words with a question, best first."""
+    """Return the things whose texts have words in common with a question, best first."""
     texts = [Counter(words(text_of(thing))) for thing in things]
     average = sum(text.total() for text in texts) / max(len(texts), 1) or 1
     wanted = set(words(question))

@@ -1,4 +1,4 @@
-"""What was written about a database, as plain values, whichever file it stands in."""
+"""Documentation of a database as plain values, whatever file it comes from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NoteKind = Literal["term", "metric", "convention"]
 
 
 class WrongFile(ValueError):
-    """What is wrong in a file, and in which line, from 1."""
+    """A problem in a file, and its line, from 1."""
 
     def __init__(self, line: int, message: str, remedy: str = "") -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class WrongFile(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ColumnText:
-    """What was written of a column. `values`: the only ones it holds, as its owners say."""
+    """The description of a column. `values`: the only values it has, according to its owners."""
 
     description: str = ""
     values: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class ColumnText:
 
 @dataclass(frozen=True, slots=True)
 class WrittenKey:
-    """A foreign key that the files tell. `references`: a table's name, as `TableText` has it."""
+    """A foreign key from a file. `references`: a table's name, as in `TableText`."""
 
     columns: tuple[str, ...]
     references: tuple[str, ...]
@@ -41,10 +41,10 @@ def _no_columns() -> Mapping[str, ColumnText]:
 
 @dataclass(frozen=True, slots=True)
 class TableText:
-    """What was written of a relation. `name`: the relation's own last, as much before it as the file tells.
+    """The description of a relation. `name`: as many parts as the file gives, the relation's own name last.
 
-    Columns are by their names in lower case: files seldom keep the database's case. `optional`: the relation may be
-    elsewhere, as most of a dbt project's are.
+    Columns are keyed by their names in lower case, since files seldom keep the database's case. `optional`: the
+    relation may be elsewhere, as most relations of a dbt project are.
     """
 
     name: tuple[str, ...]
@@ -56,7 +56,7 @@ class TableText:
     optional: bool = False
 
     def merge(self, other: TableText) -> TableText:
-        """Return this with what only `other` tells."""
+        """Return this description, completed by what only `other` has."""
         columns = dict(other.columns)
         for name, text in self.columns.items():
             more = columns.get(name, ColumnText())
@@ -97,7 +97,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """Everything that files tell of one database. `about`: what the database is, in a sentence or two."""
+    """The contents of all files about one database. `about`: a description of the database in a sentence or two."""
 
     about: str = ""
     tables: tuple[TableText, ...] = ()
@@ -106,7 +106,7 @@ class Meaning:
 
     @classmethod
     def join(cls, parts: Sequence[Meaning]) -> Meaning:
-        """Return what several files tell together; where two tell of the same, the first counts."""
+        """Return the contents of several files together. If two describe the same thing, the first counts."""
         return cls(
             about=next((part.about for part in parts if part.about), ""),
             tables=_merge(table for part in parts for table in part.tables),
