@@ -123,7 +123,7 @@ BROKEN = {
     "a newer contract": (f"{POLICY}\nPolicy.contract = 99\npolicy = outer", "contract version 99"),
     "a hook nobody has": (
         f"{POLICY}\nclass Odd(Policy):\n    @hookimpl\n    def audit(self): ...\npolicy = Odd('x')",
-        "'audit' with @hookimpl, which is no hook",
+        "'audit' with @hookimpl, which is not a hook",
     ),
     "a dialect's plugin": (
         "from dragoman import *\nclass P(DialectPlugin):\n    def executor(self, database): ...\n"

@@ -74,7 +74,7 @@ BROKEN = {
     "a hook is misspelled": (
         "class Odd(PretendPlugin):\n    @hookimpl\n    def validator(self, database): ...\nplugin = Odd()",
         "plugin",
-        "'validator' with @hookimpl, which is no hook: did you mean validators?",
+        "'validator' with @hookimpl, which is not a hook: did you mean validators?",
         "pip install",
     ),
     "a hook nobody has": (
@@ -106,7 +106,7 @@ BROKEN = {
         "from dataclasses import replace\nPretendPlugin.dialect = replace(PretendPlugin.dialect, name='sqlite')\n"
         + FINE,
         "plugin",
-        "calls itself 'sqlite', a name it does not register",
+        "its dialect is named 'sqlite', a name that it does not register",
         "pip install",
     ),
 }
@@ -177,7 +177,7 @@ def test_a_plugin_that_fails_when_it_is_looked_at_is_listed_as_broken(install):
     source = "class Odd(PretendPlugin):\n    @property\n    def dialect(self): raise KeyError('x')\nplugin = Odd()"
     install("dragoman-odd", source, dialects={"pretend": "plugin"}, pretend=True)
     listed = {each.name: each for each in Plugins.discover().list_installed()}
-    assert "looking at it raised KeyError" in listed["pretend"].error
+    assert "inspecting it raised KeyError" in listed["pretend"].error
     assert listed["sqlite"].status == "ok"
 
 
@@ -316,7 +316,7 @@ HOOK_FAULTS = {
     "returns a coroutine": (
         "executor",
         "return PretendInspector().version()",
-        "coroutine, not an Executor: a hook is not",
+        "coroutine, not an Executor: a hook is synchronous",
     ),
     "leaves": ("inspector", "raise SystemExit(3)", "raised SystemExit"),
     "raises": ("executor", "raise KeyError(database.password.reveal())", "raised KeyError"),

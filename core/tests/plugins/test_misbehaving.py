@@ -147,7 +147,7 @@ FAULTS = {
         "return []",
         detailed,
         "Inspector.details",
-        "answered with other relations",
+        "returned other relations",
     ),
     "leaks one of inspecting": ("inspecting", "1 / 0", inspected, "Inspector.tables", "failed with ZeroDivisionError"),
     "tells the wrong type": (
@@ -303,7 +303,7 @@ async def test_a_plugin_that_does_not_close_is_given_up_and_named(body: str, gat
         assert await answers(gateway)
         other = gateway.database("good").executor
     assert other.closed
-    assert "closing the database pretend, served by 'pretend' of dragoman-odd 2.5, was given up" in caplog.text
+    assert "closing the database pretend, served by 'pretend' of dragoman-odd 2.5, was abandoned" in caplog.text
 
 
 # Blocking
@@ -318,7 +318,7 @@ async def test_a_plugin_that_blocks_the_event_loop_is_named_in_the_log(gateway_o
     # On a slow machine the first import of a parser may be reported too.
     told = [message for message in caplog.messages if "in OddExecutor.open;" in message]
     assert len(told) == 1
-    assert "'pretend' of dragoman-odd 2.5 has kept it for more than 0.1 seconds" in told[0]
+    assert "'pretend' of dragoman-odd 2.5 has blocked it for more than 0.1 seconds" in told[0]
 
 
 async def test_slow_work_that_does_not_block_is_not_told(gateway_of, monkeypatch, caplog):

@@ -1,7 +1,8 @@
-"""Find, load, isolate and route plugins. The only toucher of entry points and of pluggy's manager.
+"""Finds, loads, isolates and routes plugins. No other package uses entry points of plugins, or pluggy's manager.
 
 A plugin that is missing, broken, claimed twice or of a wrong version is a `DialectError` that names the distribution
-and the remedy; the other databases keep working. Dialects load when a database needs them, policies all at the start.
+and the remedy; the other databases keep working. A dialect is loaded when a database needs it, and every policy at the
+start.
 """
 
 from dragoman.plugins.plugins import Installed, Plugins

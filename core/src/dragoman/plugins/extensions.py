@@ -1,4 +1,4 @@
-"""Parts of dragoman that are distributions of their own: found by entry point, imported when they are first used."""
+"""Parts of dragoman that are distributions of their own, found by entry point and imported on first use."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Final
 from dragoman.errors import ConfigurationError
 
 ASKERS: Final = "dragoman.askers"
-"""What answers questions in plain words: `ask` is a class as `dragoman.gateway.asking.Asker` says."""
+"""Answers questions in plain words. `ask` is a class with the methods of `dragoman.gateway.asking.Asker`."""
 DESCRIBERS: Final = "dragoman.describers"
-"""What describes a database by a model: `describe` is a function as `dragoman_ask.describing.describe`."""
+"""Describes a database by a model. `describe` is a function like `dragoman_ask.describing.describe`."""
 COMMANDS: Final = "dragoman.commands"
 """Commands of the command line: modules with `add_arguments` and `run`."""
 
 
 def has_extension(group: str, name: str) -> bool:
-    """Whether a distribution brings it."""
+    """Return whether an installed distribution provides it."""
     return _find(group, name) is not None
 
 
 def load_extension(group: str, name: str, extra: str) -> Any:
-    """Import it and return it. Raises `ConfigurationError`, naming the extra that brings it."""
+    """Import it and return it. Raises `ConfigurationError`, which names the extra that installs it."""
     found = _find(group, name)
     if found is None:
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""From an entry point to a plugin that keeps the contract, or a `DialectError` that says what is wrong with it."""
+"""Turns an entry point into a plugin that keeps the contract, or raises a `DialectError` with the reason."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ HOOKS = {
     hook: frozenset(inspect.signature(getattr(DialectPlugin, hook)).parameters) - {"self"}
     for hook in ("executor", "inspector", "validators")
 }
-"""The hooks and the parameters each may take."""
+"""The hooks, and the parameters that each may take."""
 
 
 def load_dialect(entry_point: EntryPoint) -> DialectPlugin:
-    """Import a dialect plugin and check everything that can be known without a database."""
+    """Import a dialect plugin and check everything that can be checked without a database."""
     plugin = _instance(_import(entry_point), DialectPlugin, entry_point)  # type: ignore[type-abstract]
     dialect = getattr(plugin, "dialect", None)
     if not isinstance(dialect, Dialect):
@@ -43,7 +43,7 @@ def load_dialect(entry_point: EntryPoint) -> DialectPlugin:
         raise unusable(entry_point, f"it {error}.") from None
     for hook in HOOKS:
         if hook in _list_overridden(plugin) and _specname(getattr(plugin, hook), hook) is None:
-            # pluggy would not see it, and the dialect would do nothing.
+            # pluggy would not see it, and the hook would do nothing.
             raise unusable(entry_point, f"its hook {hook} is not marked with @hookimpl.")
     _check_hooks(plugin, entry_point)
     return plugin
@@ -57,14 +57,14 @@ def load_policy(entry_point: EntryPoint) -> PolicyPlugin:
     for hook, _ in _find_hooks(policy):
         raise unusable(
             entry_point,
-            f"it marks {hook!r} with @hookimpl, which is no hook of a policy: override restrictor, wrap_executor,"
+            f"it marks {hook!r} with @hookimpl, which is not a hook of a policy: override restrictor, wrap_executor,"
             " wrap_inspector or further_validators.",
         )
     return policy
 
 
 def unusable(entry_point: EntryPoint, why: str, remedy: str = "") -> DialectError:
-    """Return the error for a plugin that cannot be used, with the command that most likely fixes it."""
+    """Return the error for an unusable plugin, with the command that most likely fixes it."""
     distribution = distribution_of(entry_point)
     return DialectError(
         f"The plugin {entry_point.name!r} of {distribution} {version_of(entry_point)} is broken: {why}",
@@ -73,12 +73,12 @@ def unusable(entry_point: EntryPoint, why: str, remedy: str = "") -> DialectErro
 
 
 def origin_of(entry_point: EntryPoint) -> str:
-    """Return the plugin and where it is from, in words: 'odd' of dragoman-odd 1.0."""
+    """Return the name and distribution of a plugin, for messages: 'odd' of dragoman-odd 1.0."""
     return f"{entry_point.name!r} of {distribution_of(entry_point)} {version_of(entry_point)}".rstrip()
 
 
 def distribution_of(entry_point: EntryPoint) -> str:
-    """Return the name of the distribution an entry point came with."""
+    """Return the name of the distribution that an entry point belongs to."""
     return entry_point.dist.name if entry_point.dist else "an unknown distribution"
 
 
@@ -117,7 +117,7 @@ def _explain_import(entry_point: EntryPoint, error: ImportError) -> DialectError
         return unusable(
             entry_point,
             f"it needs the module {error.name!r}, which is not installed.",
-            f"Reinstall it with what it needs: `pip install --force-reinstall {distribution_of(entry_point)}`.",
+            f"Reinstall it with its dependencies: `pip install --force-reinstall {distribution_of(entry_point)}`.",
         )
     return _explain_failure(entry_point, error)
 
@@ -159,7 +159,7 @@ def _check_declared_options(options: Any, entry_point: EntryPoint) -> None:
         if options is not None:
             dataclasses.fields(options)
             typing.get_type_hints(options)
-    except Exception:  # not a dataclass, or an annotation names what is not there when it runs
+    except Exception:  # not a dataclass, or an annotation names something that does not exist at run time
         raise unusable(entry_point, "its `options` is not a dataclass whose types can be read.") from None
 
 
@@ -168,9 +168,12 @@ def _check_hooks(plugin: object, entry_point: EntryPoint) -> None:
         if hook not in HOOKS:
             near = nearest(hook, HOOKS)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(HOOKS)}."
-            raise unusable(entry_point, f"it marks {hook!r} with @hookimpl, which is no hook: {hint}")
+            raise unusable(entry_point, f"it marks {hook!r} with @hookimpl, which is not a hook: {hint}")
         if inspect.iscoroutinefunction(function):
-            raise unusable(entry_point, f"its hook {hook} is async; hooks are not, what they return is.")
+            raise unusable(
+                entry_point,
+                f"its hook {hook} is async; hooks are synchronous, and the objects they return are asynchronous.",
+            )
         surplus = inspect.signature(function).parameters.keys() - HOOKS[hook] - {"self"}
         if surplus:
             raise unusable(
@@ -188,7 +191,7 @@ def _find_hooks(plugin: object) -> Iterator[tuple[str, Any]]:
 
 
 def _specname(function: Any, name: str) -> str | None:
-    """The hook a function is marked as, or None."""
+    """Return the hook that a function is marked as, or None."""
     mark = getattr(function, f"{PROJECT}_impl", None)
     return (mark["specname"] or name) if mark else None
 

@@ -1,4 +1,4 @@
-"""Mistakes of plugins' authors, reported in the contract's words: what was given, and what is wanted."""
+"""Describes mistakes of plugin authors in terms of the contract: what was given, and what is wanted."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from dragoman.sql.grammars import near_grammar, sqlglot_reads
 from dragoman.words import display, nearest
 
 _CAPABILITIES: Final = [capability.name for capability in Capability]
-# Python's own words for a constructor that cannot run; they name classes and parameters, nothing else.
+# Python's messages about a constructor that cannot run. They contain only names of classes and parameters.
 _ABSTRACT: Final = re.compile(r"Can't instantiate abstract class (\w+) .*?abstract methods? (.+)")
 _IMPORTED: Final = re.compile(r"cannot import name '(\w+)' from (?:partially initialized module )?'([\w.]+)'")
 _CALLED: Final = re.compile(r"(\w+)\.__init__\(\) (missing .+|got an unexpected keyword argument .+)")
 
 
 def check_dialect(dialect: Dialect) -> None:
-    """Raise `Malformed`, in words after "it", for a `Dialect` whose fields are not what the contract says."""
+    """Raise `Malformed` for a `Dialect` whose fields do not match the contract.
+
+    Its message continues a sentence with "it".
+    """
     _check_capabilities(dialect)
     check(Dialect, [dialect], "dialect")
     if len(dialect.quote_marks) != 2:
@@ -38,7 +41,10 @@ def check_dialect(dialect: Dialect) -> None:
 
 
 def words_of(error: BaseException) -> str:
-    """What an exception of a plugin says, after "it", when that is plain and safe to show; else an empty text."""
+    """Return the message of a plugin's exception if it is plain and safe to show; else an empty text.
+
+    The message continues a sentence with "it".
+    """
     if isinstance(error, Malformed):
         return str(error)
     if isinstance(error, ImportError):
@@ -53,7 +59,7 @@ def words_of(error: BaseException) -> str:
 
 
 def _words_of_import(error: ImportError) -> str:
-    """What could not be imported, and from where, without the path that Python adds."""
+    """Return what could not be imported, and from where, without the path that Python adds."""
     if isinstance(error, ModuleNotFoundError):
         return f"imports the module {error.name!r}"
     found = _IMPORTED.match(str(error))
@@ -64,7 +70,10 @@ def _words_of_import(error: ImportError) -> str:
 
 
 def place_of(error: BaseException, module: str) -> str:
-    """Where in a plugin's own package an exception passed last: ` in dragoman_odd, line 3`; else an empty text."""
+    """Return the last place in a plugin's own package that an exception passed.
+
+    For example ` in dragoman_odd, line 3`; else an empty text.
+    """
     if isinstance(error, SyntaxError):
         return f" at line {error.lineno}" if error.lineno else ""
     package = module.partition(".")[0]
@@ -77,7 +86,10 @@ def _module(frame: FrameType) -> str:
 
 
 def _check_capabilities(dialect: Dialect) -> None:
-    """A text in place of a member is the mistake most make, and one text is a collection of letters."""
+    """Check `Dialect.capabilities`.
+
+    Most authors write a text instead of a member, and a text is a collection of letters.
+    """
     given: Any = dialect.capabilities
     if not isinstance(given, frozenset):
         raise Malformed(

@@ -1,4 +1,4 @@
-"""A plugin's own options: what the configuration says, checked against the dataclass the plugin declares."""
+"""A plugin's own options: the values in the configuration, checked against the dataclass that the plugin declares."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from dragoman.words import nearest
 
 
 def check_options(dialect: Dialect, database: Database) -> Mapping[str, Any]:
-    """Return every option of a dialect in its declared type, defaults included.
+    """Return every option of a dialect in its declared type, including defaults.
 
-    Raises `ConfigurationError` for one that is unknown, missing, of a wrong type, or not for administrators to give. No
-    message repeats a value.
+    Raises `ConfigurationError` for an option that is unknown, missing, of a wrong type, or that administrators may not
+    give. No message repeats a value.
     """
     of = _Options(f"databases.{database.name}.options", f"the dialect {database.dialect!r}", dialect.options)
     if database.administered:
@@ -31,16 +31,16 @@ def check_options(dialect: Dialect, database: Database) -> Mapping[str, Any]:
 
 
 def policy_options(declared: type[Any] | None, name: str, given: Mapping[str, Any]) -> Any:
-    """Return the options of the policy `name` as its own dataclass, None when it declares none.
+    """Return the options of the policy `name` as its own dataclass, or None if it declares none.
 
-    Raises as `check_options`.
+    Raises as `check_options` does.
     """
     return _Options(f"policies.{name}", f"the policy {name!r}", declared).build(given)
 
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The options of one plugin: where they stand in the configuration, whose they are, and their dataclass."""
+    """The options of one plugin: their place in the configuration, their owner, and their dataclass."""
 
     place: str
     owner: str
@@ -55,12 +55,12 @@ class _Options:
         for key in given:
             if key in self.fields and key not in allowed:
                 raise self._wrong(
-                    f"{key} is not for databases that administrators add",
-                    f"Whoever may write the configuration file can set it there. Here: {', '.join(sorted(allowed))}.",
+                    f"{key} cannot be set for databases that administrators add",
+                    f"Set it in the configuration file. Allowed here: {', '.join(sorted(allowed))}.",
                 )
 
     def build(self, given: Mapping[str, Any]) -> Any:
-        """The dataclass, or None."""
+        """Build the dataclass, or return None if there is none."""
         fields = self.fields
         for key in given:
             if key not in fields:
@@ -75,12 +75,12 @@ class _Options:
         return self._make(values)
 
     def _make(self, values: Mapping[str, Any]) -> Any:
-        assert self.declared is not None  # else there are no values
+        assert self.declared is not None  # otherwise there are no values
         try:
             return self.declared(**values)
         except DragomanError:
             raise
-        except Exception as error:  # its own __post_init__: what it says may repeat a value
+        except Exception as error:  # from its own __post_init__; its message may repeat a value
             raise ConfigurationError(
                 f"{self.place}: {self.owner} refuses them ({type(error).__name__}).",
                 suggestion=f"Compare them with the documentation of {self.owner}: {', '.join(values)}.",
@@ -97,7 +97,7 @@ class _Options:
         return ConfigurationError(f"{self.place}.{what}.", suggestion=remedy)
 
     def _convert(self, value: Any, wanted: Any, key: str) -> Any:
-        """An option's value in its declared type; a URL and the environment bring texts."""
+        """Return an option's value in its declared type. Values from a URL or the environment are texts."""
         try:
             return reader_of(wanted)(value)
         except Wrong as error:

@@ -1,4 +1,4 @@
-"""What serves one database: what its dialect returned, and what the policies made of it."""
+"""The objects that serve one database: those that its dialect returned, and those that policies made of them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dragoman.dialect import Executor, Inspector, Validator, WrappedExecutor, Wr
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """`executor` and `inspector`: to be used, as the policies wrap them. `owned`: what is closed after them anyway.
+    """The objects that serve a database.
 
-    `own_inspector` and `own_executor`: the dialect's, for checks that no policy may take away.
-
-    `validators`: the dialect's, then the policies'; both were given the dialect's own executor and inspector.
-
-    `vetoes_values`: a policy changes or refuses what queries return and says nothing of `Inspector.profiles`: what the
-    catalog knows of the same values must not get past it.
+    - `executor`, `inspector`: for use, as the policies wrap them.
+    - `owned`: closed after them in any case.
+    - `own_inspector`, `own_executor`: the dialect's, for checks that no policy may remove.
+    - `validators`: the dialect's, then the policies'. Both got the dialect's own executor and inspector.
+    - `vetoes_values`: a policy changes or refuses what queries return and does not override `Inspector.profiles`. The
+      catalog must then not show the same values.
     """
 
     executor: Executor
@@ -31,24 +31,24 @@ class Parts:
 
     @property
     def hides(self) -> bool:
-        """Whether a policy stands before the dialect's inspector: what that then tells is all there is for callers."""
+        """Whether a policy wraps the dialect's inspector. Callers then know only what the wrapper reports."""
         return bool(self.owned) and not any(self.inspector is each for each in self.owned)
 
 
 def speaks_for_values(inspector: Inspector, before: Inspector) -> bool:
-    """Whether the inspector that a policy returned for `before` has a `profiles` of its own."""
+    """Return whether the inspector that a policy returned for `before` has a `profiles` of its own."""
     passes_on = isinstance(inspector, WrappedInspector) and type(inspector).profiles is WrappedInspector.profiles
     return inspector is not before and not passes_on
 
 
 class _ClosedOnce:
-    """Passes on the first `aclose` only: policies may close what they wrap, and the gateway closes it anyway."""
+    """Passes on only the first `aclose`: policies may close what they wrap, and the gateway closes it in any case."""
 
     inner: Any
     _closed = False
 
     async def aclose(self) -> None:
-        """Close it unless that is done."""
+        """Close it unless that was done already."""
         if not self._closed:
             self._closed = True
             await self.inner.aclose()

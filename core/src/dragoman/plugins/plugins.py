@@ -1,4 +1,4 @@
-"""The plugins of one process behind one typed front: a method per hook, routed to the owner of a database."""
+"""The plugins of one process behind one typed interface: a method per hook, routed to the owner of a database."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ _NO_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType({})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Installed:
-    """An installed plugin as `dragoman dialects` shows it. `status`: ok or broken; `error`: why, and what to do."""
+    """An installed plugin, as `dragoman dialects` shows it. `status`: ok or broken.
+
+    `error`: the reason and the remedy.
+    """
 
     name: str
     distribution: str
@@ -63,7 +66,7 @@ class Installed:
 
 
 class Plugins:
-    """The plugins of this process. `discover()` scans entry points once and loads nothing."""
+    """The plugins of this process. `discover()` scans entry points once and loads none."""
 
     def __init__(
         self, entry_points: Mapping[str, Sequence[EntryPoint]], policies: Mapping[str, Sequence[EntryPoint]] = _NONE
@@ -85,14 +88,14 @@ class Plugins:
 
     @classmethod
     def without_policies(cls) -> Plugins:
-        """Scan the installed dialects alone, to see what policies take away."""
+        """Scan only the installed dialects, to see what policies remove."""
         return cls(_by_name(DIALECTS))
 
     def enforce(self, options: Mapping[str, Mapping[str, Any]] = _NO_OPTIONS) -> None:
         """Load every installed policy, with its options by the policy's name. Called once, before a database is opened.
 
-        None may be missed: raises `DialectError` for one that does not load, `ConfigurationError` for options that do
-        not fit and for those of a policy that is not installed.
+        No policy may be left out: raises `DialectError` for one that does not load, `ConfigurationError` for wrong
+        options and for options of a policy that is not installed.
         """
         for name in options:
             if name not in self._policies:
@@ -106,31 +109,31 @@ class Plugins:
 
     @property
     def restrict(self) -> bool:
-        """Whether any policy may leave principals a part of a database's relations."""
+        """Whether any policy may restrict principals to a part of a database's relations."""
         return any(policy.restricts for policy in self._enforced)
 
     def restricting(self, database: Database, principal: Principal) -> tuple[Restricting, ...]:
-        """Return what the policies leave a principal of a database, in words of theirs. Raises `DialectError`."""
+        """Return the policies' restrictions of a database for a principal. Raises `DialectError`."""
         found = (policy.restricting(database, principal) for policy in self._enforced if policy.restricts)
         return tuple(each for each in found if each is not None)
 
     def value(self, policy: str, name: str, database: Database, principal: Principal) -> Any:
-        """Return what `$value.NAME` stands for in the filters and masks of a policy. Raises `DialectError`."""
+        """Return the value of `$value.NAME` in the filters and masks of a policy. Raises `DialectError`."""
         enforced = next(each for each in self._enforced if each.name == policy)
         return enforced.value(name, database, principal)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the installed dialects, broken ones included."""
+        """The names of the installed dialects, including broken ones."""
         return tuple(sorted(self._entry_points))
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """The names of the installed policies, broken ones included."""
+        """The names of the installed policies, including broken ones."""
         return tuple(sorted(self._policies))
 
     def load(self, name: str) -> DialectPlugin:
-        """Return the plugin of a dialect, loading it at first. Raises `DialectError`, the same one each time."""
+        """Return the plugin of a dialect. Loads it at the first call. Raises `DialectError`, the same one each time."""
         if name in self._failed:
             raise self._failed[name].with_traceback(None)
         if name not in self._loaded:
@@ -146,7 +149,9 @@ class Plugins:
         plugin = _load_plugin(entry_point)
         own = self._entry_points.get(plugin.dialect.name, ())
         if distribution_of(entry_point) not in map(distribution_of, own):
-            raise unusable(entry_point, f"it calls itself {plugin.dialect.name!r}, a name it does not register.")
+            raise unusable(
+                entry_point, f"its dialect is named {plugin.dialect.name!r}, a name that it does not register."
+            )
         if not any(plugin is other for other in self._loaded.values()):  # one plugin may have two names
             self._register(plugin, entry_point)
             self._modules[_package(type(plugin))] = self._origins[name] = origin_of(entry_point)
@@ -166,7 +171,7 @@ class Plugins:
         return self._origins[name]
 
     def culprit(self, frames: Iterable[FrameType]) -> tuple[str, str] | None:
-        """Return the plugin whose code runs in the first of `frames` that is a plugin's, and the function's name."""
+        """Return the first plugin whose code runs in `frames`, and the function's name."""
         for frame in frames:
             own: object = frame.f_locals.get("self")
             packages = (frame.f_globals.get("__name__", "").partition(".")[0], _package(type(own)))
@@ -179,12 +184,16 @@ class Plugins:
         try:
             self._manager.register(plugin)
         except (pluggy.PluginValidationError, ValueError) as error:
-            if self._manager.is_registered(plugin):  # as far as pluggy came: those hooks would be called
+            # pluggy may have failed halfway, and would call the hooks that it registered
+            if self._manager.is_registered(plugin):
                 self._manager.unregister(plugin)
             raise unusable(entry_point, f"its hooks do not fit ({type(error).__name__}).") from None
 
     def list_installed(self) -> list[Installed]:
-        """Every installed dialect, then every policy, loaded to see whether it works; a broken one says why."""
+        """Return every installed dialect, then every policy.
+
+        Loads each to see whether it works; a broken one has the reason.
+        """
         dialects = [self._describe_dialect(name) for name in self.names]
         return dialects + [_describe_policy(name, self._policies[name]) for name in sorted(self._policies)]
 
@@ -198,17 +207,17 @@ class Plugins:
         return dataclasses.replace(known, driver=driver_of(dialect), capabilities=capabilities)
 
     def prepare(self, database: Database) -> Database:
-        """Return `database` as its dialect takes it: its options checked, defaults filled in.
+        """Return `database` as its dialect takes it: options checked, defaults filled in.
 
-        Raises `DialectError` when the dialect does not load, `ConfigurationError` for an option it does not take and
-        for a dialect without read-only sessions that was not accepted as such.
+        Raises `DialectError` if the dialect does not load. Raises `ConfigurationError` for an unknown option, and for a
+        dialect without read-only sessions that the configuration does not accept.
         """
         dialect = self.load(database.dialect).dialect
         _check_enforced(dialect, database)
         return dataclasses.replace(database, options=check_options(dialect, database))
 
     def audit_store(self, database: Database) -> AuditStore:
-        """Return where a database keeps the audit's records. Raises `DialectError`, `ConfigurationError`."""
+        """Return a database's store for audit records. Raises `DialectError`, `ConfigurationError`."""
         store = self.load(database.dialect).audit_store(self.prepare(database))
         if store is None:
             raise ConfigurationError(
@@ -217,12 +226,11 @@ class Plugins:
         return store
 
     def open(self, database: Database, own: Executor | None = None) -> Parts:
-        """Return what serves `database`: the owner's executor, inspector and validators, and what policies add.
+        """Return the objects that serve `database`: those of the dialect, and what policies add.
 
-        `own`: the executor that its owner made of it before, to be used by this one too.
-
-        Every hook is given what the owner returned: no policy stands between a dialect and its own checks. Raises
-        `DialectError` for a plugin that misbehaves.
+        `own`: an executor that the owner made for it before, to be used again. Every hook gets what the owner returned,
+        so no policy stands between a dialect and its own checks. Raises `DialectError` for a plugin that breaks the
+        contract.
         """
         made: Executor = own or self._ask("executor", Executor, database=database)
         executor = made
@@ -288,25 +296,28 @@ def _by_name(group: str) -> dict[str, list[EntryPoint]]:
 
 
 def _load_plugin(entry_point: EntryPoint) -> DialectPlugin:
-    """The plugin behind an entry point; any error while looking at it is the plugin's, and stops no other plugin."""
+    """Return the plugin of an entry point.
+
+    Attributes any error in it to the plugin, so that it stops no other plugin.
+    """
     try:
         return load_dialect(entry_point)
     except DialectError:
         raise
     except Exception as error:
-        _log.error("looking at the plugin of %s failed", origin_of(entry_point), exc_info=error)
-        raise unusable(entry_point, f"looking at it raised {type(error).__name__}; the log has the details.") from None
+        _log.error("inspecting the plugin of %s failed", origin_of(entry_point), exc_info=error)
+        raise unusable(entry_point, f"inspecting it raised {type(error).__name__}; the log has the details.") from None
 
 
 def _refuse_rivals(name: str, claims: Sequence[EntryPoint]) -> None:
-    """Raise `DialectError` where only strangers claim an official name: a user of that name expects our plugin."""
+    """Raise `DialectError` if only other distributions claim an official name: users of that name expect our plugin."""
     ours = _distributions_of_ours().get(ALIASES.get(name, name))
     rivals = [entry_point for entry_point in claims if _normal(distribution_of(entry_point)) != ours]
     if ours is None or len(rivals) < len(claims):
         return
     rival = distribution_of(rivals[0])
     raise DialectError(
-        f"The dialect {name!r} is the name of {ours}'s, which is not installed; {rival} claims it.",
+        f"The name {name!r} belongs to the dialect of {ours}, which is not installed; {rival} claims it.",
         suggestion=f"Install {ours}, or have {rival} register a name of its own.",
     )
 
@@ -316,7 +327,7 @@ def _normal(distribution: str) -> str:
 
 
 def _only_claim(what: str, entry_points: Sequence[EntryPoint]) -> EntryPoint:
-    """The entry point of a name, which only one distribution may claim."""
+    """Return the entry point of a name, which only one distribution may claim."""
     claims = {distribution_of(entry_point): entry_point for entry_point in entry_points}
     if len(claims) > 1:
         raise DialectError(
@@ -330,7 +341,7 @@ def _no_policy(name: str, installed: Sequence[str]) -> ConfigurationError:
     near = nearest(name, installed)
     return ConfigurationError(
         f"policies.{name}: no policy of that name is installed.",
-        suggestion=f"Did you mean {near[0]!r}?" if near else "Install its distribution, or take the section out.",
+        suggestion=f"Did you mean {near[0]!r}?" if near else "Install its distribution, or remove the section.",
     )
 
 
@@ -342,7 +353,10 @@ def _missing(name: str, installed: Sequence[str]) -> DialectError:
 
 
 def _how_to_get(name: str, installed: Sequence[str]) -> str:
-    """How to get a dialect. Only official distributions are named: anybody may register the name of any other."""
+    """Return how to get a dialect.
+
+    Names only official distributions, since anybody may register the name of any other.
+    """
     ours = _distributions_of_ours()
     meant = next((dialect for dialect in ours if name.startswith(dialect)), "")
     meant = meant or next(iter(nearest(name, [*installed, *ours])), "")
@@ -354,7 +368,7 @@ def _how_to_get(name: str, installed: Sequence[str]) -> str:
 
 
 def _distributions_of_ours() -> dict[str, str]:
-    """The dialects of dragoman itself, by name: what the extra `all` installs."""
+    """Return dragoman's own dialects, by name: those that the extra `all` installs."""
     required = importlib.metadata.requires("dragoman") or []
     names = (_OURS.match(requirement) for requirement in required)
     return {found[1]: f"dragoman-{found[1]}" for found in names if found}

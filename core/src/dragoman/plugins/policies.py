@@ -1,4 +1,4 @@
-"""A policy as the hooks see it, held to the contract: a breach is an error that names the policy alone."""
+"""Calls the hooks of policies and checks their answers against the contract. A fault is reported as the policy's."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Restricting:
-    """A policy's restrictor, held to its word. `policy`: the policy's name; `origin`: and its distribution, in words.
+    """A policy's restrictor, whose answers are checked. `policy`: the policy's name.
 
-    Equal where policy and restrictor are.
+    `origin`: with its distribution, for messages.
+
+    Equal if policy and restrictor are equal.
     """
 
     restrictor: Restrictor
@@ -31,18 +33,18 @@ class Restricting:
     origin: str
 
     def restrict(self, table: Table, dialect: Dialect) -> Restriction | None:
-        """Return what is left of a relation; None: the policy says nothing of it. Raises `DialectError`."""
+        """Return what is left of a relation; None: the policy does not restrict it. Raises `DialectError`."""
         method = f"{type(self.restrictor).__name__}.restrict"
         answer = call_hook(lambda: self.restrictor.restrict(table, dialect), method, self.origin)
         return None if answer is None else check_type(answer, Restriction, method, self.origin)
 
     def fault(self, what: str) -> DialectError:
-        """Return the error of a restriction that cannot be."""
+        """Return the error for an impossible restriction."""
         return fault(f"{type(self.restrictor).__name__}.restrict", self.origin, what)
 
 
 class Enforced:
-    """Wraps what the owner of a database returns. `origin`: the policy and its distribution, in words."""
+    """Wraps what the owner of a database returns. `origin`: the policy and its distribution, for messages."""
 
     def __init__(self, policy: PolicyPlugin, origin: str, name: str = "") -> None:
         self._policy = policy
@@ -51,21 +53,21 @@ class Enforced:
 
     @property
     def restricts(self) -> bool:
-        """Whether it may leave principals a part of a database's relations."""
+        """Whether it may restrict principals to a part of a database's relations."""
         return type(self._policy).restrictor is not PolicyPlugin.restrictor
 
     def restricting(self, database: Database, principal: Principal) -> Restricting | None:
-        """Return what leaves a principal a part of the relations. Raises `DialectError`."""
+        """Return the restrictor of a database for a principal, or None. Raises `DialectError`."""
         answer = call_hook(lambda: self._policy.restrictor(database, principal), "restrictor", self.origin)
         if answer is None:
             return None
         check_type(answer, Restrictor, "restrictor", self.origin)  # type: ignore[type-abstract]
         found = Restricting(answer, self.name, self.origin)
-        call_hook(lambda: hash(found), "restrictor", self.origin)  # what is not frozen has none
+        call_hook(lambda: hash(found), "restrictor", self.origin)  # an object that is not frozen has no hash
         return found
 
     def value(self, name: str, database: Database, principal: Principal) -> Any:
-        """Return what `$value.NAME` stands for. Raises `DialectError`."""
+        """Return the value of `$value.NAME`. Raises `DialectError`."""
         values = call_hook(lambda: self._policy.values(database, principal), "values", self.origin)
         check_type(values, Mapping, "values", self.origin)  # type: ignore[type-abstract]
         if name not in values:
@@ -101,14 +103,14 @@ class Enforced:
 
 
 def configure_policy(policy: PolicyPlugin, options: Any, origin: str, name: str) -> Enforced:
-    """Return the policy as it is configured for one gateway. Raises `DialectError` for one that cannot take it."""
+    """Return the policy configured for one gateway. Raises `DialectError` for one that does not accept its options."""
     method = "configure"
     made = check_type(call_hook(lambda: policy.configure(options), method, origin), PolicyPlugin, method, origin)
     return Enforced(made, origin, name)
 
 
 def call_hook(ask: Callable[[], T], hook: str, origin: str) -> T:
-    """Return what a hook answers. Raises `DialectError`, naming `origin`, for any exception that is not ours."""
+    """Return the answer of a hook. Raises `DialectError`, naming `origin`, for any exception that is not ours."""
     try:
         return ask()
     except DragomanError:
@@ -119,14 +121,14 @@ def call_hook(ask: Callable[[], T], hook: str, origin: str) -> T:
 
 
 def check_type(answer: Any, kind: type[T], hook: str, origin: str) -> T:
-    """Return `answer`, which must be a `kind`. Raises `DialectError`."""
+    """Return `answer` if it is a `kind`. Raises `DialectError`."""
     if isinstance(answer, kind):
         return answer
     raise fault(hook, origin, f"returned {_name_type(answer)}, not {with_article(kind.__name__)}{_hint(answer)}")
 
 
 def check_validators(answer: Any, hook: str, origin: str) -> list[Validator]:
-    """Return `answer` as a list, which must be a sequence of validators. Raises `DialectError`."""
+    """Return `answer` as a list if it is a sequence of validators. Raises `DialectError`."""
     given: Sequence[Any] = answer if isinstance(answer, Sequence) else (answer,)  # pyright: ignore[reportUnknownVariableType]
     for validator in given:
         if not isinstance(validator, Validator):
@@ -135,7 +137,10 @@ def check_validators(answer: Any, hook: str, origin: str) -> list[Validator]:
 
 
 def fault(hook: str, origin: str, what: str) -> DialectError:
-    """Return the error of a hook, or a `Class.method`, that misbehaves; `origin` ends with distribution and version."""
+    """Return the error of a hook, or a `Class.method`, that breaks the contract.
+
+    `origin` ends with distribution and version.
+    """
     return DialectError(
         f"{hook if '.' in hook else f'The hook {hook}'} of {origin} {what}.",
         suggestion=f"Upgrade {origin.rpartition(' of ')[2].partition(' ')[0]} or report it to its authors;"
@@ -152,5 +157,5 @@ def _hint(answer: Any) -> str:
         return ": return an instance"
     if inspect.iscoroutine(answer):
         answer.close()  # nobody will await it
-        return ": a hook is not async, what it returns is"
+        return ": a hook is synchronous, only the object it returns is asynchronous"
     return ""
