@@ -51,7 +51,7 @@ def test_a_file_without_front_matter_is_named_after_itself():
         ("-- name: 9lives\nSELECT 1", 1, "cannot be named"),
         ("-- name: a\n-- name: b\nSELECT 1", 2, "given twice"),
         ("-- param: a text\n-- param: a text\nSELECT 1", 2, "second parameter"),
-        ("-- param: only\nSELECT 1", 1, "no parameter"),
+        ("-- param: only\nSELECT 1", 1, "not a parameter"),
         ("-- expose: table\nSELECT 1", 1, "exposed"),
         ("-- name: a\n-- nothing else\n", 3, "no SQL"),
     ],
@@ -139,4 +139,4 @@ def test_nothing_is_left_of_a_query_that_cannot_be_written(tmp_path: Path):
 def test_a_pipe_is_no_file_and_is_not_waited_for(tmp_path: Path):
     os.mkfifo(tmp_path / "a.sql")
     (problem,) = SavedQueries.read(tmp_path).problems
-    assert "no file" in str(problem)
+    assert "not a file" in str(problem)

@@ -1,4 +1,4 @@
-"""Saved queries: SQL files with a front matter of comments, which a team writes and agents run by name."""
+"""Saved queries: SQL files with a front matter in comments. A team writes them, and agents run them by name."""
 
 from dragoman.saved.files import FileProblem, SavedQueries, write
 from dragoman.saved.queries import NAME, Parameter, SavedQuery

@@ -1,4 +1,4 @@
-"""From `:name` in a saved query to the placeholders of its database."""
+"""Translates `:name` in a saved query to the placeholders of its database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.words import nearest
 
 
 def bind(query: SavedQuery, values: Mapping[str, Any], lexicon: Lexicon, placeholder: str) -> tuple[str, list[Any]]:
-    """Return the SQL with `$1` or `?` for each `:name`, and the values in their order.
+    """Return the SQL with `$1` or `?` for each `:name`, and the values in this order.
 
     Raises `InvalidSql` for a name that the file does not declare.
     """

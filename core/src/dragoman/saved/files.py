@@ -1,4 +1,4 @@
-"""Reading and writing the files of saved queries."""
+"""Reads and writes the files of saved queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEYS: Final = ("name", "description", "database", "param", "expose")
 
 @dataclass(frozen=True, slots=True)
 class FileProblem:
-    """What is wrong in a file: `file` is its name, `line` counts from 1, `remedy` says what to do."""
+    """A problem in a file: `file` is its name, `line` counts from 1, `remedy` says what to do."""
 
     file: str
     line: int
@@ -46,15 +46,15 @@ class _Wrong(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SavedQueries:
-    """The queries of a folder by name, and what is wrong with the files that are left out."""
+    """The queries of a folder by name, and the problems of the files that are left out."""
 
     queries: Mapping[str, SavedQuery]
     problems: tuple[FileProblem, ...] = ()
 
     @classmethod
     def read(cls, folder: Path) -> SavedQueries:
-        """Read every `*.sql` of a folder, without any database. A folder that is not there is a problem."""
-        if not os.path.isdir(folder):  # nor is one whose name is too long for the system
+        """Read every `*.sql` of a folder, without asking a database. A missing folder is a problem."""
+        if not os.path.isdir(folder):  # False for a name that is too long for the system, where `Path` raises
             return cls({}, (FileProblem(folder.name, 0, "there is no such folder", "Create it."),))
         queries: dict[str, SavedQuery] = {}
         problems: list[FileProblem] = []
@@ -78,10 +78,10 @@ class SavedQueries:
 
 
 def parse(path: Path) -> SavedQuery:
-    """Return the query of a file. Raises `ValueError` with the line and what is wrong there."""
+    """Return the query of a file. Raises `ValueError` with the line and the problem."""
     try:
-        if not path.is_file():  # a pipe would be waited for
-            raise _Wrong(1, "this is no file")
+        if not path.is_file():  # reading a pipe would block
+            raise _Wrong(1, "this is not a file")
         if path.stat().st_size > MAX_BYTES:
             raise _Wrong(1, f"the file is larger than {MAX_BYTES} bytes")
         text = path.read_text("utf-8")
@@ -91,7 +91,7 @@ def parse(path: Path) -> SavedQuery:
 
 
 def parse_text(text: str, name: str) -> SavedQuery:
-    """Return the query of a file's text; `name` stands in when the front matter has none. Raises `ValueError`."""
+    """Return the query of a file's text. `name` is used if the front matter has none. Raises `ValueError`."""
     fields: dict[str, str] = {}
     parameters: dict[str, Parameter] = {}
     for number, key, value in _front_matter(text):
@@ -129,14 +129,14 @@ def _front_matter(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _body(text: str) -> str:
-    """The text from its first line that is no comment."""
+    """Return the text from the first line that is not a comment."""
     lines = text.splitlines(keepends=True)
     first = next((n for n, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("--")), len(lines))
     return "".join(lines[first:]).strip().rstrip(";").rstrip()
 
 
 def check_name(name: str, line: int = 1) -> str:
-    """Return a name that a query, its file and its tool can have. Raises `ValueError` for another."""
+    """Return `name` if a query, its file and its tool can have it. Raises `ValueError` for any other."""
     if not NAME.fullmatch(name):
         remedy = "Begin with a letter; then letters, digits, _ . -, 49 characters at most."
         raise _Wrong(line, f"a query cannot be named {name[:100]!r}", remedy)
@@ -154,7 +154,7 @@ def _check(key: str, value: str, line: int) -> str:
 def _parameter(value: str, line: int) -> Parameter:
     found = _PARAMETER.fullmatch(value)
     if not found:
-        raise _Wrong(line, "this is no parameter", 'Write `-- param: since date = 2026-01-01 "First day"`.')
+        raise _Wrong(line, "this is not a parameter", 'Write `-- param: since date = 2026-01-01 "First day"`.')
     if found["type"] not in TYPES:
         near = nearest(found["type"], TYPES)
         known = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(TYPES)}."
@@ -176,7 +176,7 @@ def _default(parameter: Parameter, written: str | None, line: int) -> Any:
 
 
 def _number_of(kind: str, value: Any) -> Any:
-    """A default is written as text; one that a number keeps exactly is reported as a number."""
+    """Return the number for a default, which is written as text, if a number represents it exactly."""
     if kind == "number" and repr(float(value)) == value:
         return float(value)
     return int(value) if kind == "number" and re.fullmatch(r"-?\d{1,15}", value) else value
@@ -187,16 +187,16 @@ def _unescape(text: str) -> str:
 
 
 def write(folder: Path, query: SavedQuery, exists: Callable[[str], bool]) -> Path:
-    """Write a query as `NAME.sql`, whole or not at all.
+    """Write a query as `NAME.sql`, atomically.
 
-    Raises `ParameterError` when the name is taken, and `ConfigurationError` when the folder cannot be written.
+    Raises `ParameterError` if the name is taken, and `ConfigurationError` if the folder cannot be written.
     """
     path = folder / f"{query.name}.sql"
     if exists(query.name) or _is_taken(path.name, (each.name for each in folder.glob("*"))):
         raise ParameterError(f"A query is already named {query.name}.", suggestion="Choose another name.")
     try:
         create_private(path, f"{front_matter(query)}\n{query.sql}\n".encode())
-    except FileExistsError:  # a file of that name has come meanwhile
+    except FileExistsError:  # a file of that name was created meanwhile
         raise ParameterError(f"A query is already named {query.name}.", suggestion="Choose another name.") from None
     except OSError as error:
         raise ConfigurationError(
@@ -206,5 +206,5 @@ def write(folder: Path, query: SavedQuery, exists: Callable[[str], bool]) -> Pat
 
 
 def _is_taken(name: str, names: Iterable[str]) -> bool:
-    """Some file systems see no difference between upper and lower case."""
+    """Return whether a name is taken, regardless of case: some file systems ignore it."""
     return name.lower() in {each.lower() for each in names}

@@ -16,12 +16,12 @@ from dragoman.words import nearest
 
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,48}")
 REQUIRED: Final = object()
-"""The default of a parameter that must be given."""
+"""The default of a required parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """How a parameter's value is written in JSON, and what is bound: `read` raises `ValueError` for another."""
+    """How a parameter's value is written in JSON, and what is bound. `read` raises `ValueError` for any other value."""
 
     schema: Mapping[str, str]
     words: str
@@ -45,7 +45,7 @@ def _integer(value: Any) -> int:
 
 
 def _number(value: Any) -> float | int | str:
-    """A decimal in a text keeps its digits."""
+    """Return a decimal number. A decimal given as text keeps its digits."""
     if isinstance(value, str):
         try:
             Decimal(value)
@@ -121,7 +121,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedQuery:
-    """A query of a file. `database`: None for the default one. `is_tool`: whether it is a tool of its own, too."""
+    """A query of a file. `database`: None for the default one. `is_tool`: whether it is also a tool of its own."""
 
     name: str
     sql: str
@@ -132,7 +132,10 @@ class SavedQuery:
     path: Path | None = None
 
     def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the value of every parameter. Raises `ParameterError` for one unknown, missing or of another type."""
+        """Return the value of every parameter.
+
+        Raises `ParameterError` for one that is unknown, missing or of another type.
+        """
         known = {parameter.name: parameter for parameter in self.parameters}
         for name in given:
             if name not in known:
@@ -155,11 +158,11 @@ class SavedQuery:
         return ParameterError(f"{self.name} has no parameter {name[:100]!r}.", suggestion=remedy)
 
     def examples(self) -> dict[str, Any]:
-        """Return values that a database can compile the query with: the defaults, else NULL."""
+        """Return values with which a database can compile the query: the defaults, else NULL."""
         return {each.name: None if each.required else each.default for each in self.parameters}
 
     def facts(self) -> dict[str, Any]:
-        """Return what callers are told of it."""
+        """Return the facts that callers see."""
         parameters = [
             {"name": each.name, "type": each.type, "required": each.required}
             | ({"description": each.description} if each.description else {})
@@ -171,7 +174,7 @@ class SavedQuery:
 
 
 def front_matter(query: SavedQuery) -> str:
-    """Return the comments that say of a query what its SQL does not."""
+    """Return the query's properties beside its SQL, as comments."""
     lines = [f"-- name: {query.name}"]
     lines += [f"-- description: {' '.join(query.description.split())}"] if query.description else []
     lines += [f"-- database: {query.database}"] if query.database else []
