@@ -1,4 +1,4 @@
-"""SQL as text and as a tree. The only importer of sqlglot."""
+"""SQL as text and as a tree. No other package imports sqlglot."""
 
 from dragoman.sql.lexicon import Lexicon
 from dragoman.sql.statement import Statement

@@ -1,4 +1,4 @@
-"""What the tokens of a statement tell by themselves: where statements begin, and which functions are called."""
+"""What the tokens of a statement show by themselves: where statements begin, and which functions are called."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dragoman.parsed import FunctionCall, schema_of
 from dragoman.sql.text import Token
 from dragoman.words import lower_ascii
 
-# Words of the grammar that may stand before a parenthesis without calling anything. Words that name both (replace,
-# left, if, ...) are left out: as functions they are on the dialects' lists.
+# Words of the grammar that may stand before a parenthesis without being a call. Words that can be both (replace, left,
+# if, ...) are left out: as functions they are on the dialects' lists.
 SYNTAX = frozenset(
     "all and any array as between by case cast check cube distinct else end escape except exists filter first from full"
     " glob group grouping having in inner intersect interval into is isnull join lateral like limit match materialized"
     " not notnull null of offset on or order outer over partition precision qualify range recursive regexp rollup row"
     " rows select sets similar some tablesample then to union unnest using values when where window with within".split()
 )
-# Words of types that are written as several words, before their length: CAST(a AS DOUBLE PRECISION(10, 2)).
+# Words of types with several words, before their length: CAST(a AS DOUBLE PRECISION(10, 2)).
 _TYPE_WORDS = frozenset(
     "big bit char character double int integer long national native precision signed unsigned varying varchar".split()
 )
-# Types that may stand inside another one, with something in parentheses: Nullable(Decimal(9, 4)).
+# Types that may stand inside another type, with something in parentheses: Nullable(Decimal(9, 4)).
 _INNER_TYPES = frozenset(
     "array char datetime datetime64 decimal enum8 enum16 fixedstring list lowcardinality map nullable numeric nvarchar"
     " row struct time time64 timestamp tuple varbinary varchar".split()
@@ -29,7 +29,7 @@ _INNER_TYPES = frozenset(
 
 
 def unquote(token: Token) -> str:
-    """Return the name a token writes."""
+    """Return the name that a token stands for."""
     if token.kind == "word":
         return token.text
     if token.text[0] == "$":
@@ -40,7 +40,10 @@ def unquote(token: Token) -> str:
 
 
 def _is_type(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the word at `index` ends a type: one word after AS or ::, or the last of several type words after it."""
+    """Return whether the word at `index` ends a type.
+
+    A type is one word after AS or ::, or several words after it, of which this is the last.
+    """
     before = index - 1
     while before > 0 and tokens[before].text.lower() in _TYPE_WORDS:
         before -= 1
@@ -50,7 +53,7 @@ def _is_type(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _is_cast(tokens: Sequence[Token], index: int) -> bool:
-    """Whether `::` ends at `index`: one mark or two, as the lexicon has it."""
+    """Return whether `::` ends at `index`: one mark or two, as the lexicon has it."""
     mark = tokens[index]
     if mark.text != ":" or index == 0:
         return mark.text == "::"
@@ -58,7 +61,7 @@ def _is_cast(tokens: Sequence[Token], index: int) -> bool:
 
 
 def type_tails(tokens: Sequence[Token]) -> list[Token]:
-    """Return the words after the first of types written as several words: PRECISION in CAST(a AS DOUBLE PRECISION)."""
+    """Return the words after the first of types with several words: PRECISION in CAST(a AS DOUBLE PRECISION)."""
     tails: list[Token] = []
     previous = ""
     in_type = False
@@ -72,7 +75,7 @@ def type_tails(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _qualify(tokens: Sequence[Token], index: int) -> FunctionCall:
-    """The call whose last name stands at `index`, with the names and dots before it."""
+    """Return the call whose last name stands at `index`, with the names and dots before it."""
     parts, first = [lower_ascii(unquote(tokens[index]))], index
     while first >= 2 and tokens[first - 1].text == "." and tokens[first - 2].kind in {"word", "name", "string"}:
         first -= 2
@@ -81,9 +84,9 @@ def _qualify(tokens: Sequence[Token], index: int) -> FunctionCall:
 
 
 def _find_types(tokens: Sequence[Token]) -> set[int]:
-    """Return where types stand that have something in parentheses, and those of which they are made."""
+    """Return the places of types that have something in parentheses, and of the types inside them."""
     found: set[int] = set()
-    inside = [False]  # for each parenthesis that is open, whether it is a type's
+    inside = [False]  # for each open parenthesis, whether it belongs to a type
     for index, (token, after) in enumerate(pairwise(tokens)):
         word = token.text.lower()
         if (
@@ -101,9 +104,9 @@ def _find_types(tokens: Sequence[Token]) -> set[int]:
 
 
 def find_calls(tokens: Sequence[Token]) -> list[FunctionCall]:
-    """Return every name that stands before a parenthesis and is neither a word of the grammar nor a type.
+    """Return every name before a parenthesis that is neither a word of the grammar nor a type.
 
-    Aliases with columns (`WITH a(b) AS`, `AS t(a, b)`) are among them: only a tree can tell those apart.
+    Aliases with columns (`WITH a(b) AS`, `AS t(a, b)`) are included: only a tree can distinguish them from calls.
     """
     calls: list[FunctionCall] = []
     types = _find_types(tokens)
@@ -121,7 +124,7 @@ _WRITES = frozenset({"delete", "insert", "merge", "replace", "update"})
 
 
 def verbs(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yield the words statements begin with: the whole one, what follows its WITH clause, and writes in parentheses."""
+    """Yield the words that begin statements: the whole one, what follows its WITH clause, and writes in parentheses."""
     first = next((index for index, token in enumerate(tokens) if token.text != "("), None)
     if first is None:
         return

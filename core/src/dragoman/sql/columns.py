@@ -1,8 +1,8 @@
-"""Which columns a statement touches. Where that is not certain the answer holds too many, never too few.
+"""Finds the columns that a statement touches. If this is uncertain, there are too many in the answer, never too few.
 
 A column is read where its name stands, where a star or a whole row stands for it, or where columns are matched by name
-or place. So a name counts for every relation that may bring it; it counts for one alone only where every database would
-find it there. What the tree does not hold, but the text does, counts for all relations.
+or place. So a name counts for every relation that may have it. It counts for a single relation only where every
+database would find it there. Names that are in the text but not in the tree count for all relations.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ from dragoman.sql.statement import Statement
 
 Touched = tuple[Relation, str]
 MOST = 100_000
-"""Columns looked at for one statement; what needs more is refused, since it would hold up everybody."""
+"""The most columns that are checked for one statement.
+
+A statement that needs more is refused, since it would block others.
+"""
 _FROM = frozenset({"from_", "joins", "laterals", "match", "pivots"})
 _SIDES = frozenset({"this", "expression", "with_"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What a dialect makes of names. `same`: as `Dialect.same`; `implicit`: as `Dialect.implicit_columns`."""
+    """How a dialect treats names. `same`: as `Dialect.same`. `implicit`: as `Dialect.implicit_columns`."""
 
     same: Callable[[str, str], bool] = str.__eq__
     implicit: frozenset[str] = frozenset()
@@ -44,18 +47,19 @@ _STANDARD = Names()
 def find_touched_columns(
     statement: Statement, tables: Mapping[Relation, Table | None], names: Names = _STANDARD
 ) -> tuple[Touched, ...]:
-    """Return the columns a query touches, as (relation, column), both as stored.
+    """Return the columns that a query touches, as (relation, column), both as stored.
 
-    `tables` has every relation the query names, as written, with what the catalog knows of it, or None: then names stay
-    as written, and `*` stands for all columns. A column the catalog does not list, such as `rowid`, counts as all of
-    its relation's besides; a generated column counts as those it is made of besides. A view is one relation. Columns
-    that derived tables and WITH pass on are those they read. Raises `InvalidSql` for what cannot be followed.
+    `tables` has every relation that the query names, as written, with what the catalog knows of it, or None: then names
+    stay as written, and `*` stands for all columns. A column that the catalog does not list, such as `rowid`, also
+    counts as all columns of its relation. A generated column also counts as the columns it is computed from. A view is
+    one relation. Columns that derived tables and WITH pass on are those they read. Raises `InvalidSql` if columns
+    cannot be traced.
     """
     return tuple(read_columns(statement, tables, names).found.touched)
 
 
 def read_columns(statement: Statement, tables: Mapping[Relation, Table | None], names: Names = _STANDARD) -> Reader:
-    """Return the reader of a whole statement, which has found the columns it touches; see `find_touched_columns`."""
+    """Return the reader of a whole statement, which has found the columns it touches. See `find_touched_columns`."""
     found = Found(tables)
     try:
         reader = Reader(found, names)
@@ -79,7 +83,7 @@ def unclear() -> InvalidSql:
 
 @dataclass(slots=True)
 class Found:
-    """What was found so far."""
+    """The columns found so far."""
 
     tables: Mapping[Relation, Table | None]
     touched: dict[Touched, None] = field(default_factory=dict[Touched, None])
@@ -98,7 +102,7 @@ class Found:
 
     @contextmanager
     def apart(self) -> Generator[dict[Touched, None]]:
-        """Collect what is touched meanwhile by itself."""
+        """Collect the columns touched meanwhile separately."""
         before, self.touched = self.touched, {}
         try:
             yield self.touched
@@ -106,18 +110,18 @@ class Found:
             self.touched = before
 
     def find_relations(self, name: str) -> Sequence[Relation]:
-        """The relations of that key."""
+        """Return the relations with that key."""
         return self._by_name.get(name, ())
 
     def list_columns(self, written: Relation, name: str) -> Sequence[str]:
-        """The columns of that key that the catalog lists."""
+        """Return the columns with that key that the catalog lists."""
         self.effort += 1
         if self.effort > MOST:
             raise unclear()
         return self._columns.get(written, {}).get(name, ())
 
     def touch(self, written: Relation, name: str) -> bool:
-        """Touch one column; whether the relation has it, or may have it."""
+        """Touch one column. Return whether the relation has it, or may have it."""
         columns = self.list_columns(written, key(name))
         table = self.tables.get(written)
         if table is None:
@@ -126,8 +130,11 @@ class Found:
         self.touched.update(dict.fromkeys((table.relation, column) for column in columns))
         return bool(columns)
 
-    def touch_odd(self, written: Relation, name: str) -> None:
-        """Touch what the catalog does not list; since it may be another name of a listed column, all of those too."""
+    def touch_unlisted(self, written: Relation, name: str) -> None:
+        """Touch a column that the catalog does not list.
+
+        It may be another name of a listed column, so all of those are touched too.
+        """
         self.touch_all(written)
         table = self.tables.get(written)
         self.touched[table.relation if table else written, name] = None
@@ -143,7 +150,7 @@ class Found:
             self.touched.update(dict.fromkeys((table.relation, column.name) for column in table.columns))
 
     def read_generated(self, lexicon: Lexicon) -> None:
-        """Touch what the generated columns that were touched are made of."""
+        """Touch the columns that touched generated columns are computed from."""
         for written, table in self.tables.items():
             waiting = [column for column in table.columns if column.generated] if table else []
             while table and (due := [column for column in waiting if (table.relation, column.name) in self.touched]):
@@ -153,7 +160,7 @@ class Found:
 
 
 def _names_in(expression: str, lexicon: Lexicon) -> list[str]:
-    """Every name in an expression; none when it cannot be read."""
+    """Return every name in an expression; none if it cannot be parsed."""
     try:
         found = texts.tokens(texts.clean(expression, lexicon), lexicon)
     except DragomanError:
@@ -163,14 +170,14 @@ def _names_in(expression: str, lexicon: Lexicon) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a node stands: in which SELECT, whether names there see all of its FROM clause, and which WITH."""
+    """The place of a node: its SELECT, whether names there see the whole FROM clause, and its WITH members."""
 
     scope: Scope | None
     whole: bool
     members: Members
 
     def scopes(self) -> Iterator[tuple[Scope, bool]]:
-        """The SELECTs around, inside out, and whether all of each one's FROM clause is seen."""
+        """Yield the enclosing SELECTs from the inside out, and for each whether its whole FROM clause is visible."""
         scope, whole = self.scope, self.whole
         while scope is not None:
             yield scope, whole
@@ -178,9 +185,10 @@ class Place:
 
 
 class Reader:
-    """Goes through a tree once, and touches what its names may mean.
+    """Walks a tree once, and touches the columns that its names may mean.
 
-    `within`: where the items of each SELECT stand, by its id. `loose`: what only the text may touch, not the tree.
+    `within`: the places of the items of each SELECT, by its id. `loose`: columns that only the text may touch, not the
+    tree.
     """
 
     def __init__(self, found: Found, names: Names) -> None:
@@ -191,27 +199,28 @@ class Reader:
         self._relations: dict[int, tuple[Relation, ...]] = {}
         self._in_scope: dict[Scope, tuple[Relation, ...]] = {}
         self._aliases: dict[str, set[Relation]] = {}
-        # Where the names stand that were read or name something new; and those that may, if AS stands before them.
+        # Offsets of names that were read or that define something; and of those that define something if AS stands
+        # before them.
         self._seen: set[int] = set()
         self._renamed: set[int] = set()
 
     # The tree
 
     def read(self, tree: exp.Expr) -> None:
-        """Read everything, then what relations no FROM clause brings."""
+        """Read everything, then the names that no FROM clause provides."""
         self.walk(tree, Place(None, True, {}))
         for written in self.found.tables.keys() - self.found.sources:
             self.found.touch_all(written)
 
     def walk(self, tree: exp.Expr, place: Place) -> None:
-        """Read what stands at a place, with all that is below it."""
+        """Read the node at a place, and everything below it."""
         waiting = [(tree, place)]
         while waiting:
             node, around = waiting.pop()
             waiting += self._read(node, around)
 
     def _read(self, node: exp.Expr, place: Place) -> Iterable[tuple[exp.Expr, Place]]:
-        """Read one node; return those below it that are still to be read, and where they stand."""
+        """Read one node. Return the nodes below it that are still to be read, and their places."""
         clause = node.args.get("with_")
         if isinstance(clause, exp.With):
             place = replace(place, members=members_of(clause, place.members))
@@ -270,7 +279,7 @@ class Reader:
                 self.found.touch_all(written)
 
     def _relations_of(self, table: exp.Table, *, inner: bool) -> tuple[Relation, ...]:
-        """The relations that a table in FROM may be. Raises `InvalidSql` when nobody listed any."""
+        """Return the relations that a table in FROM may be. Raises `InvalidSql` if nobody listed any."""
         written = Relation(table.name, table.db or None, table.catalog or None) if table.name else None
         if written is None:
             return ()
@@ -282,7 +291,7 @@ class Reader:
         return fitting
 
     def behind(self, source: Source) -> Iterator[Relation]:
-        """The relations read through a source."""
+        """Yield the relations that are read through a source."""
         return chain.from_iterable(self._relations[id(table)] for table in source.tables)
 
     # Names
@@ -302,19 +311,22 @@ class Reader:
         return ()
 
     def _identifier(self, node: exp.Identifier) -> None:
-        """Read a name that is no column's to the parser: of something new, or of whatever has it."""
+        """Read an identifier that sqlglot does not parse as a column.
+
+        It defines a name, or it means any column of that name.
+        """
         if isinstance(node.parent, exp.Alias) and node.arg_key == "alias":
             self._renamed.update(_starts([node]))
             return
         self._note([node])
         if not isinstance(node.parent, (exp.Table, exp.TableAlias, exp.Window)):
-            self._loose([Name.of(node)])
+            self._touch_by_name([Name.of(node)])
 
     def _note(self, nodes: Iterable[exp.Expr]) -> None:
         self._seen.update(_starts(nodes))
 
     def _read_qualified(self, names: Sequence[Name], place: Place) -> None:
-        """Read `a.b` or `a.b.c`: a column of what goes by the name before it, or a part of a column's value."""
+        """Read `a.b` or `a.b.c`: a column of the source with the name before it, or a part of a column's value."""
         matched = False
         for scope, whole in place.scopes():
             for alias, name in pairwise(names):
@@ -326,26 +338,26 @@ class Reader:
             for name in names[:-1]:
                 matched = self._touch_listed(scope, name) or matched
         if not matched:
-            self._loose(names)
+            self._touch_by_name(names)
 
     def is_sure(self, scope: Scope, names: Sequence[Name]) -> bool:
-        """Whether every database would find `a` or `a.b` in this scope, and look no further."""
+        """Return whether every database would find `a` or `a.b` in this scope, and look no further."""
         if len(names) == 1:
             return scope.settled and self._is_brought(scope, names[0])
         return len(names) == 2 and self._is_visible(scope, names[0]) and self._is_brought(scope, *names)
 
     def _is_visible(self, scope: Scope, alias: Name) -> bool:
-        """Whether every database would find the alias here."""
+        """Return whether every database would find the alias here."""
         sources = scope.find(alias) if alias.certain and scope.settled else ()
         return any(source.alias == alias and not source.hidden for source in sources)
 
     def _touch(self, source: Source, name: Name) -> None:
-        """Touch a column of one source; one that the catalog does not list is all of them."""
+        """Touch a column of one source. A column that the catalog does not list counts as all of them."""
         relations = list(self.behind(source))
         listed = [written for written in relations if self.found.touch(written, name.text)]
         if not listed and name.key not in source.others:
             for written in relations:
-                self.found.touch_odd(written, name.text)
+                self.found.touch_unlisted(written, name.text)
 
     def _all_of(self, names: Sequence[Name], place: Place) -> None:
         """Read `a.*`."""
@@ -353,10 +365,10 @@ class Reader:
             self._touch_rows(scope.find(names[-1]))
             if len(names) == 1 and whole and self._is_visible(scope, names[0]):
                 return
-        self._loose(names)
+        self._touch_by_name(names)
 
     def _read_unqualified(self, name: Name, place: Place) -> None:
-        """Read a name that stands alone: a column of the nearest SELECT that brings it, or a whole row."""
+        """Read an unqualified name: a column of the nearest SELECT that has it, or a whole row."""
         found = explained = False
         rows: list[Source] = []
         for scope, whole in place.scopes():
@@ -368,11 +380,14 @@ class Reader:
         else:
             self._touch_rows_of(self.found.find_relations(name.key))
             if not (found or explained or rows) or name.key in self._names.implicit:
-                self._odd(name, place)
+                self._touch_unknown(name, place)
         self._touch_rows(rows)
 
     def _is_brought(self, scope: Scope, *names: Name) -> bool:
-        """Whether every database would find the column here: SQLite looks further out for what an alias lacks."""
+        """Return whether every database would find the column here.
+
+        SQLite looks further out for columns that an alias lacks.
+        """
         *alias, name = names
         if not name.certain:
             return False
@@ -389,7 +404,10 @@ class Reader:
         return any(column == name.text if name.quoted else self._names.same(name.text, column) for column in columns)
 
     def _touch_listed(self, scope: Scope, name: Name, *, unknown: bool = False) -> bool:
-        """Touch the columns of that name in a scope; `unknown`: those of relations the catalog does not know too."""
+        """Touch the columns of that name in a scope.
+
+        `unknown`: also those of relations that the catalog does not know.
+        """
         found = False
         for written in self._in_scope.get(scope, ()):
             if unknown or self.found.tables.get(written) is not None:
@@ -403,14 +421,14 @@ class Reader:
         for written in relations:
             self.found.touch_all(written)
 
-    def _odd(self, name: Name, place: Place) -> None:
-        """Touch what nothing is known to bring: a column of any relation around, or of any at all."""
+    def _touch_unknown(self, name: Name, place: Place) -> None:
+        """Touch a name that no known source has: a column of any enclosing relation, or of any relation at all."""
         around = [written for scope, _ in place.scopes() for written in self._in_scope.get(scope, ())]
         for written in around or self.found.tables:
-            self.found.touch_odd(written, name.text)
+            self.found.touch_unlisted(written, name.text)
 
-    def _loose(self, names: Iterable[Name]) -> None:
-        """Touch whatever goes by one of these names, wherever it stands."""
+    def _touch_by_name(self, names: Iterable[Name]) -> None:
+        """Touch whatever has one of these names, anywhere."""
         for name in names:
             self._touch_rows_of(self.found.find_relations(name.key))
             self._touch_rows_of(self._aliases.get(name.key, ()))
@@ -444,18 +462,21 @@ class Reader:
     # The text
 
     def read_text(self, tokens: Sequence[texts.Token]) -> None:
-        """Take what no node had for a name of whatever has it."""
+        """Treat tokens that no node covers as names of any column that has them."""
         words = ["", *(token.text.lower() for token in tokens), ""]
         for token, (before, after) in zip(tokens, zip(words, words[2:], strict=False), strict=True):
             if token.start in self._seen or (token.start in self._renamed and before == "as"):
                 continue
             if self._may_name(token, before, after):
-                self._loose([Name(unquote(token), True)])
+                self._touch_by_name([Name(unquote(token), True)])
         if "match" in words:
             self._search()
 
     def _may_name(self, token: texts.Token, before: str, after: str) -> bool:
-        """Whether a token may name a column: no call does, no reserved word, and a text only beside a dot."""
+        """Return whether a token may name a column.
+
+        A call does not, nor a reserved word, and a text only beside a dot.
+        """
         match token.kind:
             case "word":
                 return after != "(" and (before == "." or token.text.lower() not in self._names.reserved)
@@ -467,7 +488,7 @@ class Reader:
                 return False
 
     def _search(self) -> None:
-        """A search reads what it likes of a virtual table: `MATCH 'email:x'`."""
+        """Touch all columns of a virtual table that is searched: `MATCH 'email:x'` reads any of them."""
         for written, table in self.found.tables.items():
             if table and table.type == "virtual table":
                 self.found.touch_all(written)
@@ -478,6 +499,6 @@ def _starts(nodes: Iterable[exp.Expr]) -> Iterator[int]:
 
 
 def _fits(known: Relation, written: Relation) -> bool:
-    """Whether two writings may mean one relation: no part that both have differs."""
+    """Return whether two spellings may mean one relation: all parts that both have are equal."""
     pairs = ((known.schema, written.schema), (known.catalog, written.catalog))
     return all(one is None or other is None or key(one) == key(other) for one, other in pairs)

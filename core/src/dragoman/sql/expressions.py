@@ -1,4 +1,4 @@
-"""One expression, as callers and roles write it, that is put between parentheses."""
+"""An expression that callers or roles write, and that is put in parentheses."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ EXAMPLE = "Give one boolean expression, such as status = 'paid'; subqueries stan
 
 
 def read_expression(text: str, what: str, *, sqlglot: str, lexicon: Lexicon) -> Statement:
-    """Return a text that does not leave the parentheses it is put into. `what`: its name in errors.
+    """Return the text as a statement, if it stays within the parentheses it is put into. `what`: its name in errors.
 
-    Raises what `Statement.parse` raises, `InvalidSql` for a statement and `UnsafeSql` for what closes parentheses.
+    Raises what `Statement.parse` raises, `InvalidSql` for a statement and `UnsafeSql` for text that closes a
+    parenthesis.
     """
     statement = Statement.parse(text, sqlglot=sqlglot, lexicon=lexicon)
     first = statement.tokens[0]
@@ -24,6 +25,6 @@ def read_expression(text: str, what: str, *, sqlglot: str, lexicon: Lexicon) -> 
         depth += {"open": 1, "close": -1}.get(token.kind, 0)
         if depth < 0:
             raise UnsafeSql(f"{what} closes a parenthesis it did not open.", suggestion=EXAMPLE, offset=token.start)
-        if depth == 0 and token.text == ",":  # between parentheses some engines make a row of two
+        if depth == 0 and token.text == ",":  # in parentheses, some engines make a row of two expressions
             raise InvalidSql(f"{what} is more than one expression.", suggestion=EXAMPLE, offset=token.start)
     return statement

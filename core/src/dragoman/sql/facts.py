@@ -1,4 +1,7 @@
-"""What one walk over a sqlglot tree tells: relations, calls, and whatever is no query. The walk is iterative."""
+"""What one walk over a sqlglot tree finds: relations, calls, and anything that is not a query.
+
+The walk is iterative.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from dragoman.words import lower_ascii
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Something in a tree that is not a query: what it is, in words, and where."""
+    """Something in a tree that is not a query: its description and its place."""
 
     what: str
     offset: int | None
@@ -26,10 +29,12 @@ class Effect:
 class Facts:
     """What a tree holds.
 
-    `effect`: the first thing that makes it more than a query. `calls`: functions under the names they are written with;
-    operators and literals are none. `aliases`: where aliases with columns stand, `t(a, b)`, which look like calls.
-    `relations`: as written, and where they first stand, without those WITH defines. `table_calls`: where calls stand
-    that are relations. `types`: those that are none of the language's own.
+    - `effect`: the first thing that makes it more than a query.
+    - `calls`: functions under the names with which they are written. Operators and literals are not calls.
+    - `aliases`: the places of aliases with columns, `t(a, b)`, which look like calls.
+    - `relations`: as written, with their first places, without those that WITH defines.
+    - `table_calls`: the places of calls that are relations.
+    - `types`: types that do not belong to the language itself.
     """
 
     effect: Effect | None = None
@@ -40,7 +45,7 @@ class Facts:
     types: dict[Named, None] = field(default_factory=dict[Named, None])
 
 
-# Names defined by WITH: folded, and whether case counts.
+# Names that WITH defines: folded, and whether case counts.
 _Name = tuple[str, bool]
 _Names = frozenset[_Name]
 
@@ -56,16 +61,16 @@ _STATEMENTS = tuple(
     ).split()
     if isinstance(kind := getattr(exp, name, None), type)
 )
-# Clauses of a query that change a setting, or the form of what the driver reads.
+# Clauses of a query that change a setting, or the form of the driver's output.
 _CLAUSES = ("settings", "format")
 _WORDS = {"Lock": "a row lock (FOR UPDATE, FOR SHARE)", "Into": "SELECT INTO"}
 
 
 def survey(tree: exp.Expr, text: str, *, table_functions: frozenset[str] | None = None, exact: bool = False) -> Facts:
-    """Return the facts of the tree that was read from `text`. Raises `InvalidSql` for a SELECT of nothing.
+    """Return the facts of the tree that was parsed from `text`. Raises `InvalidSql` for a SELECT without columns.
 
-    Calls that stand where a table does are relations too, unless they are of `table_functions` or that is None.
-    `exact`: names that differ in case are different names.
+    Calls in the place of a table are relations too, unless they are in `table_functions` or that is None. `exact`:
+    names that differ in case are different names.
     """
     facts = Facts(effect=None if is_query(tree) else _effect(tree))
     waiting: list[tuple[exp.Expr, _Names]] = [(tree, frozenset())]
@@ -114,7 +119,7 @@ def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts, exact: bool)
 def _note_table_call(node: exp.Table, text: str, facts: Facts, functions: frozenset[str]) -> None:
     arguments = node.this.expressions
     call = _call(node.this, text)
-    # What such a table takes is a search, a text: anything else is a function.
+    # Such a table takes only a search text. Anything else is a function.
     if call and 1 <= len(arguments) <= 2 and not arguments[0].is_number and call.dotted not in functions:
         name = node.this.name if isinstance(node.this, exp.Anonymous) else call.name
         facts.relations.setdefault(Relation(name, node.db or None, node.catalog or None), call.offset)
@@ -122,13 +127,13 @@ def _note_table_call(node: exp.Table, text: str, facts: Facts, functions: frozen
 
 
 def offset_of(node: exp.Expr) -> int | None:
-    """Where a node stands in the text: its own place, or the first one known below it."""
+    """Return the place of a node in the text: its own, or the first known one below it."""
     starts = (inner.meta.get("start") for inner in node.walk())
     return next((start for start in starts if isinstance(start, int)), None)
 
 
 def is_query(tree: exp.Expr | None) -> bool:
-    """Whether a tree is a SELECT, VALUES or a set operation, in any number of parentheses."""
+    """Return whether a tree is a SELECT, VALUES or a set operation, in any number of parentheses."""
     while isinstance(tree, (exp.Subquery, exp.Paren)):
         tree = tree.this
     return isinstance(tree, _QUERIES)
@@ -151,7 +156,7 @@ def _call(node: exp.Func, text: str) -> FunctionCall | None:
     start = node.meta.get("start")
     if isinstance(start, int):
         written = text[start : node.meta["end"] + 1]
-        # A name the parser does not know it read as a call, even if it is an operator elsewhere: glob('*').
+        # The parser reads an unknown name as a call, even if it is an operator elsewhere: glob('*').
         known = not isinstance(node, exp.Anonymous)
         if known and written.lower() in SYNTAX and not isinstance(node.parent, exp.Dot):
             return None
@@ -162,7 +167,7 @@ def _call(node: exp.Func, text: str) -> FunctionCall | None:
 
 
 def _schema(node: exp.Expr) -> str | None:
-    """The names before a call's, when it is the right side of dots."""
+    """Return the names before a call's name, if the call is the right side of dots."""
     parent = node.parent
     before: list[str] = []
     if isinstance(parent, exp.Dot) and parent.expression is node:
@@ -176,7 +181,7 @@ def _schema(node: exp.Expr) -> str | None:
 
 
 def _below(node: exp.Expr, clause: exp.With, defined: _Names, exact: bool) -> Iterator[tuple[exp.Expr, _Names]]:
-    """Yield what stands directly below a query with a WITH clause, last first, and the WITH names visible there."""
+    """Yield the nodes directly below a query with a WITH clause, last first, and the WITH names visible there."""
     everywhere = defined | _collect_defined(clause.expressions, exact)
     members = list(_members(clause, everywhere if clause.args.get("recursive") else defined, exact))
     for child in node.iter_expressions(reverse=True):
@@ -184,7 +189,7 @@ def _below(node: exp.Expr, clause: exp.With, defined: _Names, exact: bool) -> It
 
 
 def _members(clause: exp.With, defined: _Names, exact: bool) -> Iterator[tuple[exp.Expr, _Names]]:
-    # Without RECURSIVE a member sees those before it: its own name there means a relation of that name.
+    # Without RECURSIVE, a member sees the members before it. Its own name there means a relation of that name.
     for member in clause.expressions:
         yield member, defined
         defined |= _collect_defined([member], exact)
@@ -217,9 +222,10 @@ def _relation(node: exp.Expr, defined: _Names, exact: bool) -> Relation | None:
 
 
 def _fold(name: exp.Expr, exact: bool) -> _Name:
-    """What two spellings share that are one WITH name in every engine. In doubt a name is a relation's, which is safe.
+    """Return the form that two spellings share if they are one WITH name in every engine.
 
-    An engine that takes a name for a relation where this takes it for a WITH name would read it unseen.
+    If in doubt, a name is a relation's name, which is safe. Otherwise a name could be taken for a WITH name here and
+    for a relation by an engine, which would then read it unchecked.
     """
     folded = name.name if exact else lower_ascii(name.name)
     quoted = bool(name.args.get("quoted")) and name.name != folded

@@ -1,4 +1,4 @@
-"""Which SQL sqlglot reads, known without importing it where possible."""
+"""The SQL dialects that sqlglot reads, listed without importing it where possible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NONE: Final = frozenset({"__init__", "dialect"})
 
 
 def sqlglot_reads(name: str) -> bool:
-    """Whether sqlglot knows a dialect by this name: one of its own, or one that another package registers."""
+    """Return whether sqlglot knows a dialect by this name, of its own or registered by another package."""
     if name in _own():
         return True
     from sqlglot.dialects.dialect import Dialect  # slow, and only for names that sqlglot does not ship
@@ -26,13 +26,13 @@ def sqlglot_reads(name: str) -> bool:
 
 
 def near_grammar(name: str) -> str | None:
-    """Return the name of a dialect of sqlglot's that `name` may have meant."""
+    """Return the name of a sqlglot dialect that `name` may be a misspelling of, or None."""
     return next(iter(nearest(name.lower(), _own())), None)
 
 
 @functools.cache
 def _own() -> frozenset[str]:
-    """The names of sqlglot's own dialects: each is a module of its own, compiled or not."""
+    """Return the names of sqlglot's own dialects. Each is a module of its own, compiled or not."""
     found = importlib.util.find_spec("sqlglot")
     folders = found.submodule_search_locations if found else None
     files = [file for folder in folders or () for file in (Path(folder) / "dialects").iterdir()]

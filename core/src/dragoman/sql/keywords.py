@@ -1,4 +1,4 @@
-"""What the words of a statement show, whether or not it parses: a write is refused as a write."""
+"""What the words of a statement show, even if it does not parse: a write is refused as a write."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dragoman.sql.text import Token
 
 READ_ONLY = "Only queries are run here: SELECT, VALUES, and WITH in front of them."
 _QUERY_WORDS = frozenset({"select", "values", "with", "from"})
-# What begins a statement that is no query, in any of the SQLs we know. The first word tells what was meant even where
-# no parser here reads the rest.
+# Words that begin a statement that is not a query, in any SQL that we know. The first word shows what was meant even if
+# no parser here can parse the rest.
 _OTHER_WORDS = frozenset(
     "abort alter analyse analyze attach backup begin cache call checkpoint checksum clear close cluster comment commit"
     " copy create deallocate declare delete deny desc describe detach discard do drop dump end exec execute explain"
@@ -19,7 +19,7 @@ _OTHER_WORDS = frozenset(
     " rollback savepoint security set show shutdown signal start summarize truncate uncache undrop unlisten unload"
     " unlock update upsert use vacuum".split()
 )
-# Where a dialect reserves them they cannot be names: no query holds them outside quotes.
+# Where a dialect reserves these they cannot be names, so no query has them outside quotes.
 _WRITE_WORDS = frozenset("alter create delete drop insert into set update".split())
 _TOOLS = {
     "explain": "Use explain_query with the query itself.",
@@ -31,7 +31,10 @@ _TOOLS = {
 
 
 def no_query(statement: Statement, reserved: frozenset[str]) -> Refusal | None:
-    """Return why its words alone say that it is no query, or None. `reserved`: the dialect's words, lower case."""
+    """Return why its words alone show that it is not a query, or None.
+
+    `reserved`: the dialect's words, in lower case.
+    """
     meant = next(filter(None, map(_other_statement, verbs(statement.tokens))), None)
     if meant:
         return meant

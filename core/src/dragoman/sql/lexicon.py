@@ -1,4 +1,4 @@
-"""What a dialect's lexer does differently: enough to blank comments and find quotes exactly."""
+"""How a dialect's lexer differs: enough to blank comments and find quotes exactly."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from dataclasses import dataclass
 class Lexicon:
     """How a dialect writes comments, quotes and names. The defaults are standard SQL's.
 
-    `identifier_quotes`: opening characters; `[` closes with `]`, the others double themselves. `backslash_escapes`: in
-    every string, as MySQL has them. `escape_strings`: only in E'...' ones, as Postgres has them. `dollar_quotes`:
-    $tag$...$tag$. `nested_comments`: /* /* */ */ is one comment. `hash_comments`: # starts one.
-    `spaced_comments`: -- starts one only before white space, as in MySQL; before anything else it is refused, since
-    parsers disagree on it.
-    `unclosed_comment_ends`: an unclosed /* runs to the end of the text instead of being an error, as in SQLite.
-    `dollar_names`: names may hold $ after their first character. `parameters`: `?`, or `$` for $1 and on.
-    `colon_casts`: `a::b` is a cast. `table_functions`: what a call in FROM may be besides a table that is searched, as
-    SQLite's virtual tables are: `t('a')`; None where every call is a function. `marks`: of `{}$:`, those that are
-    marks of the grammar here; elsewhere they are refused, or mean something of their own. `tables_in_lists`:
-    `a IN (t)` may read the table t, as in ClickHouse; elsewhere a name there is a column's.
+    - `identifier_quotes`: opening characters. `[` closes with `]`; the others are doubled inside.
+    - `backslash_escapes`: in every string, as in MySQL.
+    - `escape_strings`: only in E'...' strings, as in Postgres.
+    - `dollar_quotes`: $tag$...$tag$.
+    - `nested_comments`: /* /* */ */ is one comment.
+    - `hash_comments`: # starts a comment.
+    - `spaced_comments`: -- starts a comment only before white space, as in MySQL. Before anything else it is refused,
+      since parsers disagree about it.
+    - `unclosed_comment_ends`: an unclosed /* runs to the end of the text instead of being an error, as in SQLite.
+    - `dollar_names`: names may contain $ after their first character.
+    - `parameters`: `?`, or `$` for $1 and so on.
+    - `colon_casts`: `a::b` is a cast.
+    - `table_functions`: calls in FROM that are functions. Any other call there is a search in a table, such as `t('a')`
+      for SQLite's virtual tables. None: every call is a function.
+    - `marks`: those of `{}$:` that are marks of the grammar here. Elsewhere they are refused, or have another meaning.
+    - `tables_in_lists`: `a IN (t)` may read the table t, as in ClickHouse. Elsewhere a name there is a column's.
     """
 
     identifier_quotes: str = '"'

@@ -1,7 +1,7 @@
-"""Which columns of relations each column of an answer is made of. Where that is not certain: too many, never too few.
+"""Traces each column of an answer to the columns of relations. If uncertain: too many columns, never too few.
 
-A column is followed through WITH, inner queries and set operations. What stands in conditions, groups and orders
-decides which rows there are, and is not followed: `sql.columns` tells all that a statement touches.
+A column is traced through WITH, subqueries and set operations. Conditions, groups and orders only decide which rows
+there are, and are not traced: `sql.columns` finds everything that a statement touches.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dragoman.sql.scopes import Name, Scope, Source, key
 from dragoman.sql.statement import Statement
 
 MOST = 20_000
-"""Columns that all outputs of all its queries are made of; a statement with more is not traced."""
+"""The most columns, over all outputs of all queries. A statement with more is not traced."""
 _JOINED = frozenset({"using", "method"})
 _KINDS = frozenset({"", "INNER", "CROSS", "OUTER"})
 _AROUND = ("joins", "laterals", "pivots", "match")
 
 
 class Output(NamedTuple):
-    """A column of an answer: its name, where the statement writes it, and what it is made of."""
+    """A column of an answer: its name, if the statement writes one, and the columns it is computed from."""
 
     name: str | None
     columns: frozenset[Touched]
@@ -36,10 +36,10 @@ class Output(NamedTuple):
 def trace_columns(
     statement: Statement, tables: Mapping[Relation, Table | None], names: Names
 ) -> tuple[tuple[Touched, ...], tuple[tuple[str | None, tuple[Touched, ...]], ...] | None]:
-    """Return the columns a query touches, and for each column of its answer, in order, its name and its columns.
+    """Return the columns a query touches, and for each column of its answer, in order, its name and source columns.
 
-    `*` brings the columns that the catalog lists. None for the second: which columns the answer has is not known.
-    Raises `InvalidSql` as `find_touched_columns` does.
+    `*` stands for the columns that the catalog lists. The second value is None if the columns of the answer are
+    unknown. Raises `InvalidSql` as `find_touched_columns` does.
     """
     reader = read_columns(statement, tables, names)
     touched = tuple(reader.found.touched)
@@ -54,7 +54,7 @@ def trace_columns(
 
 
 class _Tracer:
-    """Follows the outputs of the queries of a statement that has been read."""
+    """Traces the outputs of the queries of a statement that has been read."""
 
     def __init__(self, reader: Reader, lexicon: Lexicon) -> None:
         self._reader = reader
@@ -65,7 +65,7 @@ class _Tracer:
         self._size = 0
 
     def trace(self, tree: exp.Expr) -> list[Output] | None:
-        """Return the outputs of a statement; None where they are not known."""
+        """Return the outputs of a statement; None if they are unknown."""
         self._reader.found.effort = 0
         with self._reader.found.apart():
             return self._outputs(tree)
@@ -74,7 +74,7 @@ class _Tracer:
         while isinstance(query, exp.Subquery) and not any(query.args.get(name) for name in _AROUND):
             query = query.this
         if id(query) not in self._traced:
-            self._traced[id(query)] = None  # what a recursive member finds of itself
+            self._traced[id(query)] = None  # the value that a recursive member finds for itself
             self._traced[id(query)] = self._check_size(self._trace(query))
         return self._traced[id(query)]
 
@@ -113,11 +113,14 @@ class _Tracer:
         columns = frozenset(self._reader.loose)
         for node in (*_list_items(item, select), *(select.args.get("windows") or ())):
             columns |= self._read(node, place)
-        # A name that stands loosely may mean more when it is read again: what was not read then is in nothing.
+        # Reading a loose name again may find more columns. Names not read before are in no output.
         return Output(item.output_name or None, columns & self._all)
 
     def _read(self, node: exp.Expr, place: Place) -> frozenset[Touched]:
-        """What an expression is made of; all that the statement touches, where a query stands in it."""
+        """Return the columns that an expression is computed from.
+
+        If it contains a query, these are all columns that the statement touches.
+        """
         if _holds_query(node):
             return self._all
         with self._reader.found.apart() as touched:
@@ -130,7 +133,10 @@ class _Tracer:
         return columns
 
     def _inner_sources(self, names: Sequence[Name], place: Place) -> Iterator[tuple[Source, str | None]]:
-        """The sources that a name may mean which are no plain tables, each with the key of the column; None: all."""
+        """Yield the sources other than plain tables that a name may mean, each with the column's key.
+
+        None: all columns.
+        """
         for scope, whole in place.scopes():
             sure = whole and self._reader.is_sure(scope, names)
             for source in scope.sources:
@@ -140,7 +146,7 @@ class _Tracer:
                 return
 
     def _follow(self, source: Source, column: str | None) -> frozenset[Touched]:
-        """What the columns of a source that go by a key are made of."""
+        """Return the columns that a source's columns with this key are computed from."""
         if source.query is None:
             return self._all if source.open or source.renamed or source.inner else frozenset()
         if id(source) not in self._by_key:
@@ -149,7 +155,7 @@ class _Tracer:
         return self._all if found is None else found.get(column, found[None])
 
     def _outputs_of(self, source: Source) -> list[Output] | None:
-        """The outputs of an inner query under the names they have outside; None where they are not known."""
+        """Return the outputs of a subquery under their outer names; None if they are unknown."""
         outputs = self._outputs(source.query) if source.query is not None else None
         named = zip(source.columns, outputs or (), strict=False)
         return outputs and [*(each._replace(name=name.text) for name, each in named), *outputs[len(source.columns) :]]
@@ -157,7 +163,7 @@ class _Tracer:
     # Stars
 
     def _expand(self, item: exp.Expr, scope: Scope, select: exp.Select) -> list[Output] | None:
-        """The columns that `*` or `a.*` stands for; None where they are not known."""
+        """Return the columns that `*` or `a.*` stands for; None if they are unknown."""
         star = item.this if isinstance(item, exp.Column) else item
         sources: Sequence[Source] = scope.sources
         if isinstance(item, exp.Column):
@@ -175,7 +181,7 @@ class _Tracer:
         return found
 
     def _columns_of(self, source: Source) -> list[Output] | None:
-        """All columns of a source, in order; None where they are not known."""
+        """Return all columns of a source, in order; None if they are unknown."""
         relations = list(dict.fromkeys(self._reader.behind(source)))
         if source.query is not None and not relations:
             return self._outputs_of(source)
@@ -192,7 +198,10 @@ class _Tracer:
 
 
 def _index(outputs: list[Output] | None) -> dict[str | None, frozenset[Touched]] | None:
-    """What the outputs of each key are made of, with those that have no name; under None all of them."""
+    """Return for each key the source columns of its outputs, including those of unnamed outputs.
+
+    Under None: all of them.
+    """
     if outputs is None:
         return None
     unnamed = [each.columns for each in outputs if each.name is None]
@@ -208,12 +217,12 @@ def _is_star(item: exp.Expr) -> bool:
 
 
 def _holds_query(node: exp.Expr) -> bool:
-    """Whether a query stands in an expression, or a table as in SQLite's `a IN t`."""
+    """Return whether an expression contains a query, or a table as in SQLite's `a IN t`."""
     return node.find(exp.Query) is not None or any(each.args.get("field") for each in node.find_all(exp.In))
 
 
 def _list_items(item: exp.Expr, select: exp.Select) -> list[exp.Expr]:
-    """An item, and those whose aliases it may mean: some databases let items use one another's."""
+    """Return an item, and the items whose aliases it may refer to: some databases allow that."""
     aliased: dict[str, list[exp.Expr]] = {}
     for each in select.expressions:
         if isinstance(each, exp.Alias):
@@ -230,7 +239,7 @@ def _list_items(item: exp.Expr, select: exp.Select) -> list[exp.Expr]:
 
 
 def _names_in(node: exp.Expr) -> Iterator[list[Name]]:
-    """The names in an expression, those of a column together, without the alias that it gets."""
+    """Yield the names in an expression, the parts of a column together, without the alias of the expression."""
     for each in node.walk(prune=lambda below: isinstance(below, exp.Column) and _is_plain(below)):
         if isinstance(each, exp.Column) and _is_plain(each):
             yield [Name.of(part) for part in each.parts]
@@ -243,7 +252,7 @@ def _is_plain(column: exp.Column) -> bool:
 
 
 def _columns_meant(source: Source, names: Sequence[Name], *, sure: bool) -> Iterator[str | None]:
-    """The keys of the columns of a source that a name may mean; None: all of them, as a row."""
+    """Yield the keys of the columns of a source that a name may mean. None: all of them, as a row."""
     alias = source.alias.key if source.alias else None
     for before, name in pairwise(names):
         if before.key == alias:
@@ -262,5 +271,5 @@ def _joins_of(select: exp.Select) -> Iterable[exp.Join]:
 
 
 def _is_odd(join: exp.Join) -> bool:
-    """Whether a join brings other columns than those of its sides, one after the other."""
+    """Return whether a join has other columns than those of its two sides in order."""
     return any(join.args.get(name) for name in _JOINED) or str(join.args.get("kind") or "").upper() not in _KINDS

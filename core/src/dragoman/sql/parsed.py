@@ -1,4 +1,4 @@
-"""A statement as sqlglot reads it, for every dialect that brings no grammar of its own."""
+"""Parses a statement with sqlglot, for every dialect without a grammar of its own."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dragoman.sql.statement import Statement
 def read(
     query: Statement, *, reserved: frozenset[str], default_schema: str | None, exact: bool = False
 ) -> ParsedStatement:
-    """Return what a query names. What is no query by its words is not parsed.
+    """Return what a query names. A statement whose words show that it is not a query is not parsed.
 
-    `reserved`: the dialect's reserved words; `default_schema`: may stand before names; `exact`: names that differ in
+    `reserved`: the dialect's reserved words. `default_schema`: may stand before names. `exact`: names that differ in
     case are different names.
     """
     refusal = no_query(query, reserved)
@@ -24,7 +24,7 @@ def read(
     try:
         effect = query.effect
     except InvalidSql as error:
-        # Where the tree cannot tell, the tokens still do: a refused function is the better reason.
+        # If the tree cannot be built, the tokens still show a refused function, which is the better reason.
         return ParsedStatement(calls=tuple(_plain(query.written_calls, default_schema)), refusal=Refusal.of(error))
     if effect:
         what = f"The statement holds {effect.what}, which is not part of a query."
@@ -40,6 +40,6 @@ def read(
 
 
 def _plain(calls: Iterable[FunctionCall], default_schema: str | None) -> Iterator[FunctionCall]:
-    """The calls, the default schema before a name left out: it is where the engine's own are."""
+    """Yield the calls, without the default schema before a name: the engine's own functions are in it."""
     for call in calls:
         yield call._replace(schema=None) if call.schema == default_schema else call

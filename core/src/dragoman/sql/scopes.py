@@ -1,7 +1,7 @@
-"""What names may mean where they stand in a query: the sources of each SELECT, and the SELECTs around it.
+"""What names may mean at their place in a query: the sources of each SELECT, and the enclosing SELECTs.
 
-Databases differ in who sees whom. So a scope offers everything that some database sees there, and says for certain only
-what holds in all of them.
+Databases differ in what is visible where. So a scope offers everything that some database sees there, and calls certain
+only what holds in all of them.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 Members = Mapping[str, "Source"]
-"""The members of WITH that a place sees, by the key of their names."""
+"""The members of WITH that are visible at a place, by the key of their names."""
 CUT = 60
-"""Bytes of a name that count; where databases cut names off, they keep a few more."""
+"""The bytes of a name that count. Databases that cut names keep a few more."""
 _PLAIN = frozenset({"this", "alias", "db", "catalog", "joins", "only", "sample"})
-"""What a table in FROM may have and still show its columns under their own names."""
+"""The parts that a table in FROM may have while its columns keep their names."""
 
 
 def key(name: str) -> str:
-    """Return what all spellings share that some database takes for one name."""
+    """Return the form that all spellings share which some database takes for one name."""
     return name.lower().encode(errors="replace")[:CUT].decode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name as written. `quoted` is also said where that is not known."""
+    """A name as written. `quoted` is also true if that is unknown."""
 
     text: str
     quoted: bool
 
     @classmethod
     def of(cls, node: exp.Expr) -> Name:
-        """Return the name that an identifier, or a text in its place, writes."""
+        """Return the name of an identifier, or of a text in its place."""
         return cls(node.name, not (isinstance(node, exp.Identifier) and not node.args.get("quoted")))
 
     @property
     def key(self) -> str:
-        """What it shares with its other spellings."""
+        """The form that it shares with its other spellings."""
         return key(self.text)
 
     @property
     def certain(self) -> bool:
-        """Whether no database cuts it off or folds it in a way of its own."""
+        """Whether no database cuts it or folds it in a special way."""
         return self.text.isascii() and len(self.text) < CUT
 
 
@@ -51,10 +51,16 @@ class Name:
 class Source:
     """What one alias of a FROM clause stands for.
 
-    `tables`: read through it; several for a join. `plain`: it is one table under its own column names. `inner`: it is,
-    or may be, an inner query. `hidden`: its alias may be invisible. `renamed`: its columns go by other names.
-    `outputs`: the columns an inner query surely brings; `others`: the keys of those it may bring; `open`: it may bring
-    any. `query`: the inner query, where it is one; `columns`: the names that its first columns get here.
+    - `tables`: relations that are read through it; several for a join.
+    - `plain`: it is one table with its own column names.
+    - `inner`: it is, or may be, a subquery.
+    - `hidden`: its alias may be invisible.
+    - `renamed`: its columns have other names.
+    - `outputs`: the columns that a subquery certainly has.
+    - `others`: the keys of columns that it may have.
+    - `open`: it may have any column.
+    - `query`: the subquery, if it is one.
+    - `columns`: the names that its first columns get here.
     """
 
     alias: Name | None = None
@@ -72,10 +78,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scope:
-    """One SELECT. `whole`: where it stands, names see all of the FROM clause of the SELECT around it, `outer`.
+    """One SELECT.
 
-    `settled`: its columns are those of its sources, and nothing in between changes them. `others`: the keys of columns
-    that inner queries or the SELECT list may bring; `open`: some source may bring any.
+    - `whole`: names at its place see the whole FROM clause of the enclosing SELECT, `outer`.
+    - `settled`: its columns are those of its sources, and nothing in between changes them.
+    - `others`: the keys of columns that subqueries or the SELECT list may have.
+    - `open`: some source may have any column.
     """
 
     outer: Scope | None
@@ -90,7 +98,7 @@ class Scope:
     def of(
         cls, sources: Iterable[Source], outer: Scope | None, whole: bool, *, settled: bool, aliases: Iterable[str] = ()
     ) -> Scope:
-        """Return the scope of a SELECT with these sources, and these keys as aliases of its outputs."""
+        """Return the scope of a SELECT with these sources, and with these keys as aliases of its outputs."""
         sources = tuple(sources)
         by_alias: dict[str, list[Source]] = {}
         for source in sources:
@@ -100,7 +108,7 @@ class Scope:
         return cls(outer, whole, sources, settled, others, any(source.open for source in sources), by_alias)
 
     def find(self, alias: Name) -> Sequence[Source]:
-        """The sources that go by an alias."""
+        """Return the sources with this alias."""
         return self.by_alias.get(alias.key, ())
 
 
@@ -114,12 +122,15 @@ def select_scope(select: exp.Select, outer: Scope | None, whole: bool, members: 
 
 
 def outputs_scope(query: exp.Query, outer: Scope | None, whole: bool) -> Scope:
-    """Return the scope of ORDER BY behind a set operation, which sees its outputs."""
+    """Return the scope of ORDER BY after a set operation, which sees its outputs."""
     return Scope.of([_derive(query, None, ())], outer, whole, settled=False)
 
 
 def members_of(clause: exp.With, around: Members) -> Members:
-    """Return the members of WITH that are visible below a query with a WITH clause, and may be in the clause."""
+    """Return the members of WITH that are visible below a query with a WITH clause.
+
+    They may be visible in the clause too.
+    """
     members = ((member.args["alias"], member.this) for member in clause.expressions)
     return {**around, **{key(alias.name): _derive(query, None, _columns(alias)) for alias, query in members}}
 
@@ -135,7 +146,7 @@ def _beside(node: exp.Expr, members: Members) -> Iterator[Source]:
 
 
 def _sources(node: exp.Expr, members: Members) -> Iterator[Source]:
-    """What one item of a FROM clause brings, with what is joined to it in the same parentheses."""
+    """Yield the sources of one item of a FROM clause, including what is joined to it in the same parentheses."""
     alias = node.args.get("alias")
     name = Name.of(alias.this) if isinstance(alias, exp.TableAlias) and alias.this else None
     columns = _columns(alias)
@@ -152,7 +163,7 @@ def _sources(node: exp.Expr, members: Members) -> Iterator[Source]:
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
-    """A query or a join without further parentheses that mean nothing."""
+    """Return a query or a join without redundant parentheses."""
     while isinstance(node, exp.Subquery) and not (node.args.get("alias") or node.args.get("joins")):
         node = node.this
     return node
@@ -168,7 +179,7 @@ def _table(table: exp.Table, alias: Name | None, columns: tuple[Name, ...], memb
     member = None if table.args.get("db") else members.get(key(table.name))
     if member is None:
         return Source(alias=own, tables=(table,), plain=plain, renamed=bool(columns))
-    # If there is a relation of that name as well it may be meant: databases differ in which member is visible.
+    # If there is also a relation of that name it may be meant: databases differ in which member is visible.
     return Source(
         alias=own,
         tables=(table,),
@@ -183,9 +194,9 @@ def _table(table: exp.Table, alias: Name | None, columns: tuple[Name, ...], memb
 
 
 def _group(inner: list[Source], alias: Name | None, columns: tuple[Name, ...]) -> Iterator[Source]:
-    """A join in parentheses: under an alias it hides what it joins, at least in some databases.
+    """Return the source for a join in parentheses. Under an alias it hides what it joins, at least in some databases.
 
-    Where two columns share a name it renames one; and SQLite reads all of its columns, whichever are used.
+    If two columns have the same name, one is renamed; and SQLite reads all of its columns, whichever are used.
     """
     if alias is None:
         yield from (replace(each, renamed=len(inner) > 1) for each in inner)
@@ -202,7 +213,10 @@ def _group(inner: list[Source], alias: Name | None, columns: tuple[Name, ...]) -
 
 
 def _derive(query: exp.Expr, alias: Name | None, columns: tuple[Name, ...]) -> Source:
-    """An inner query: the first SELECT of a set operation names its outputs, but not in every database alone."""
+    """Return the source for a subquery.
+
+    The first SELECT of a set operation names its outputs, but not in every database.
+    """
     named = [_list_outputs(select) for select in _selects(query)]
     sure = columns or named[0][0]
     others = frozenset(name.key for names, _ in named for name in (*names, *columns))
@@ -213,7 +227,7 @@ def _derive(query: exp.Expr, alias: Name | None, columns: tuple[Name, ...]) -> S
 
 
 def _selects(query: exp.Expr) -> Iterator[exp.Expr]:
-    """The SELECTs of a set operation, first to last."""
+    """Yield the SELECTs of a set operation, first to last."""
     waiting = [query]
     while waiting:
         node = waiting.pop()
@@ -226,7 +240,7 @@ def _selects(query: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _list_outputs(select: exp.Expr) -> tuple[list[Name], bool]:
-    """The outputs a SELECT names, and whether it may have others that have names."""
+    """Return the outputs that a SELECT names, and whether it may have further named ones."""
     if not isinstance(select, exp.Select):
         return [], True
     names: list[Name] = []

@@ -1,4 +1,4 @@
-"""What a query selects from and by which conditions, taken apart so that each can be asked about alone."""
+"""The sources and conditions of a query, taken apart so that each condition can be tested alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman.words import close_quotes, display
 MOST_CONDITIONS = 8
 MOST_SOURCES = 6
 SHOWN = 80
-"""Characters of a condition in a notice."""
+"""The most characters of a condition in a notice."""
 
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -35,7 +35,7 @@ Value = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a query reads under a name. `relation`: as written; None for a subquery or a call."""
+    """A source of a query, by its name there. `relation`: as written; None for a subquery or a call."""
 
     name: str
     relation: Relation | None
@@ -43,9 +43,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column compared with values: `=` with one, `IN` with several, `BETWEEN` with two. `source`: as it is qualified.
+    """A column compared with values: `=` with one, `IN` with several, `BETWEEN` with two. `source`: its qualifier.
 
-    `function`: what is applied to the column first, such as LOWER; empty: nothing.
+    `function`: applied to the column first, such as LOWER; empty: none.
     """
 
     column: str
@@ -57,9 +57,9 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One of the conditions that a row must meet. `columns`: (qualifier or None, name) of those it reads.
+    """A condition that a row must meet. `columns`: (qualifier or None, name) of those it reads.
 
-    `nested`: it holds a query of its own.
+    `nested`: it contains a query.
     """
 
     text: str
@@ -71,9 +71,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A query without what it returns. `aggregate`: it always returns one row. `limit` and `offset`: None if not given.
+    """A query without its outputs. `aggregate`: it always returns one row. `limit` and `offset`: None if not given.
 
-    `by_keys`: for each source but the first, the condition that joins it, in words; empty where there is none.
+    `by_keys`: for each source but the first, the condition that joins it, as text; empty if there is none.
     """
 
     sources: tuple[Source, ...]
@@ -88,7 +88,7 @@ class Selection:
     dialect: str
 
     def exists(self, conditions: Iterable[Condition] = (), sources: int | None = None, only: str = "") -> exp.Expr:
-        """Return the question whether a row of the first so many sources, or of one alone, meets the conditions."""
+        """Return a question: whether a row of the first `sources` sources, or of one alone, meets the conditions."""
         return exp.Exists(this=self._from(conditions, sources, only).select("1"))
 
     def some_values(self, column: exp.Column, source: str, rows: int, most: int) -> exp.Select:
@@ -112,21 +112,21 @@ class Selection:
         return select.where(*(tree.copy() for tree in trees)) if trees else select
 
     def ask(self, questions: Sequence[exp.Expr], placeholder: Placeholder) -> tuple[str, tuple[int, ...]]:
-        """Return one statement that answers questions side by side, and the numbers of its parameters' values."""
+        """Return one statement that answers several questions, and the numbers of the values of its parameters."""
         return self.write(exp.select(*(exp.alias_(each, f"q{n}") for n, each in enumerate(questions))), placeholder)
 
     def write(self, query: exp.Select, placeholder: Placeholder) -> tuple[str, tuple[int, ...]]:
-        """Return one query as text, and the numbers of its parameters' values."""
+        """Return one query as text, and the numbers of the values of its parameters."""
         if with_ := self.select.args.get("with_"):
             query.set("with_", with_.copy())
         return write(query, self.dialect, placeholder)
 
 
 def selection_of(statement: Statement, parameters: Sequence[Any] = ()) -> Selection:
-    """Return what a query selects from and by which conditions.
+    """Return the sources and conditions of a query.
 
-    `parameters`: the values of its parameters, for what is said of its conditions. Raises `InvalidSql`, and
-    `Unsupported` for what is not taken apart: set operations, many tables, many conditions.
+    `parameters`: the values of its parameters, for texts about its conditions. Raises `InvalidSql`, and `Unsupported`
+    for queries that are not taken apart: set operations, many tables, many conditions.
     """
     tree = tree_with_parameters(statement)
     if not isinstance(tree, exp.Select) or not tree.args.get("from_"):
@@ -156,7 +156,7 @@ def selection_of(statement: Statement, parameters: Sequence[Any] = ()) -> Select
 
 
 def _innermost(tree: exp.Select) -> exp.Select:
-    """The query that has conditions: what only passes on another's rows is looked through."""
+    """Return the query with the conditions. A query that only passes on another's rows is skipped."""
     while True:
         inner = tree.args["from_"].this
         plain = not tree.args.get("joins") and not tree.args.get("where")
@@ -189,14 +189,14 @@ def _is_aggregate(select: exp.Select) -> bool:
 
 
 class _Reader:
-    """Reads conditions, with the values of parameters where those are known."""
+    """Reads conditions, with the values of parameters if they are known."""
 
     def __init__(self, dialect: str, parameters: Sequence[Any]) -> None:
         self._dialect = dialect
         self._parameters = parameters
 
     def conditions(self, select: exp.Select) -> tuple[list[exp.Expr], list[Condition]]:
-        """The conditions on rows, those that join sources (and stay with them) apart."""
+        """Return the conditions that join sources (they stay with them), and separately those on rows."""
         where = select.args.get("where")
         given = _conjuncts(where.this) if where else []
         kept = [each for each in given if _joins(each)]
@@ -260,12 +260,12 @@ class _Reader:
                 return None
 
     def limit_of(self, select: exp.Select, name: str) -> Value:
-        """The number of LIMIT or OFFSET; None where there is none."""
+        """Return the number of LIMIT or OFFSET; None if there is none."""
         found = select.args.get(name)
         return self._value(found.expression) if found is not None and _is_value(found.expression) else None
 
     def format(self, tree: exp.Expr) -> str:
-        """A condition as SQL on one line, cut, with the values of its parameters."""
+        """Return a condition as SQL on one line, shortened, with the values of its parameters."""
 
         def fill(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, exp.Placeholder):
@@ -295,7 +295,7 @@ def _conjuncts(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def _joins(tree: exp.Expr) -> bool:
-    """Whether it compares columns of two sources."""
+    """Return whether it compares columns of two sources."""
     if not isinstance(tree, exp.EQ) or tree.find(exp.Select):
         return False
     left, right = ({column.table for column in side.find_all(exp.Column)} for side in (tree.this, tree.expression))
@@ -303,11 +303,11 @@ def _joins(tree: exp.Expr) -> bool:
 
 
 Resolve = Callable[[str | None, str], str | None]
-"""(qualifier or None, column) -> the name of the source it is of; None: not known."""
+"""Maps (qualifier or None, column) to the name of the column's source. None: unknown."""
 
 
 def home_of(condition: Condition, resolve: Resolve) -> str | None:
-    """Return the one source whose rows alone decide a condition; None: several, or that cannot be determined."""
+    """Return the only source whose rows decide a condition. None: there are several, or it is unknown."""
     homes = {resolve(*column) for column in condition.columns}
     return homes.pop() if len(homes) == 1 and not condition.nested else None
 

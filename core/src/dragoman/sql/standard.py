@@ -1,4 +1,4 @@
-"""What nearly every engine has: functions that do nothing but compute."""
+"""Functions that nearly every engine has and that only compute."""
 
 from __future__ import annotations
 
@@ -25,5 +25,8 @@ _OF_WINDOWS = """
 """
 
 STANDARD_FUNCTIONS: Final = frozenset(f"{_OF_VALUES} {_OF_TEXTS} {_OF_TIMES} {_OF_GROUPS} {_OF_WINDOWS}".split())
-"""For `Rules.functions` of a dialect, in lower case. Add the engine's own, each known to touch no file, no network, no
-setting and no other session; those that make long texts of short ones (`lpad`) only where memory is bounded."""
+"""For `Rules.functions` of a dialect, in lower case.
+
+Add the engine's own functions, each known to touch no file, network, setting or other session. Add functions that make
+long texts of short ones (`lpad`) only where memory is bounded.
+"""

@@ -1,4 +1,4 @@
-"""A statement: the text that is judged and sent, and what is known of it."""
+"""A statement: the text that is judged and sent, and the facts about it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 
 
 class Statement:
-    """One statement, read with a dialect's lexicon.
+    """One statement, tokenized with a dialect's lexicon.
 
-    `original`: as it was sent. `text`: what is judged and what is sent: comments are spaces, a trailing semicolon and
-    white space are gone, offsets are the original's. `hash`: the first 16 hexadecimal digits of the original's SHA-256.
-    `sqlglot`: sqlglot's name of the SQL it is written in. `judged_relations`, `judged_columns`: what its judge read in
-    it, for the audit; columns only where a validator asked for them. Everything else is worked out when asked for.
-    Nothing of it can be set: validators of policies are handed it, and what was judged is what is sent.
+    - `original`: as it was sent by the caller.
+    - `text`: what is judged and sent to the database. Comments are spaces, a trailing semicolon and white space are
+      gone, and offsets are the original's.
+    - `hash`: the first 16 hexadecimal digits of the original's SHA-256.
+    - `sqlglot`: sqlglot's name of its SQL.
+    - `judged_relations`, `judged_columns`: what its judge found in it, for the audit; columns only if a validator asked
+      for them.
+
+    Everything else is computed on first use. No attribute can be set: validators of policies get the statement, and
+    what was judged must be what is sent.
     """
 
     original: str
@@ -49,25 +54,25 @@ class Statement:
     def parse(cls, text: str, *, sqlglot: str, lexicon: Lexicon) -> Statement:
         """Return the statement in `text`.
 
-        Raises `InvalidSql` for text no query needs or that cannot be read with certainty, `UnsafeSql` for several
-        statements. Grammar is looked at only when `tree` is asked for.
+        Raises `InvalidSql` for text that no query needs or that has no certain meaning, and `UnsafeSql` for several
+        statements. It is parsed only when `tree` is used.
         """
         return cls(text, texts.clean(text, lexicon), sqlglot=sqlglot, lexicon=lexicon)
 
     def after(self, offset: int) -> Statement:
-        """Return the statement that starts at `offset` of this one's text, offsets unchanged."""
+        """Return the part of this statement from `offset` on as a statement, with unchanged offsets."""
         return Statement(self.original, " " * offset + self.text[offset:], sqlglot=self.sqlglot, lexicon=self.lexicon)
 
     def note_judged(self, relations: Iterable[str], columns: Iterable[str]) -> None:
-        """Take note of what its judge read in it."""
+        """Record what its judge found in it."""
         self.__dict__.update(judged_relations=tuple(relations), judged_columns=tuple(columns))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what another process needs: tokens and trees are larger than the text, and it makes its own."""
+        """Return what another process needs. Tokens and trees are larger than the text, so it makes its own."""
         return {name: self.__dict__[name] for name in ("original", "text", "sqlglot", "lexicon")}
 
     def __repr__(self) -> str:
-        # A statement's literals may be secrets, and a repr ends up in logs.
+        # Literals of a statement may be secrets, and a repr ends up in logs.
         return f"Statement({self.hash})"
 
     @cached_property
@@ -82,60 +87,60 @@ class Statement:
 
     @cached_property
     def first_word(self) -> str:
-        """The first word outside quotes, in lower case; empty when there is none."""
+        """The first word outside quotes, in lower case; empty if there is none."""
         found = (token.text for token in texts.each_token(self.text, self.lexicon) if token.kind == "word")
         return next(found, "").lower()
 
     @cached_property
     def tree(self) -> Expr:
-        """The statement as a sqlglot tree. Raises `InvalidSql` when sqlglot cannot read it."""
+        """The statement as a sqlglot tree. Raises `InvalidSql` if sqlglot cannot parse it."""
         from dragoman.sql.tree import parse
 
         return parse(self)
 
     @cached_property
     def facts(self) -> Facts:
-        """What the tree holds. Raises `InvalidSql`."""
+        """The facts of the tree. Raises `InvalidSql`."""
         return self.survey()
 
     def survey(self, *, exact: bool = False) -> Facts:
-        """Return what the tree holds; `exact`: where names that differ in case are different. Raises `InvalidSql`."""
+        """Return the facts of the tree. `exact`: names that differ in case are different. Raises `InvalidSql`."""
         from dragoman.sql.facts import survey
 
         return survey(self.tree, self.text, table_functions=self.lexicon.table_functions, exact=exact)
 
     @cached_property
     def verbs(self) -> tuple[texts.Token, ...]:
-        """The words statements begin with in it: the whole one, what follows its WITH, and writes in parentheses."""
+        """The words that begin statements in it: the whole one, what follows its WITH, and writes in parentheses."""
         return tuple(verbs(self.tokens))
 
     @cached_property
     def written_calls(self) -> tuple[FunctionCall, ...]:
-        """Every name before a parenthesis that is no word of the grammar, from its tokens alone.
+        """Every name before a parenthesis that is not a word of the grammar, from its tokens alone.
 
-        Names with columns behind them (`WITH a(b) AS`) are among them: only a grammar tells those apart.
+        Names with columns (`WITH a(b) AS`) are included: only a grammar can distinguish them.
         """
         return tuple(find_calls(self.tokens))
 
     @cached_property
     def calls(self) -> tuple[FunctionCall, ...]:
-        """Every function it calls by name, found in its tokens and in its tree, in order. Raises `InvalidSql`."""
+        """Every function that it calls by name, found in its tokens and in its tree, in order. Raises `InvalidSql`."""
         facts = self.facts
         found = {call.offset: call for call in facts.calls}
         found |= {call.offset: call for call in self.written_calls if call.offset not in facts.aliases}
         return tuple(call for _, call in sorted(found.items(), key=lambda each: each[0] or 0))
 
     def functions(self) -> tuple[str, ...]:
-        """The names of the functions it calls, lower case and dotted as written. Raises `InvalidSql`."""
+        """The names of the functions that it calls, in lower case and dotted as written. Raises `InvalidSql`."""
         return tuple(dict.fromkeys(call.dotted for call in self.calls))
 
     def relations(self) -> tuple[Relation, ...]:
-        """The relations it names, as written, without those that WITH defines. Raises `InvalidSql`."""
+        """The relations that it names, as written, without those that WITH defines. Raises `InvalidSql`."""
         return tuple(self.facts.relations)
 
     @property
     def table_calls(self) -> frozenset[int]:
-        """Where calls stand that read a relation and are among `relations()`. Raises `InvalidSql`."""
+        """The places of calls that read a relation and are among `relations()`. Raises `InvalidSql`."""
         return frozenset(self.facts.table_calls)
 
     @property

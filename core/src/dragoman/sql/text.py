@@ -1,7 +1,7 @@
-"""The text of a statement: what may stand in it, where its tokens are, and the same text without its comments.
+"""The text of a statement: allowed characters, tokens, and the text without its comments.
 
-One scanner per lexicon reads a text the way the database's own lexer does. Where a database and a parser could read the
-same text differently, the text is refused: what is judged must be what runs.
+One scanner per lexicon reads a text as the database's own lexer does. If a database and a parser could read a text
+differently, the text is refused: what is judged must be what runs.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ MAX_BYTES = 64 * 1024
 MAX_NESTING = 40
 CARET_WIDTH = 60
 
-# Controls and the byte order mark are refused everywhere, inside quotes too: no query needs them.
+# Control characters and the byte order mark are refused everywhere, inside quotes too: no query needs them.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\ud800-\udfff]")
 
-# White space, format characters and fillers that look like nothing: a reader cannot see them, lexers disagree on them.
+# White space, format characters and invisible fillers: a reader cannot see them, and lexers disagree about them.
 INVISIBLE = (
     "\xa0\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
     "\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ue000-\uf8ff\ufe00-\ufe0f\uffa0\ufff0-\uffff"
     "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
     "\U000e0000-\U0010ffff"
 )
-# Characters that look like SQL's punctuation or stand for it elsewhere: to a lexer they are letters of a name.
+# Characters that look like SQL's punctuation or replace it elsewhere. To a lexer they are letters of a name.
 LOOKALIKES = (
     "\xab\xb4\xbb\u037e\u2010-\u2027\u2030-\u205e\u2212\u2215-\u2217\u2223\u3001-\u3003\u3008-\u3011\u3014-\u301f"
     "\ufe10-\ufe1f\ufe30-\ufe6f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
@@ -48,13 +48,13 @@ class Token(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the next token may start."""
+        """The place where the next token may start."""
         return self.start + len(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """Why a character or a construct cannot stand where it stands, and what to write instead."""
+    """The reason why a character or a construct is refused at its place, and what to write instead."""
 
     message: str
     suggestion: str
@@ -94,7 +94,7 @@ _REFUSALS = {
 
 
 def _pieces(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
-    """The kinds of token a lexicon has, as pairs of kind and pattern; the first that fits wins."""
+    """Yield the kinds of token of a lexicon, as pairs of kind and pattern. The first match wins."""
     quoted = r"{q}(?:[^{q}\\]|\\[\s\S]|{q}{q})*+{q}" if lexicon.backslash_escapes else "{q}(?:[^{q}]|{q}{q})*+{q}"
     yield "space", r"[ \t\r\n]+"
     if lexicon.spaced_comments:
@@ -160,20 +160,20 @@ def _compile(pieces: Iterable[tuple[str, str]]) -> Callable[[str, int], Iterator
 
 @functools.cache
 def _token_scanner(lexicon: Lexicon) -> Callable[[str, int], Iterator[re.Match[str]]]:
-    # What most tokens are comes first; their patterns among the others fit what is left.
+    # The most frequent tokens come first. The other patterns match the rest.
     plain = (("space_plain", r"[ \t\r\n]+"), ("word_plain", rf"{_word(lexicon)}(?!['\"&])"), ("mark_plain", "[,=<>+*]"))
     return _compile((*plain, *_pieces(lexicon)))
 
 
 @functools.cache
 def _base(kind: str | None) -> str:
-    """What a token is, by the name of the pattern that fitted."""
+    """Return the kind of a token, given the name of the pattern that matched."""
     return (kind or "stray").partition("_")[0]
 
 
 @functools.cache
 def _clean_scanner(lexicon: Lexicon) -> Callable[[str, int], Iterator[re.Match[str]]]:
-    # Cleaning has nothing to do at most tokens, so whole runs of the plainest are taken in one step.
+    # Cleaning changes few tokens, so runs of the plainest are matched in one step.
     plain = rf"(?:[ \t\r\n,.=<>+*]|{_word(lexicon)}(?!['\"&])|\d++(?!{_NAME_START}|[.$]))++"
     return _compile((("plain", plain), *_pieces(lexicon)))
 
@@ -182,7 +182,7 @@ _NESTED = re.compile(r"/\*|\*/")
 
 
 def _end_of_nested(text: str, start: int) -> int:
-    """Where the nested comment that opens at `start` ends. Raises `InvalidSql` when it does not."""
+    """Return the end of the nested comment that opens at `start`. Raises `InvalidSql` if there is none."""
     depth = 0
     for mark in _NESTED.finditer(text, start):
         depth += 1 if mark[0] == "/*" else -1
@@ -199,7 +199,7 @@ def _refuse(reason: str, text: str, offset: int) -> DragomanError:
 
 
 def check_characters(text: str) -> None:
-    """Refuse text no query needs: too long, or with control characters. Raises `InvalidSql`."""
+    """Refuse text that no query needs: too long, or with control characters. Raises `InvalidSql`."""
     bad = _CONTROLS.search(text)
     if bad:
         raise InvalidSql(
@@ -221,10 +221,10 @@ _CREATE = re.compile(r"\s*(create)\b", re.IGNORECASE)
 
 
 def clean(text: str, lexicon: Lexicon) -> str:
-    """Return `text` with comments blanked and a trailing semicolon and white space gone; offsets stay as they were.
+    """Return `text` with comments blanked, without a trailing semicolon and white space. Offsets do not change.
 
-    Raises `InvalidSql` for text that is too long, too deep, empty or cannot be read with certainty, `UnsafeSql` for
-    more than one statement, `WriteDenied` when it begins with CREATE.
+    Raises `InvalidSql` for text that is too long, too deep, empty or without certain meaning, `UnsafeSql` for more than
+    one statement, `WriteDenied` if it begins with CREATE.
     """
     check_characters(text)
     comments, end = _survey(text, lexicon)
@@ -232,7 +232,7 @@ def clean(text: str, lexicon: Lexicon) -> str:
         text = text[:start] + _NOT_BREAKS.sub(" ", text[start:stop]) + text[stop:]
     if text[end + 1 :].strip(" \t\r\n"):
         if created := _CREATE.match(text):
-            # The body of a trigger or a function holds semicolons, and is one statement all the same.
+            # The body of a trigger or a function contains semicolons, and is one statement all the same.
             raise WriteDenied("CREATE is not a query.", suggestion="Send one SELECT.", offset=created.start(1))
         raise UnsafeSql(
             "More than one statement was sent.",
@@ -246,7 +246,7 @@ def clean(text: str, lexicon: Lexicon) -> str:
 
 
 def _survey(text: str, lexicon: Lexicon) -> tuple[list[tuple[int, int]], int]:
-    """Where the comments are, and where the first semicolon, or the end. Raises `InvalidSql`."""
+    """Return the places of the comments, and of the first semicolon or the end. Raises `InvalidSql`."""
     comments: list[tuple[int, int]] = []
     depth, end = 0, len(text)
     for kind, match in _steps(text, lexicon):
@@ -267,7 +267,7 @@ def _survey(text: str, lexicon: Lexicon) -> tuple[list[tuple[int, int]], int]:
 
 
 def _steps(text: str, lexicon: Lexicon) -> Iterator[tuple[str, re.Match[str]]]:
-    """What `_survey` looks at, in order; a nested comment is one step."""
+    """Yield what `_survey` looks at, in order. A nested comment is one step."""
     position, length = 0, len(text)
     find = _clean_scanner(lexicon)
     while position < length:
@@ -289,12 +289,12 @@ def _too_deep(offset: int) -> DragomanError:
 
 
 def tokens(text: str, lexicon: Lexicon) -> tuple[Token, ...]:
-    """Return the tokens of text that `clean` returned; a string's or quoted name's text has its quotes."""
+    """Return the tokens of text that `clean` returned. The text of a string or quoted name includes its quotes."""
     return tuple(each_token(text, lexicon))
 
 
 def each_token(text: str, lexicon: Lexicon) -> Iterator[Token]:
-    """As `tokens`, one after the other: for those who need the first only."""
+    """Yield the tokens one by one, for callers that need only the first."""
     for match in _token_scanner(lexicon)(text, 0):
         if (kind := _base(match.lastgroup)) != "space":
             yield Token(kind, match[0], match.start())
@@ -312,11 +312,11 @@ def caret(text: str, offset: int) -> str:
 
 
 def named_parameters(text: str, lexicon: Lexicon) -> tuple[Token, ...]:
-    """Return each `:name` that stands outside quotes and comments, without judging the rest of the text."""
+    """Return each `:name` outside quotes and comments, without judging the rest of the text."""
     word = re.compile(_word(lexicon))
     found: list[Token] = []
     for _, match in _steps(text, lexicon):
-        # The second colon of a cast, `::`, begins no parameter.
+        # The second colon of a cast, `::`, does not begin a parameter.
         cast = match.start() > 0 and text[match.start() - 1] == ":"
         if match[0] == ":" and not cast and (name := word.match(text, match.end())):
             found.append(Token("named", f":{name[0]}", match.start()))

@@ -1,6 +1,6 @@
-"""From one SQL to another, by way of a sqlglot tree. What cannot be translated rightly is refused, not guessed.
+"""Translates one SQL to another through a sqlglot tree. A statement that cannot be translated exactly is refused.
 
-The core knows how to carry parameters and when to refuse; what is particular to a target is its dialect's `rewrite`.
+The core handles parameters and decides when to refuse. The dialect's `rewrite` handles what is particular to a target.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Placeholder = Literal["$1", "?"]
 # sqlglot's generators take time that grows faster than the text.
 MAX_LENGTH = 16 * 1024
 LONGEST_WORD = 1000
-"""Characters of a number or a name: Python reads no number of many more digits."""
+"""The most characters of a number or a name. Python refuses to read much longer numbers."""
 MOST_PARAMETERS = 100_000
-# A call no dialect has: every grammar reads it as a value, and every generator writes it as it came.
+# A call that no dialect has: every grammar reads it as a value, and every generator writes it unchanged.
 _MARK = "DRAGOMAN_PARAMETER"
 _ALIASES = {"postgresql": "postgres", "sqlserver": "tsql", "mariadb": "mysql"}
 
@@ -41,8 +41,8 @@ _ALIASES = {"postgresql": "postgres", "sqlserver": "tsql", "mariadb": "mysql"}
 class Translation:
     """SQL for the target, and `notices` of what changed, in words.
 
-    `order`: for its parameters, from first to last, which of the source's values (from 1) each takes; None when they
-    are the source's own, in order.
+    `order`: for its parameters, from first to last, the number of the source's value (from 1) that each takes; None if
+    they are the source's own, in order.
     """
 
     sql: str
@@ -55,10 +55,10 @@ def translate(
 ) -> Translation:
     """Translate one query from the SQL called `source` to sqlglot's `target`.
 
-    `rewrite` gets the source's tree, whose parameters are named placeholders (`exp.Placeholder(this="2")`) and whose
-    `meta["source"]` says what it was written in; it may add sentences to `meta["notices"]`. `placeholder` is how the
-    target writes its first parameter. Raises `ParameterError` for an unknown source, `InvalidSql` for what does not
-    parse, `Unsupported` for what the target cannot say.
+    `rewrite` gets the source's tree. Its parameters are named placeholders (`exp.Placeholder(this="2")`), and its
+    `meta["source"]` names the SQL it was written in. It may add sentences to `meta["notices"]`. `placeholder` is the
+    target's first parameter. Raises `ParameterError` for an unknown source, `InvalidSql` for what does not parse,
+    `Unsupported` for what the target cannot express.
     """
     source = _grammar_name(source)
     if source == target:
@@ -87,7 +87,7 @@ def translate(
 def tree_with_parameters(statement: Statement) -> exp.Expr:
     """Return a statement's tree, in which parameters are named placeholders (`exp.Placeholder(this="2")`).
 
-    Raises `InvalidSql`, and `ParameterError` for a parameter that has no place among the values.
+    Raises `InvalidSql`, and `ParameterError` for a parameter without a place among the values.
     """
     if _MARK in statement.text.upper():
         raise InvalidSql(f"{_MARK} is a reserved name.", suggestion="Use another name.")
@@ -98,9 +98,9 @@ def tree_with_parameters(statement: Statement) -> exp.Expr:
 
 
 def write(tree: exp.Expr, target: str, placeholder: Placeholder) -> tuple[str, tuple[int, ...]]:
-    """Return such a tree as text, and for its parameters, from first to last, which of the values (from 1) each takes.
+    """Return such a tree as text, and for each parameter, from first to last, the number of its value (from 1).
 
-    The tree's placeholders are gone afterwards. Raises `Unsupported` for what the target cannot say.
+    Removes the tree's placeholders. Raises `Unsupported` for what the target cannot express.
     """
     text, numbers = _parameters(_generate(tree, target), target, placeholder, renumber=True)
     return text, tuple(numbers)
@@ -120,7 +120,7 @@ def _grammar_name(name: str) -> str:
 
 @cache
 def _lexicon(name: str) -> Lexicon:
-    """A lexicon as far as sqlglot's tokenizer tells it; what runs is judged again with the dialect's own."""
+    """Return a lexicon as far as sqlglot's tokenizer defines it. What runs is judged again with the dialect's own."""
     lexer = Grammar.get_or_raise(name).tokenizer_class
     dollars = "$" in lexer.HEREDOC_STRINGS
     quotes = "".join(quote[0] for quote in lexer.IDENTIFIERS)
@@ -141,12 +141,12 @@ def _lexicon(name: str) -> Lexicon:
 
 
 def _mark_parameters(statement: Statement) -> str:
-    """The text with every parameter as a call that holds its number."""
+    """Return the text with every parameter replaced by a call that holds its number."""
     parts: list[str] = []
     copied = last = 0
     for token in statement.tokens:
         if token.kind == "parameter":
-            # A plain ? takes the number after the largest so far, as SQLite counts.
+            # A plain ? takes the number after the largest so far, as in SQLite.
             number = _place(token.text[1:] or str(last + 1))
             last = max(last, number)
             parts += (statement.text[copied : token.start], f" {_MARK}({number}) ")
@@ -155,7 +155,7 @@ def _mark_parameters(statement: Statement) -> str:
 
 
 def _place(written: str) -> int:
-    """The place of a parameter among the values, from 1."""
+    """Return the place of a parameter among the values, from 1."""
     number = int(written) if re.fullmatch(r"[0-9]{1,6}", written) else 0
     if not 0 < number <= MOST_PARAMETERS:
         raise _without_place(written)
@@ -187,7 +187,7 @@ def _generate(tree: exp.Expr, target: str) -> str:
         return tree.sql(dialect=target, unsupported_level=ErrorLevel.RAISE, comments=False)
     except SqlglotError as error:
         raise Unsupported(
-            f"It cannot be said in {target}: {error}.", suggestion=f"Write the query in {target} itself."
+            f"It cannot be expressed in {target}: {error}.", suggestion=f"Write the query in {target} itself."
         ) from None
     except RecursionError:
         raise InvalidSql("The statement is nested too deeply.", suggestion="Shorten its chains of operators.") from None
@@ -200,7 +200,7 @@ def _number_parameters(sql: str, target: str, placeholder: Placeholder) -> tuple
 
 
 def _parameters(sql: str, target: str, placeholder: Placeholder, *, renumber: bool = False) -> tuple[str, list[int]]:
-    """The generated text with the target's own parameters instead of the calls that stand for them, and their numbers.
+    """Return the generated text with the target's own parameters instead of the calls, and their numbers.
 
     `renumber`: numbers in the text count from 1, in its order.
     """

@@ -1,4 +1,4 @@
-"""From a statement to its sqlglot tree. sqlglot is imported here, in `facts` and in `translate`, on first use."""
+"""Parses a statement to its sqlglot tree. This module, `facts` and `translate` import sqlglot, on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.sql.text import Token
 if TYPE_CHECKING:
     from dragoman.sql.statement import Statement
 
-# sqlglot logs the text of what it cannot read, and a statement may hold secrets.
+# sqlglot logs text that it cannot parse, and a statement may hold secrets.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 MAX_STEPS = 40
@@ -26,7 +26,7 @@ MAX_STEPS = 40
 
 
 def parse(statement: Statement) -> exp.Expr:
-    """Return the tree of `statement`. Raises `InvalidSql`, whatever sqlglot stumbles over."""
+    """Return the tree of `statement`. Raises `InvalidSql` for any error of sqlglot."""
     try:
         return parse_text(statement, numberless(statement))
     except InvalidSql:
@@ -47,7 +47,7 @@ def parse_text(statement: Statement, text: str) -> exp.Expr:
         raise InvalidSql(
             "The statement is nested too deeply.", suggestion="Use WITH to name inner queries instead of nesting them."
         ) from None
-    except Exception:  # sqlglot's tokenizer and builders raise errors of many types on odd input: all mean the same
+    except Exception:  # sqlglot's tokenizer and builders raise errors of many types for odd input; all mean the same
         raise _invalid(statement, None) from None
     if len(trees) != 1 or trees[0] is None:
         raise _invalid(statement, None)
@@ -55,7 +55,7 @@ def parse_text(statement: Statement, text: str) -> exp.Expr:
 
 
 def _take_lists_for_tables(tree: exp.Expr) -> exp.Expr:
-    """Write `a IN (t)` as `a IN t`, which reads t where there is such a table."""
+    """Change `a IN (t)` to `a IN t`, which reads t if there is such a table."""
     for node in tree.find_all(exp.In):
         if len(node.expressions) == 1 and isinstance(name := node.expressions[0].unnest(), exp.Column):
             node.set("expressions", None)
@@ -90,16 +90,19 @@ def _check_chains(tokens: Iterable[Token]) -> None:
 
 
 def numberless(statement: Statement) -> str:
-    """The text with `?2` written as `? `, since sqlglot knows parameters without numbers only. Offsets stay."""
+    """Return the text with `?2` written as `? `, since sqlglot knows only parameters without numbers.
+
+    Offsets do not change.
+    """
     numbered = (token for token in statement.tokens if token.kind == "parameter" and token.text[0] == "?")
     return _replace(statement.text, [(token, "?") for token in numbered]) if "?" in statement.text else statement.text
 
 
 def _plainer(statement: Statement) -> str:
-    """The text in words sqlglot knows, for what it cannot read otherwise. Relations and calls stay, and so do offsets.
+    """Return the text with constructs that sqlglot cannot parse replaced. Relations, calls and offsets do not change.
 
     `VALUES (1), (2)` becomes a SELECT of the same rows, `a LIKE b ESCAPE c` another expression of the three, the frame
-    `GROUPS` one of ROWS, `.5` the number 05, `CAST(a AS DOUBLE PRECISION)` a cast to one word; COLLATE goes.
+    `GROUPS` becomes ROWS, `.5` the number 05, `CAST(a AS DOUBLE PRECISION)` a cast to one word; COLLATE is removed.
     """
     changes = [(token, "") for token in type_tails(statement.tokens)]
     for token, after in pairwise(statement.tokens):
@@ -130,7 +133,7 @@ def _replace(text: str, changes: list[tuple[Token, str]]) -> str:
 
 
 def _invalid(statement: Statement, error: ParseError | None) -> InvalidSql:
-    """The refusal of a text that does not parse, with the place where sqlglot gave up when it tells one."""
+    """Return the refusal of a text that does not parse, with the place where sqlglot stopped, if it reports one."""
     offset = None
     if error and error.errors and error.errors[0].get("line"):
         found = error.errors[0]

@@ -1,4 +1,4 @@
-"""From what a database tells of a view to the query behind it."""
+"""Finds the query of a view in the definition that a database reports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dragoman.sql.statement import Statement
 
 
 def defining_query(definition: str, sqlglot: str, lexicon: Lexicon) -> Statement:
-    """Return the query of a view, whose definition is that query or the CREATE statement around it.
+    """Return the query of a view. Its definition is that query, or the CREATE statement around it.
 
     Raises what `Statement.parse` raises, and `InvalidSql` for a CREATE without AS.
     """
