@@ -287,7 +287,7 @@ async def test_a_place_is_free_only_when_what_cannot_be_interrupted_has_ended(sh
         await asyncio.sleep(0)
     with pytest.raises(asyncio.CancelledError):
         await query
-    with pytest.raises(Busy, match="1 of them wait for the end of what was given up"):
+    with pytest.raises(Busy, match="1 of them wait for abandoned work to end"):
         await ask(executor, "SELECT 1", timeout=0.05)
     let_go.set()
     assert (await ask(executor, "SELECT 1"))[1] == [(1,)]

@@ -61,4 +61,4 @@ async def test_a_relation_is_told_with_every_fact(inspector):
 
 async def test_what_the_driver_cannot_reflect_is_a_notice_and_not_an_error(inspector):
     inspection = await inspector.tables(Scope())
-    assert inspection.notices == ("The driver does not tell table comment.",)
+    assert inspection.notices == ("The driver does not report table comment.",)

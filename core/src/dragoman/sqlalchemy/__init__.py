@@ -1,6 +1,6 @@
 """Base classes for third parties: any SQLAlchemy driver becomes a dialect by naming its URL and its sqlglot name.
 
-The only importer of sqlalchemy. Needs the extra `dragoman[sqlalchemy]`.
+No other package imports sqlalchemy. Needs the extra `dragoman[sqlalchemy]`.
 """
 
 from dragoman.sql.standard import STANDARD_FUNCTIONS

@@ -21,27 +21,33 @@ from dragoman.sqlalchemy.standard import spell_type
 
 T = TypeVar("T")
 BATCH_ROWS: Final = 500
-FIRST_BATCH_ROWS: Final = 32  # rows may be large: the core stops at its byte limit after these
+FIRST_BATCH_ROWS: Final = 32  # rows may be large: after these, the core stops at its byte limit
 BATCH_BYTES: Final = 256 * 1024
-"""About as much is read at once, by the width of the rows before; what one row may take is the driver's to bound."""
+"""About this many bytes are read at once, estimated from the rows before. Only the driver can bound a single row."""
 
 
 class SQLAlchemyExecutor(Executor):
-    """Runs statements through a SQLAlchemy driver, always rolled back. A subclass tells what is particular.
+    """Runs statements through a SQLAlchemy driver and always rolls back.
 
-    `failures`: pairs of a pattern of the driver's messages and the error it means, tried in order, before SQLSTATE and
-    the exception's class; a group `name` is the identifier the database did not know. `percents_in_quotes`: a driver
-    whose placeholders are `%s` reads `%%` as one `%` in texts too; False for one that leaves texts alone, as pg8000
-    does. Callers' SQL never passes through `text()`, which would read colons in it.
+    A subclass adds what is particular to its driver.
+
+    - `failures`: pairs of a pattern of the driver's messages and the error it means. They are tried in order, before
+      SQLSTATE and the exception's class. A group `name` is the identifier the database did not know.
+    - `percents_in_quotes`: a driver whose placeholders are `%s` reads `%%` as one `%` in texts too. False for a driver
+      that leaves texts alone, as pg8000 does.
+
+    Callers' SQL never passes through `text()`, which would interpret colons in it.
     """
 
     failures: ClassVar[Patterns] = ()
     percents_in_quotes: ClassVar[bool] = True
 
     def __init__(self, database: Database, dialect: Dialect, url: str | sqlalchemy.URL, **engine_options: Any) -> None:
-        """Prepare, without I/O. `engine_options` go to SQLAlchemy's create_engine, `connect_args` among them.
+        """Store the settings, without I/O.
 
-        It keeps no connections: the core's pool does, at most `pool_size` of the database.
+        `engine_options` go to SQLAlchemy's create_engine, `connect_args` among them.
+
+        The engine keeps no connections; the core's pool does, at most `pool_size` of the database.
         """
         self.database = database
         self.dialect = dialect
@@ -50,10 +56,13 @@ class SQLAlchemyExecutor(Executor):
         self._new_lane: LaneMaker | None = None
         self._pool: Pool[Session] | None = None
 
-    # What a subclass may tell
+    # What a subclass may override
 
     def prelude(self, request: Request) -> Sequence[str]:
-        """Statements that open the transaction, such as SET TRANSACTION READ ONLY and the engine's own time limit."""
+        """Return statements that open the transaction.
+
+        For example SET TRANSACTION READ ONLY, or the engine's own time limit.
+        """
         return ()
 
     def column(self, name: str, code: Any) -> Column:
@@ -71,13 +80,13 @@ class SQLAlchemyExecutor(Executor):
     async def interrupt(self, connection: Any) -> None:
         """End the statement that runs on the driver's own `connection`, as `Capability.CANCEL` promises.
 
-        Called while another thread waits for that statement. Asynchronous drivers are also cancelled as a task. Where
-        the driver itself cannot, `beside` may.
+        Called while another thread waits for that statement. Asynchronous drivers are also cancelled as a task. Use
+        `beside` where the driver itself cannot interrupt.
         """
         return
 
     async def beside(self, statement: str) -> None:
-        """Run one trusted statement, such as KILL, on a connection beside those in use. Raises the driver's errors."""
+        """Run one trusted statement, such as KILL, on a separate connection. Raises the driver's errors."""
         if self._new_lane is None:
             return
         pool = Pool(Sessions(self._new_lane, _leave), 1, "connections")
@@ -100,7 +109,10 @@ class SQLAlchemyExecutor(Executor):
             yield RowStream(columns, self._batches(opened, request))
 
     async def run(self, work: Callable[[sqlalchemy.Connection], T]) -> T:
-        """Return what `work` returns, run on a connection and rolled back. For trusted work: reading the catalog."""
+        """Return what `work` returns, run on a connection that is rolled back afterwards.
+
+        For trusted work: reading the catalog.
+        """
         async with self._session(self.database.timeout) as opened:
             with self._translate_errors():
                 return await opened.run(work)
@@ -110,7 +122,7 @@ class SQLAlchemyExecutor(Executor):
             pool, self._pool = self._pool, None
             await pool.aclose()
 
-    # How
+    # Implementation
 
     @asynccontextmanager
     async def _session(self, timeout: float) -> AsyncGenerator[Session]:
@@ -124,7 +136,7 @@ class SQLAlchemyExecutor(Executor):
             yield opened
 
     def _open_pool(self) -> Pool[Session]:
-        """The pool, made when it is first needed: only then is the driver imported."""
+        """Return the pool, created on first use: only then is the driver imported."""
         if self._pool is None:
             self._new_lane = lanes_for(self._url, **self._engine_options)
             what = f"connections to the database {self.database.name!r}"
@@ -135,7 +147,7 @@ class SQLAlchemyExecutor(Executor):
         return translate_errors(self.database.name, self.failures, self._list_secrets())
 
     def _list_secrets(self) -> list[str]:
-        """What no message may hold: a database's name may, a path may not."""
+        """Return texts that no message may hold. A database's name may be shown, a path may not."""
         url = self._url
         path = url.database if url.database and "/" in url.database else None
         parts = (url.render_as_string(hide_password=False), url.password, url.host, path)
@@ -164,7 +176,7 @@ class SQLAlchemyExecutor(Executor):
 
 
 async def _leave(connection: Any) -> None:
-    """What an internal statement needs to be interrupted: nothing, it is short."""
+    """Do nothing: an internal statement is short and needs no interruption."""
 
 
 def _send(statement: str, connection: sqlalchemy.Connection) -> None:
@@ -176,7 +188,7 @@ def _more(result: sqlalchemy.CursorResult[Any], size: int, connection: sqlalchem
 
 
 def _octets(rows: Sequence[Sequence[Any]]) -> int:
-    """The length of the texts and binaries in some rows."""
+    """Return the length of the texts and binaries in some rows."""
     return sum(len(value) for row in rows for value in row if isinstance(value, str | bytes))
 
 

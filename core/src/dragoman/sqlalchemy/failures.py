@@ -1,4 +1,4 @@
-"""The one boundary where a driver's exception becomes a `DragomanError`, by SQLSTATE, by message pattern, by class."""
+"""Translates a driver's exceptions to `DragomanError`s, by SQLSTATE, message pattern and class. Nothing else does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dragoman.errors import (
 Failure = type[DragomanError]
 Patterns = Sequence[tuple[str, Failure]]
 
-# Longest prefix first: a class of states is two characters, a state five.
+# Longest prefix first: a class of SQLSTATEs has two characters, a state five.
 _STATES: Final[tuple[tuple[str, Failure], ...]] = (
     ("42P01", TableNotFound),
     ("42S02", TableNotFound),
@@ -55,7 +55,7 @@ _SUGGESTIONS: Final[dict[Failure, str]] = {
     QueryError: "Correct the values the statement computes with and try again.",
     WriteDenied: "Only queries are run here; send a SELECT.",
     PermissionDenied: "Ask for other tables, or ask the administrator to grant the right.",
-    ConnectionFailed: "Try again; if it lasts, tell the administrator.",
+    ConnectionFailed: "Try again. If the error stays, tell the administrator.",
 }
 MAX_MESSAGE: Final = 500
 MAX_LINES: Final = 6
@@ -65,7 +65,7 @@ _POINTING: Final = re.compile(r"LINE \d+:.*|[\s^~]+")
 
 @contextmanager
 def translate_errors(database: str, patterns: Patterns, hidden: Sequence[str]) -> Generator[None]:
-    """Raise only `DragomanError`s. `hidden`: texts no message may hold, such as a password, a host or a path."""
+    """Raise only `DragomanError`s. `hidden`: texts that no message may hold, such as a password, a host or a path."""
     try:
         yield
     except DragomanError:
@@ -81,7 +81,10 @@ def translate_errors(database: str, patterns: Patterns, hidden: Sequence[str]) -
 
 
 def unreachable(database: str) -> ConnectionFailed:
-    """The database cannot be reached; the message names it and nothing else."""
+    """Return the error for a database that cannot be reached.
+
+    Its message holds the name of the database and nothing else.
+    """
     return ConnectionFailed(
         f"The database {database!r} cannot be reached.", suggestion=_SUGGESTIONS[ConnectionFailed], context={}
     )
@@ -103,18 +106,21 @@ def _translate(error: exc.DBAPIError, database: str, patterns: Patterns, hidden:
 
 
 def _translate_unwrapped(error: Exception, patterns: Patterns, hidden: Sequence[str]) -> DragomanError:
-    """What SQLAlchemy did not wrap: raised by the driver in a hook of a subclass, or by something that is broken."""
+    """Translate an exception that SQLAlchemy did not wrap.
+
+    The driver raised it in a hook of a subclass, or something is broken.
+    """
     if found := _by_pattern(str(error), patterns):
         failure, identifier = found
         return failure(_redact(str(error), hidden), suggestion=_SUGGESTIONS.get(failure, ""), identifier=identifier)
     return QueryError(
         f"The driver could not carry out the query: {type(error).__name__}.",
-        suggestion="Cast the odd columns or parameters to text and try again.",
+        suggestion="Cast unusual columns or parameters to text and try again.",
     )
 
 
 def _words(error: BaseException | None) -> str:
-    """The driver's message alone; MySQL's family puts its number before it, pg8000 gives the server's fields."""
+    """Return the driver's message alone. MySQL's family puts its number before it; pg8000 gives the server's fields."""
     match error.args if error else ():
         case (int(), str(message)) | ({"M": str(message)},):
             return message
@@ -123,7 +129,7 @@ def _words(error: BaseException | None) -> str:
 
 
 def _state(error: Any) -> str:
-    """The SQLSTATE, under the names drivers give it; pg8000 has it among the server's fields."""
+    """Return the SQLSTATE, under whatever name the driver has it. pg8000 has it among the server's fields."""
     match getattr(error, "args", ()):
         case ({"C": str(state)},):
             return state
@@ -148,7 +154,10 @@ def _by_class(error: exc.DBAPIError) -> Failure:
 
 
 def _redact(message: str, hidden: Sequence[str]) -> str:
-    """The driver's own words on one line, without what must not be shown: some say what is wrong below the first."""
+    """Return the driver's message on one line, without what must not be shown.
+
+    In some the cause stands below the first line.
+    """
     told = _TRACE.split(message, maxsplit=1)[0]
     lines = [line.strip(" -\t") for line in told.strip().splitlines()[:MAX_LINES]]
     shown = " ".join(line for line in lines if line and not _POINTING.fullmatch(line))

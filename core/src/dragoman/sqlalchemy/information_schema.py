@@ -1,4 +1,4 @@
-"""An inspector over the standard's information_schema, for any executor of an engine that has one."""
+"""An inspector that reads the standard's information_schema, for any executor of an engine that has one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dragoman.sqlalchemy.standard import spell_type
 Row = Sequence[Any]
 Keys = dict[Relation, tuple[list[Constraint], list[ForeignKey]]]
 SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "pg_catalog", "mysql", "performance_schema", "sys"})
-"""What engines call the schemas of their own, in lower case."""
+"""The engines' names for their own schemas, in lower case."""
 
 _PLAIN: Final = re.compile(r"[\w $-]+")
 _TYPES: Final[dict[str, RelationType]] = {"VIEW": "view", "FOREIGN": "foreign table", "FOREIGN TABLE": "foreign table"}
@@ -69,18 +69,24 @@ FROM information_schema.views AS c
 
 
 class InformationSchemaInspector(Inspector):
-    """Tells relations, columns, keys and views in four queries, whatever their number, by the database's own executor.
+    """Reads relations, columns, keys and views with the database's own executor, in four queries.
 
-    What the engine's own schemas hold is answered only to a scope that names them.
+    The number of queries does not depend on the number of relations. The contents of the engine's own schemas are
+    returned only for a scope that names them. A subclass may set what the engine adds:
 
-    A subclass may name what the engine adds: `version_query`; `catalog`, an SQL expression of the catalog to stay in;
-    `table_comment` and `column_comment`, further columns of `tables` and `columns`; `column_type`, the column that
-    spells a type; `keys_query`, where the standard's views do not tell keys: a row for each column of a key, with its
-    table's schema and name, the constraint's name and type, the column, and what a foreign key references (schema,
-    table, column) and does (update, delete), ordered by table, constraint and position; `views_query`, a row for each
-    view, with its schema, its name and its definition; `generated_query`, a row for each column, with its table's
-    schema and name, its name and what it is made of, if it is generated: who does not see the one does not see the
-    other. `{where}` stands for the conditions on `c.table_catalog`, `c.table_schema` and `c.table_name`.
+    - `version_query`.
+    - `catalog`: an SQL expression of the catalog to stay in.
+    - `table_comment`, `column_comment`: further columns of `tables` and `columns`.
+    - `column_type`: the column that spells a type.
+    - `keys_query`: for engines whose standard views do not report keys. It returns a row for each column of a key: the
+      table's schema and name, the constraint's name and type, the column, what a foreign key references (schema, table,
+      column) and its actions (update, delete). Ordered by table, constraint and position.
+    - `views_query`: returns a row for each view: its schema, name and definition.
+    - `generated_query`: returns a row for each column: the table's schema and name, the column's name, and its
+      expression if it is generated. The core uses it to hide a generated column from callers who may not see the
+      columns it is computed from.
+
+    `{where}` stands for the conditions on `c.table_catalog`, `c.table_schema` and `c.table_name`.
     """
 
     version_query: ClassVar[str] = "SELECT version()"
@@ -117,12 +123,12 @@ class InformationSchemaInspector(Inspector):
         ]
 
     def _where(self, scope: Scope) -> str:
-        """The condition that keeps the engine from listing everything; its answer is filtered once more."""
+        """Return the condition that keeps the engine from listing everything. The core filters the answer once more."""
         conditions = [f"c.table_catalog = {self.catalog}"] if self.catalog else []
         if not scope.schemas:
             conditions.append(f"LOWER(c.table_schema) NOT IN ({_literals(SYSTEM_SCHEMAS)})")
         for column, names in (("schema", scope.schemas), ("name", scope.names)):
-            # A name that is more than plain could end a literal in an engine of odd quotes.
+            # A name with special characters could end a literal in an engine with unusual quotes.
             if names and all(map(_PLAIN.fullmatch, names)):
                 conditions.append(f"c.table_{column} IN ({_literals(names)})")
         return f"WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -140,7 +146,7 @@ class InformationSchemaInspector(Inspector):
         keys = _keys(await self._further("keys", self.keys_query.format(where=where), notices))
         views = await self._further("the definitions of views", self.views_query.format(where=where), notices)
         definitions = {Relation(name, schema): text for schema, name, text in views}
-        what = "what generated columns are made of"
+        what = "the expressions of generated columns"
         made = await self._further(what, self.generated_query.format(where=where), notices)
         expressions = {(Relation(name, schema), column): text for schema, name, column, text in made if text}
         tables = (
@@ -151,11 +157,11 @@ class InformationSchemaInspector(Inspector):
         return Inspection(tuple(table for table in tables if table.relation in scope), tuple(notices))
 
     async def _further(self, what: str, query: str, notices: list[str]) -> list[Row]:
-        """Rows that not every engine has; none, with a notice, where it has no such views."""
+        """Return rows that not every engine has. Returns none, with a notice, where the engine has no such views."""
         try:
             return await self.fetch(query)
         except (InvalidSql, NotFound):
-            notices.append(f"The engine's information_schema does not tell {what}.")
+            notices.append(f"The engine's information_schema does not report {what}.")
             return []
 
 
@@ -188,7 +194,7 @@ def _column(
 
 
 def _with_expressions(table: Table, expressions: Mapping[tuple[Relation, str], str]) -> Table:
-    """The table, with what its generated columns are made of: some engines tell that as their default."""
+    """Return the table with the expressions of its generated columns. Some engines report them as defaults."""
     columns = tuple(
         replace(column, default=None, generated=str(text)) if text else column
         for column in table.columns

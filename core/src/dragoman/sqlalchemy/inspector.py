@@ -1,4 +1,4 @@
-"""An inspector over SQLAlchemy's own reflection, in bulk: one `get_multi_*` call per fact and schema."""
+"""An inspector based on SQLAlchemy's own reflection, in bulk: one `get_multi_*` call per fact and schema."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _FACTS: Final = (
 
 
 class SQLAlchemyInspector(Inspector):
-    """Tells what the driver's reflection tells. A fact the driver does not reflect is left out, with a notice.
+    """Reports what the driver's reflection reports. A fact that the driver does not reflect is left out, with a notice.
 
-    `executor` is the inspector's own, closed with it: the one a plugin's hook is handed may be wrapped by a policy.
-    For a driver with poor reflection see `InformationSchemaInspector`.
+    `executor` is the inspector's own, closed with it: the executor that a plugin's hook gets may be wrapped by a
+    policy. For a driver with poor reflection see `InformationSchemaInspector`.
     """
 
     def __init__(self, executor: SQLAlchemyExecutor) -> None:
@@ -59,14 +59,14 @@ class SQLAlchemyInspector(Inspector):
         await self.executor.aclose()
 
     def is_system(self, schema: str) -> bool:
-        """Whether a schema is the engine's own, to be shown only when asked for."""
+        """Return whether a schema is the engine's own, to be shown only on request."""
         return schema.lower() in SYSTEM_SCHEMAS
 
     async def version(self) -> str:
         return await self.executor.run(_version)
 
     async def schemas(self) -> Sequence[Schema]:
-        """The schemas as they are stored; none for an engine that has no schemas."""
+        """Return the schemas as they are stored; none for an engine that has no schemas."""
         names = await self.executor.run(_schema_names)
         return [Schema(name=name, system=self.is_system(name)) for name in names]
 
@@ -82,12 +82,12 @@ class SQLAlchemyInspector(Inspector):
 
 
 def plain(name: str) -> str:
-    """Return a name as a text and nothing more: SQLAlchemy's reflection hands out a subclass of `str`."""
+    """Return a name as a plain `str`: SQLAlchemy's reflection returns a subclass."""
     return str.__str__(name)
 
 
 def _version(connection: sqlalchemy.Connection) -> str:
-    # Compiled, since some engines know no SELECT without FROM.
+    # Compiled by SQLAlchemy, since some engines know no SELECT without FROM.
     one: sqlalchemy.ColumnElement[int] = sqlalchemy.literal_column("1")
     connection.execute(sqlalchemy.select(one)).close()
     return ".".join(map(str, connection.dialect.server_version_info or ()))
@@ -102,13 +102,13 @@ def _schema_names(connection: sqlalchemy.Connection) -> list[str]:
 
 
 def _as_stored(name: str, dialect: sqlalchemy.Dialect) -> str:
-    """A name as the engine stores it: where that is upper case, SQLAlchemy tells plain names in lower case."""
+    """Return a name as the engine stores it. Where that is upper case, SQLAlchemy reports plain names in lower case."""
     stored = dialect.denormalize_name(name) if dialect.requires_name_normalize else name
     return plain(stored)
 
 
 def _as_asked(name: str, dialect: sqlalchemy.Dialect) -> str:
-    """A stored name as SQLAlchemy wants it: one that is in lower case there needs quotes to stay so."""
+    """Return a stored name as SQLAlchemy wants it. A name stored in lower case needs quotes to stay so."""
     return dialect.normalize_name(name) if dialect.requires_name_normalize else name
 
 
@@ -124,7 +124,7 @@ def _read(connection: sqlalchemy.Connection, *, schema: str | None, scope: Scope
             return method(schema=asked, filter_names=names, kind=kind, scope=ObjectScope.DEFAULT)
         except (NotImplementedError, DBAPIError):
             connection.rollback()  # some engines refuse everything after a failed statement
-            notices.append(f"The driver does not tell {what.replace('_', ' ')}.")
+            notices.append(f"The driver does not report {what.replace('_', ' ')}.")
             return {}
 
     kinds: dict[tuple[str | None, str], RelationType] = {
@@ -220,7 +220,7 @@ def _foreign_key(relation: Relation, key: Mapping[str, Any], dialect: sqlalchemy
 def _index(index: Mapping[str, Any], dialect: sqlalchemy.Dialect) -> Index:
     columns: Sequence[str | None] = index["column_names"]
     expressions: Sequence[str] = index.get("expressions") or [column or "?" for column in columns]
-    # An expression is SQL already; only names are stored in a way of the engine's own.
+    # An expression is SQL already. Only names are stored in the engine's own way.
     parts = (
         expression if column is None else _as_stored(column, dialect)
         for column, expression in zip(columns, expressions, strict=False)

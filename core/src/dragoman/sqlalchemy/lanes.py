@@ -1,6 +1,6 @@
-"""Where a driver's calls run: a thread of our own for a blocking driver, the event loop for an asynchronous one.
+"""Where a driver's calls run: a blocking driver in a thread of its own, an asynchronous one on the event loop.
 
-Both run the same synchronous functions of a SQLAlchemy connection, so that the executor is written once.
+Both run the same synchronous functions of a SQLAlchemy connection, so that there is only one executor.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LaneMaker = Callable[[], "Lane"]
 class Lane(abc.ABC):
     """One connection. `start` runs work on it and returns at once; the caller waits for the future.
 
-    `driver_connection`: the driver's own, once it is connected.
+    `driver_connection`: the driver's own connection object, once it is connected.
     """
 
     driver_connection: Any = None
@@ -35,19 +35,19 @@ class Lane(abc.ABC):
 
     @abc.abstractmethod
     def start(self, work: Callable[[sqlalchemy.Connection], T]) -> asyncio.Future[T]:
-        """Run `work` after what was started before it."""
+        """Run `work` after everything that was started before it."""
 
     @abc.abstractmethod
     def cancel(self, job: asyncio.Future[Any]) -> None:
-        """Ask a running job to stop, if this kind of driver can be asked."""
+        """Ask a running job to stop, if this kind of driver allows that."""
 
     @abc.abstractmethod
     async def close(self, *, broken: bool) -> None:
-        """Close the connection, after what was started before. `broken`: nothing more is asked of it."""
+        """Close the connection, after everything that was started before. `broken`: send nothing more on it."""
 
     @abc.abstractmethod
     def abandon(self) -> None:
-        """Leave a job that does not end to itself."""
+        """Stop waiting for a job that does not end."""
 
 
 def lanes_for(url: sqlalchemy.URL, **options: Any) -> LaneMaker:
@@ -68,7 +68,7 @@ class ThreadLane(Lane):
 
     def __init__(self, engine: sqlalchemy.Engine) -> None:
         self._engine = engine
-        self._thread = Threads("dragoman-sqlalchemy", most=1)  # what is started runs in its order
+        self._thread = Threads("dragoman-sqlalchemy", most=1)  # jobs run in the order in which they were started
         self._connection: sqlalchemy.Connection | None = None
 
     async def connect(self) -> None:
@@ -90,7 +90,7 @@ class ThreadLane(Lane):
         return self._connection
 
     def cancel(self, job: asyncio.Future[Any]) -> None:
-        """A thread cannot be asked; the executor's `interrupt` asks the driver."""
+        """Do nothing: a thread cannot be asked. The executor's `interrupt` asks the driver."""
 
     async def close(self, *, broken: bool) -> None:
         if self._connection is not None:
@@ -126,7 +126,7 @@ class LoopLane(Lane):
             await self._connection.close()
 
     def abandon(self) -> None:
-        """Its task goes on by itself."""
+        """Do nothing: its task goes on by itself."""
 
 
 def _close(connection: sqlalchemy.Connection, broken: bool) -> None:

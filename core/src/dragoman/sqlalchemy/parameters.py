@@ -1,4 +1,4 @@
-"""Parameters from the way agents write them (`?`, `?2` or `$2`) to the way a driver wants them."""
+"""Translates placeholders from the way agents write them (`?`, `?2` or `$2`) to the driver's way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.sql.text import Token, tokens
 
 Bound = tuple[str, tuple[Any, ...] | dict[str, Any] | None]
 
-# How each DB-API paramstyle writes the parameter of an index, counted from 1.
+# For each DB-API paramstyle, how it writes the parameter with a given index, counted from 1.
 _STYLES: Final[dict[str, Callable[[int], str]]] = {
     "qmark": lambda index: "?",
     "format": lambda index: "%s",
@@ -29,11 +29,10 @@ _QUOTED: Final = frozenset({"string", "name"})
 def bind(
     statement: str, values: Sequence[Any], lexicon: Lexicon, paramstyle: str, *, percents_in_quotes: bool = True
 ) -> Bound:
-    """Return the statement and its parameters in a driver's paramstyle; None for a statement without any.
+    """Return the statement and its parameters in a driver's paramstyle; None instead of parameters if it has none.
 
-    Texts and quoted names mean what they meant: their `%` is doubled where the driver reads it, which it does within
-    quotes as well unless `percents_in_quotes` is False. Raises `ParameterError` when values and placeholders do not
-    match.
+    Texts and quoted names keep their meaning: their `%` is doubled where the driver interprets it, which it does within
+    quotes too unless `percents_in_quotes` is False. Raises `ParameterError` when values and placeholders do not match.
     """
     read = tokens(statement, lexicon)
     found = [token for token in read if token.kind == "parameter"]
@@ -56,7 +55,7 @@ def bind(
 
 
 def _indexes(found: Sequence[Token]) -> list[int]:
-    """The value each placeholder takes, counted from 1: its number, or its place."""
+    """Return the value that each placeholder takes, counted from 1: by its number, or by its place."""
     numbered = [token.text[1:] for token in found]
     if all(numbered):
         return [_number(text) for text in numbered]
@@ -77,7 +76,7 @@ def _number(text: str) -> int:
 def _replacements(
     found: Sequence[Token], indexes: Sequence[int], kept: Sequence[Token], paramstyle: str
 ) -> list[tuple[Token, str]]:
-    """What is written for tokens, in the order of the text: placeholders, and quoted tokens as they are."""
+    """Return what replaces each token, in the order of the text: placeholders, and quoted tokens as they are."""
     write = _STYLES[paramstyle]
     written = [(token, write(index)) for token, index in zip(found, indexes, strict=True)]
     return sorted([*written, *((token, token.text) for token in kept)], key=lambda each: each[0].start)

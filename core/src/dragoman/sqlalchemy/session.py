@@ -1,4 +1,4 @@
-"""A connection that is lent for one stream at a time: every call has a deadline, and leaving always ends the work."""
+"""A connection that serves one stream at a time. Every call has a deadline, and leaving always ends the work."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from dragoman.sqlalchemy.lanes import Lane, LaneMaker
 T = TypeVar("T")
 Interrupt = Callable[[Any], Awaitable[None]]
 GRACE: Final = 3.0
-"""Seconds a driver has to end a statement, or to take its connection back, before we leave both behind."""
+"""Seconds that a driver gets to end a statement, or to take its connection back, before both are abandoned."""
 DRAINING: Final = 0.5
-"""Seconds a driver may take to read what nobody wants of a result, and to roll back, before it is interrupted."""
+"""Seconds that a driver gets to read the unwanted rest of a result and to roll back, before it is interrupted."""
 _log = logging.getLogger(__name__)
 
 
 class Session:
-    """Runs work on one connection, until the deadline of the stream it is lent for. `result`: of its statement."""
+    """Runs work on one connection, until the deadline of the stream that it is lent for.
+
+    `result`: the statement's result.
+    """
 
     def __init__(self, lane: Lane, interrupt: Interrupt) -> None:
         self.lane = lane
@@ -35,7 +38,7 @@ class Session:
         self._timeout = self._deadline = math.inf
 
     async def begin(self, timeout: float) -> None:
-        """Serve a stream for so many seconds. Raises `Lost` when the connection is dead, and `QueryTimeout`."""
+        """Serve a stream for `timeout` seconds. Raises `Lost` when the connection is dead, and `QueryTimeout`."""
         self._timeout, self._deadline = timeout, asyncio.get_running_loop().time() + timeout
         self.result = None
         if self._lent:
@@ -77,14 +80,14 @@ class Session:
         await self.lane.close(broken=self._broken)
 
     async def _finish(self, job: asyncio.Future[Any], *, patience: float) -> None:
-        """Wait until `job` has come to its end, with the driver's help once patience is over."""
+        """Wait until `job` has ended. Interrupt the driver once `patience` seconds have passed."""
         await asyncio.wait({job}, timeout=patience)
         while not job.done():
             await self._ask_driver()
             self.lane.cancel(job)
             await asyncio.wait({job}, timeout=GRACE)
         if not job.cancelled():
-            job.exception()  # seen: it was told to whoever waited
+            job.exception()  # mark as retrieved: whoever waited for it got it
 
     async def _ask_driver(self) -> None:
         try:
@@ -97,11 +100,12 @@ class Session:
             if self.result is not None:
                 self.result.close()
             connection.rollback()
-            if connection.invalidated:  # it would connect anew, unseen by the pool
+            if connection.invalidated:  # it would connect anew, without the pool's knowledge
                 return False
-            connection.dialect.do_rollback(connection.connection)  # of what was asked beside a transaction of ours
+            # ends statements that ran outside a transaction of ours
+            connection.dialect.do_rollback(connection.connection)
         except Exception:
-            _log.warning("a connection could not be rolled back and is thrown away", exc_info=True)
+            _log.warning("a connection could not be rolled back and is closed", exc_info=True)
             if not connection.closed:
                 connection.invalidate()
             return False
@@ -113,7 +117,7 @@ def _ping(connection: sqlalchemy.Connection) -> None:
 
 
 class Sessions(Manager[Session]):
-    """What the pool has to know of sessions."""
+    """What the pool must know about sessions."""
 
     def __init__(self, new_lane: LaneMaker, interrupt: Interrupt) -> None:
         self._new_lane = new_lane
@@ -126,7 +130,7 @@ class Sessions(Manager[Session]):
         return Session(lane, self._interrupt)
 
     def is_usable(self, resource: Session) -> bool:
-        """Nobody can tell without asking the driver, as `Session.begin` does."""
+        """Return True: only the driver could tell, and `Session.begin` asks it."""
         return True
 
     async def clean(self, resource: Session) -> bool:
@@ -138,5 +142,5 @@ class Sessions(Manager[Session]):
         await resource.close()
 
     def abort(self, resource: Session) -> None:
-        """Leave it to itself."""
+        """Do nothing: the connection is abandoned."""
         resource.lane.abandon()
