@@ -1,6 +1,6 @@
-"""Watching a gateway: counters for Prometheus, spans and metrics for OpenTelemetry, the caller's trace.
+"""Monitoring of a gateway: counters for Prometheus, spans and metrics for OpenTelemetry, the caller's trace.
 
-Names load on first use: a log line needs the trace alone.
+Names load on first use, since a log line needs only the trace.
 """
 
 from __future__ import annotations

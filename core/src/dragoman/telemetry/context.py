@@ -1,4 +1,4 @@
-"""Where a call comes from: the caller's trace, as SEP-414 carries it, and the protocol's own facts."""
+"""Where a call comes from: the caller's trace, as SEP-414 defines it, and facts of the protocol."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a call comes from. `traceparent`, `tracestate`, `baggage`: of the caller's `_meta`, as they stand there.
+    """Where a call comes from.
 
-    `linked`: the `traceparent` of the HTTP request around it. `transport`: tcp or pipe. `version`: of the protocol.
-    `request`: the id of its message.
+    - `traceparent`, `tracestate`, `baggage`: as in the caller's `_meta`.
+    - `linked`: the `traceparent` of the HTTP request around it.
+    - `transport`: tcp or pipe.
+    - `version`: of the protocol.
+    - `request`: the id of its message.
     """
 
     traceparent: str = ""
@@ -31,7 +34,7 @@ class Origin:
 
     @property
     def trace(self) -> str:
-        """The trace id it belongs to, or an empty text."""
+        """The id of its trace, or an empty text."""
         return trace_id(self.traceparent) or trace_id(self.linked)
 
 
@@ -39,13 +42,13 @@ _origin: ContextVar[Origin | None] = ContextVar("origin", default=None)
 
 
 def origin() -> Origin | None:
-    """Return where the call comes from that this runs in."""
+    """Return the origin of the current call."""
     return _origin.get()
 
 
 @contextmanager
 def coming_from(where: Origin | None) -> Generator[None]:
-    """Run a call that comes from there; None: nobody knows."""
+    """Run a call with this origin; None: unknown."""
     token = _origin.set(where)
     try:
         yield
@@ -54,7 +57,7 @@ def coming_from(where: Origin | None) -> Generator[None]:
 
 
 def trace_id(traceparent: str) -> str:
-    """Return the trace id of a `traceparent`, 32 hexadecimal digits; an empty text for what is none."""
+    """Return the trace id of a `traceparent`, 32 hexadecimal digits; an empty text if it is not a valid one."""
     if not traceparent:
         return ""
     found = _TRACEPARENT.match(traceparent)

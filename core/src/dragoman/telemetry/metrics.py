@@ -1,4 +1,4 @@
-"""Counters of calls, as Prometheus reads them: text format 0.0.4. They name databases and tools, never who called."""
+"""Counters of calls for Prometheus, in text format 0.0.4. They name databases and tools, never callers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of durations, in seconds."""
 _MOST = 1000
-"""Series of one kind; what would be more is counted as `other`. Programs may call tools by any name."""
+"""The most series of one kind; others are counted as `other`. Programs may call tools by any name."""
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 Labels = Mapping[str, str]
@@ -20,7 +20,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """A value as it is now. `name` without the prefix."""
+    """The current value of something. `name` without the prefix."""
 
     name: str
     help: str
@@ -29,7 +29,7 @@ class Gauge:
 
 @dataclass(slots=True)
 class _Series:
-    """What is counted of one tool on one database."""
+    """The counters of one tool on one database."""
 
     outcomes: dict[str, int] = field(default_factory=dict[str, int])
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
@@ -39,7 +39,7 @@ class _Series:
 
 
 class Metrics:
-    """Counts calls from the start of the process on."""
+    """Counts calls from the start of the process."""
 
     def __init__(self) -> None:
         self._series: dict[tuple[str, str], _Series] = {}
@@ -47,7 +47,7 @@ class Metrics:
         self._models: dict[str, ModelUse] = {}
 
     def observe(self, call: Observed) -> None:
-        """Count a call that is over."""
+        """Count a call that has ended."""
         key = (call.database or "", call.tool)
         series = self._series.get(key) or self._new(key)
         series.outcomes[call.outcome] = series.outcomes.get(call.outcome, 0) + 1
@@ -62,7 +62,7 @@ class Metrics:
             self.refuse(call.outcome)
 
     def refuse(self, reason: str) -> None:
-        """Count something that was refused, a call or a request that never became one."""
+        """Count something that was refused: a call, or a request that never became one."""
         self._refused[reason] = self._refused.get(reason, 0) + 1
 
     def _new(self, key: tuple[str, str]) -> _Series:
@@ -71,7 +71,7 @@ class Metrics:
         return self._series.setdefault(key, _Series())
 
     def text(self, gauges: Iterable[Gauge] = ()) -> str:
-        """Return all of it as Prometheus reads it."""
+        """Return all counters in Prometheus's text format."""
         return "\n".join([*self._lines(), *_gauges(gauges), ""])
 
     def _lines(self) -> Iterator[str]:
@@ -79,16 +79,16 @@ class Metrics:
         for (database, tool), series in self._series.items():
             for outcome, number in series.outcomes.items():
                 yield _line("calls_total", {"database": database, "tool": tool, "outcome": outcome}, number)
-        yield from _head("call_duration_seconds", "histogram", "How long calls took.")
+        yield from _head("call_duration_seconds", "histogram", "Duration of calls in seconds.")
         for (database, tool), series in self._series.items():
             yield from _histogram({"database": database, "tool": tool}, series)
-        yield from _head("result_rows_total", "counter", "Rows that were answered.")
+        yield from _head("result_rows_total", "counter", "Rows returned.")
         for (database, tool), series in self._series.items():
             yield _line("result_rows_total", {"database": database, "tool": tool}, series.rows)
-        yield from _head("result_bytes_total", "counter", "Bytes of JSON that were answered.")
+        yield from _head("result_bytes_total", "counter", "Bytes of JSON returned.")
         for (database, tool), series in self._series.items():
             yield _line("result_bytes_total", {"database": database, "tool": tool}, series.bytes)
-        yield from _head("refused_total", "counter", "Calls and requests that were refused before anything ran.")
+        yield from _head("refused_total", "counter", "Calls and requests refused before anything ran.")
         for reason, number in self._refused.items():
             yield _line("refused_total", {"reason": reason}, number)
         yield from self._model_lines()
@@ -99,17 +99,17 @@ class Metrics:
         yield from _head("model_calls_total", "counter", "Calls of a language model.")
         for name, use in self._models.items():
             yield _line("model_calls_total", {"model": name}, use.calls)
-        yield from _head("model_tokens_total", "counter", "Tokens that went to a language model and came from it.")
+        yield from _head("model_tokens_total", "counter", "Tokens sent to and received from a language model.")
         for name, use in self._models.items():
             yield _line("model_tokens_total", {"model": name, "kind": "input"}, use.input_tokens)
             yield _line("model_tokens_total", {"model": name, "kind": "output"}, use.output_tokens)
-        yield from _head("model_cost_total", "counter", "What these tokens cost at the configured prices.")
+        yield from _head("model_cost_total", "counter", "Cost of these tokens at the configured prices.")
         for name, use in self._models.items():
             yield _line("model_cost_total", {"model": name}, use.cost)
 
 
 def by_worker(texts: Mapping[str, str], *gauges: Gauge) -> str:
-    """Return what several processes tell as one text: each sample with its process as the label `worker`."""
+    """Return the metrics of several processes as one text: each sample has its process as the label `worker`."""
     families: dict[str, list[str]] = {}
     for worker, text in texts.items():
         samples: list[str] = []
@@ -125,7 +125,7 @@ def by_worker(texts: Mapping[str, str], *gauges: Gauge) -> str:
 
 
 def _add_label(line: str, worker: str) -> str:
-    """Return a sample with one more label; a name has no brace, and a value no blank."""
+    """Return a sample with one more label. A name has no brace, and a value no blank."""
     name, brace, rest = line.partition("{")
     if brace:
         return f'{name}{{worker="{worker}",{rest}'

@@ -1,4 +1,4 @@
-"""What is known of a call that is over, as far as telemetry tells it."""
+"""The facts of a finished call that telemetry reports."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import NamedTuple, Protocol
 
 
 class Run(NamedTuple):
-    """A statement that a database ran: nanoseconds since 1970 when it began and ended, and what it was.
+    """A statement that a database ran: its begin and end in nanoseconds since 1970, and its facts.
 
-    `dialect`: the kind of database. `relations`: what the statement reads. `outcome`: ok, or
-    the error's code; `status`: the database's own code of the error, such as an SQLSTATE.
+    - `dialect`: the kind of database.
+    - `relations`: the relations that the statement reads.
+    - `outcome`: ok, or the error's code.
+    - `status`: the database's own code of the error, such as an SQLSTATE.
     """
 
     began: int
@@ -24,9 +26,10 @@ class Run(NamedTuple):
 
 @dataclass(slots=True)
 class ModelUse:
-    """What a call used of a language model. `cost`: in the currency that the configuration's prices are in.
+    """What a call used of a language model.
 
-    `attempts`: the statements that the model wrote, each with its outcome: ok, or an error's code.
+    - `cost`: in the currency of the configured prices.
+    - `attempts`: the statements that the model wrote, each with its outcome: ok, or an error's code.
     """
 
     name: str
@@ -37,7 +40,7 @@ class ModelUse:
     attempts: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def add(self, other: ModelUse) -> None:
-        """Count what another call used too."""
+        """Add what another call used."""
         self.calls += other.calls
         self.input_tokens += other.input_tokens
         self.output_tokens += other.output_tokens
@@ -50,7 +53,7 @@ class ModelUse:
 
 
 class Observed(Protocol):
-    """A call; see `gateway.calls.CallRecord`."""
+    """A finished call; see `gateway.calls.CallRecord`."""
 
     @property
     def tool(self) -> str:
@@ -59,12 +62,12 @@ class Observed(Protocol):
 
     @property
     def database(self) -> str | None:
-        """The database that was asked, when there was one."""
+        """The database of the call, if there was one."""
         ...
 
     @property
     def outcome(self) -> str:
-        """How it ended: ok, or an error's code."""
+        """The outcome: ok, or an error's code."""
         ...
 
     @property
@@ -74,12 +77,12 @@ class Observed(Protocol):
 
     @property
     def rows(self) -> int:
-        """Rows that were answered."""
+        """Rows returned."""
         ...
 
     @property
     def bytes(self) -> int:
-        """Bytes that were answered."""
+        """Bytes returned."""
         ...
 
     @property
@@ -89,5 +92,5 @@ class Observed(Protocol):
 
     @property
     def model_use(self) -> ModelUse | None:
-        """What it used of a language model, if it used one."""
+        """What it used of a language model, or None."""
         ...

@@ -1,7 +1,7 @@
-"""OpenTelemetry: a span for every call and one for every statement it ran, and how long both took.
+"""OpenTelemetry: a span for every call and one for every statement it ran, and the duration of both.
 
-The SDK is imported only where `OTEL_*` variables ask for it, and reads them itself. Spans are made when a call is over,
-from the times that were noted: while it runs, tracing costs nothing.
+The SDK is imported only if `OTEL_*` variables ask for it, and reads them itself. Spans are made when a call has ended,
+from times noted before, so tracing costs nothing while the call runs.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from dragoman.telemetry.context import Origin
 from dragoman.telemetry.observed import Observed, Run
 
 FLUSH = 1.0
-"""Seconds that what is left gets to be sent when the gateway closes."""
+"""Seconds that sending the rest may take when the gateway closes."""
 _SYSTEMS = {"postgres": "postgresql"}
-"""OpenTelemetry's names of databases, where they are not the dialect's."""
+"""OpenTelemetry's names of databases, where they differ from the dialect's."""
 _PROPAGATOR = TraceContextTextMapPropagator()
 _NOWHERE = Origin()
 
 
 class Tracing:
-    """Tells an OpenTelemetry collector of calls."""
+    """Sends calls to an OpenTelemetry collector."""
 
     def __init__(self) -> None:
         resource = Resource.create({"service.name": "dragoman", "service.version": VERSION} | _given_name())
@@ -48,7 +48,7 @@ class Tracing:
         self._statements = meter.create_histogram("db.client.operation.duration", "s", "Duration of statements")
 
     def tell(self, call: Observed, runs: Sequence[Run], origin: Origin | None) -> str:
-        """Tell of a call that ends now; return its trace id, 32 hexadecimal digits."""
+        """Report a call that has ended; return its trace id, 32 hexadecimal digits."""
         where = origin or _NOWHERE
         ended = time.time_ns()
         attributes = _call_attributes(call, where)
@@ -82,9 +82,9 @@ class Tracing:
         self._statements.record((run.ended - run.began) / 1e9, _without(attributes, "db.query.summary"))
 
     def close(self) -> None:
-        """Send what is left, for a moment, and stop. Blocks.
+        """Send the rest, within a few seconds, and stop. Blocks.
 
-        The SDK's own timeouts do not hold where nobody listens: a thread that the process does not wait for does it.
+        A daemon thread does it, because the SDK's own timeouts do not hold if no collector listens.
         """
         closing = [threading.Thread(target=each.shutdown, daemon=True) for each in (self._provider, self._meters)]
         for thread in closing:
@@ -95,7 +95,7 @@ class Tracing:
 
 
 def _given_name() -> dict[str, Any]:
-    """Return the service's name as `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` have it, if they do."""
+    """Return the service's name from `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, if they set it."""
     given = dict(Resource.create().attributes)
     return {} if str(given.get("service.name", "")).startswith("unknown_service") else given
 
@@ -106,7 +106,7 @@ def _parent(origin: Origin) -> Any:
 
 
 def _links(origin: Origin) -> list[Link]:
-    """The HTTP request's own trace, where the message in it belongs to another."""
+    """Return a link to the HTTP request's own trace, if the message in it belongs to another trace."""
     if not origin.traceparent or not origin.linked:
         return []
     return [Link(get_current_span(_PROPAGATOR.extract({"traceparent": origin.linked})).get_span_context())]
