@@ -1,7 +1,7 @@
-"""Worker processes for dialects whose engine runs in our process: killed when nothing else ends a statement.
+"""Worker processes for dialects whose engine is a library. A process is killed if nothing else ends a statement.
 
-`executor` hands statements to them and rows back, `process` starts and kills them, `dragoman.pool` lends them, `frames`
-are the messages; `serving` and `sending` are what the process itself is made of.
+`executor` sends statements to them and returns rows. `process` starts and kills them, and `dragoman.pool` lends them.
+`frames` defines the messages. `serving` and `sending` run in the worker process itself.
 """
 
 from dragoman.workers.executor import WorkerExecutor

@@ -1,4 +1,4 @@
-"""The executor of a dialect whose statements run in worker processes; their rows come encoded."""
+"""The executor of a dialect whose statements run in worker processes. Their rows arrive encoded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from dragoman.workers.process import TooLong, Worker, WorkerDied, Workers
 
 
 class WorkerExecutor(Executor):
-    """Runs statements in processes of `module`, each sent `setup` first; starts none before the first statement."""
+    """Runs statements in processes of `module` and sends each of them `setup` first.
+
+    Starts none before the first statement.
+    """
 
     def __init__(self, database: Database, module: str, setup: msgspec.Struct) -> None:
         self.database = database
@@ -31,14 +34,14 @@ class WorkerExecutor(Executor):
 
     @abc.abstractmethod
     def check(self) -> None:
-        """Raise `ConnectionFailed` where no process can read the database; called before each statement."""
+        """Raise `ConnectionFailed` if no process can read the database. Called before each statement."""
 
     @abc.abstractmethod
     def columns(self, report: Columns) -> list[Column]:
-        """Return columns from what a process tells of them."""
+        """Return columns from a process's report."""
 
     def order(self, request: Request, **more: Any) -> Run:
-        """Return what is sent to a process: a request as it is.
+        """Return the order to send to a process: by default the request unchanged.
 
         Raises `ParameterError` for an integer that cannot be sent.
         """
@@ -50,19 +53,19 @@ class WorkerExecutor(Executor):
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
-        """Run a statement in a process; leaving interrupts it, and kills the process when that does not help."""
+        """Run a statement in a process. Leaving interrupts it, and kills the process if that does not help."""
         self.check()
         order = self.order(request)
         async with self._pool.lend(order.timeout) as worker:
             worker.send(order)
             report = await self.next(worker)
-            assert isinstance(report, Columns)  # what a process tells first
+            assert isinstance(report, Columns)  # a process reports the columns first
             columns = self.columns(report)
             async with aclosing(self._batches(worker, columns)) as batches:
                 yield RowStream(columns, batches)
 
     async def _batches(self, worker: Worker, columns: list[Column]) -> AsyncGenerator[Encoded]:
-        """Rows as they come; types that are only seen in them come just before."""
+        """Yield rows as they arrive. Types that only the rows show are set just before them."""
         while not worker.idle:
             match await self.next(worker):
                 case Rows(json, count, notices, oversized):
@@ -73,13 +76,13 @@ class WorkerExecutor(Executor):
                     pass
 
     async def describe(self, request: Request) -> Sequence[Column]:
-        """Return a query's columns."""
+        """Return the columns of a query."""
         report = await self.ask(self.order(request, task="columns"))
         assert isinstance(report, Columns)
         return self.columns(report)
 
     async def ask(self, order: Run) -> Report:
-        """Return the one report that a process gives on an order."""
+        """Return the single report that a process sends in answer to an order."""
         self.check()
         async with self._pool.lend(order.timeout) as worker:
             worker.send(order)
@@ -88,12 +91,12 @@ class WorkerExecutor(Executor):
             return report
 
     async def next(self, worker: Worker) -> Report:
-        """Return what a process says next. Raises what failed there."""
+        """Return the next report of a process. Raises the error that occurred there."""
         try:
             report = await worker.next()
         except WorkerDied:
             raise ResultTooLarge(
-                "The query's process ended; most likely it took more memory than a query may take.",
+                "The query's process ended, most likely because it took more memory than a query may take.",
                 suggestion="Make its values or intermediate results smaller.",
             ) from None
         except TooLong:
@@ -110,14 +113,14 @@ class WorkerExecutor(Executor):
         return kind(message, suggestion=failed.suggestion, identifier=failed.identifier, offset=failed.offset)
 
     def unstartable(self) -> InternalError:
-        """Return the error of a process that ends before it is ready."""
+        """Return the error for a process that ends before it is ready."""
         dialect = self.database.dialect
         return InternalError(
             f"The process that runs queries of {dialect} does not start.", suggestion=f"Reinstall dragoman-{dialect}."
         )
 
     def unreachable(self, why: str, remedy: str) -> ConnectionFailed:
-        """Return the error of a database that cannot be read; `why` shows no path."""
+        """Return the error for a database that cannot be read. `why` holds no path."""
         return ConnectionFailed(f"The database {self.database.name!r} cannot be read: {why}.", suggestion=remedy)
 
     async def aclose(self) -> None:
@@ -126,7 +129,7 @@ class WorkerExecutor(Executor):
 
 
 def _check_integers(values: Iterable[Any]) -> None:
-    """Raise `ParameterError` for an integer of more than 64 bits: no process could be sent it."""
+    """Raise `ParameterError` for an integer of more than 64 bits, which cannot be sent to a process."""
     for value in values:
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
             raise ParameterError(

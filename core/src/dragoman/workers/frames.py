@@ -1,4 +1,4 @@
-"""How executor and worker talk: messages in MessagePack, each behind its length in four bytes."""
+"""The messages between executor and worker, in MessagePack, each after its length in four bytes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 
 
 class Run(msgspec.Struct, tag=True, frozen=True):
-    """One statement: read its rows, only name its columns, or tell its plan. `timeout` in seconds.
+    """An order to read the rows of one statement, to name its columns, or to return its plan. `timeout` in seconds.
 
-    `confine`: what the dialect's worker must know of the parts of relations that it may read, if these are parts.
+    `confine`: what the dialect's worker must know when the statement may read only parts of some relations.
     """
 
     sql: str
@@ -25,18 +25,21 @@ class Run(msgspec.Struct, tag=True, frozen=True):
 
 
 class Cancel(msgspec.Struct, tag=True, frozen=True):
-    """End the statement that runs."""
+    """An order to end the statement that runs."""
 
 
 class Columns(msgspec.Struct, tag=True, frozen=True):
-    """Names and types; sent before the rows, and again before rows that change what types are seen."""
+    """Names and types of columns. Sent before the rows, and again before rows that change the known types."""
 
     names: list[str]
     types: list[str]
 
 
 class Rows(msgspec.Struct, tag=True, frozen=True):
-    """Some rows in their final form; `oversized`: after them one is left out that alone is beyond `max_bytes`."""
+    """Some rows in their final form.
+
+    `oversized`: after these, a row was left out that alone is larger than `max_bytes`.
+    """
 
     json: bytes
     count: int
@@ -45,7 +48,7 @@ class Rows(msgspec.Struct, tag=True, frozen=True):
 
 
 class Told(msgspec.Struct, tag=True, frozen=True):
-    """A plan as JSON values, what to watch out for in it, and its milliseconds when it was run."""
+    """A plan as JSON values, its warnings, and its milliseconds if it was run."""
 
     plan: Any
     warnings: list[str] = []
@@ -53,7 +56,7 @@ class Told(msgspec.Struct, tag=True, frozen=True):
 
 
 class Failed(msgspec.Struct, tag=True, frozen=True):
-    """The statement failed; `error` is the name of one of dragoman's exceptions."""
+    """The statement failed. `error` is the name of one of dragoman's exceptions."""
 
     error: str
     message: str
@@ -63,7 +66,7 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
 
 
 class Done(msgspec.Struct, tag=True, frozen=True):
-    """The worker waits for a statement: it is ready, or the last one has ended, one way or the other."""
+    """The worker waits for a statement: it is ready, or the last statement has ended, with or without success."""
 
 
 Order = Run | Cancel
@@ -81,5 +84,5 @@ def pack(message: msgspec.Struct) -> bytes:
 
 
 def most_bytes(order: Order) -> int:
-    """Return how many bytes one report may take in answer to an order: what is longer is neither sent nor read."""
+    """Return the most bytes that one report in answer to an order may have. A longer one is neither sent nor read."""
     return (4 * order.max_bytes if isinstance(order, Run) else 0) + _OVERHEAD

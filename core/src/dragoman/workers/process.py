@@ -1,4 +1,4 @@
-"""Worker processes of one database, and what a pool has to know of them."""
+"""The worker processes of one database, and what a pool must know about them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dragoman.processes import Process, Processes
 from dragoman.workers.frames import HEADER, Cancel, Done, Order, Report, Run, most_bytes, pack
 
 READY = 60.0
-"""Seconds in which a process has read its code and its setup. No deadline of a caller ends it before."""
+"""Seconds in which a process must have loaded its code and its setup. No caller's deadline ends this earlier."""
 GRACE = 0.25
-"""Seconds an interrupted statement has to end before its process is killed."""
+"""Seconds that an interrupted statement gets to end before its process is killed."""
 
 _decoder: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
 
@@ -25,15 +25,15 @@ class WorkerDied(Exception):
 
 
 class TooLong(Exception):
-    """The process says more than it may."""
+    """A message of the process is longer than allowed."""
 
 
 class NoWorker(Exception):
-    """The system starts no process, or the process is not ready in time."""
+    """The system cannot start a process, or the process is not ready in time."""
 
 
 class Worker(Process):
-    """One process. `idle`: it waits for a statement."""
+    """One process. `idle`: whether it waits for a statement."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         super().__init__(process)
@@ -43,9 +43,9 @@ class Worker(Process):
 
     @classmethod
     async def start(cls, module: str, setup: msgspec.Struct) -> Worker:
-        """Start a process that runs a module, with the interpreter of this one, and wait until it is ready.
+        """Start a process that runs a module, with this interpreter, and wait until it is ready.
 
-        Raises `NoWorker`, and `WorkerDied` when it ends instead.
+        Raises `NoWorker`, and `WorkerDied` if the process ends instead.
         """
         try:
             # -P keeps the current folder off its path.
@@ -58,7 +58,7 @@ class Worker(Process):
         return worker
 
     async def _settle_in(self) -> None:
-        """Wait for the first report; a process that does not come to it is killed."""
+        """Wait for the first report. A process that does not send it in time is killed."""
         try:
             async with asyncio.timeout(READY):
                 await self.next()
@@ -71,20 +71,20 @@ class Worker(Process):
             raise
 
     def send(self, order: Order) -> None:
-        """Send an order; one to a process that has died is lost, and `next` tells."""
+        """Send an order. If the process has died, the order is lost, and `next` raises."""
         if isinstance(order, Run):
             self.idle = False
             self._most = most_bytes(order)
         self._input.write(pack(order))
 
     async def next(self) -> Report:
-        """Return what the worker says next of its statement; `Done` when it has ended.
+        """Return the worker's next report on its statement: `Done` when the statement has ended.
 
-        Raises `WorkerDied`, and `TooLong` for what is not read.
+        Raises `WorkerDied`, and `TooLong` for a message that is too long to read.
         """
         try:
             if self._expected is None:
-                # Kept, so that a cancelled read of the body is taken up where it was left.
+                # Kept, so that reading the body goes on where a cancellation stopped it.
                 self._expected = int.from_bytes(await self._output.readexactly(HEADER), "big")
             if self._expected > self._most:
                 raise TooLong
@@ -97,7 +97,7 @@ class Worker(Process):
         return report
 
     async def settle(self) -> None:
-        """End the statement that runs, if one does: by an interrupt, else by ending the process."""
+        """End the statement that runs, if any: by an interrupt, or else by ending the process."""
         if self.idle or not self.alive:
             return
         self.send(Cancel())
@@ -109,7 +109,7 @@ class Worker(Process):
             await self.kill()
 
     async def close(self) -> None:
-        """Let the process end by itself, or end it."""
+        """Let the process end by itself, or kill it."""
         self._input.close()
         try:
             async with asyncio.timeout(GRACE):
@@ -119,7 +119,7 @@ class Worker(Process):
 
 
 class Workers(Processes[Worker]):
-    """Processes that run `module`, each sent `setup` first."""
+    """Processes that run `module`. Each is sent `setup` first."""
 
     def __init__(
         self,
@@ -134,7 +134,10 @@ class Workers(Processes[Worker]):
         self._unstartable = unstartable
 
     async def open(self, seconds: float) -> Worker:
-        """Start a process. Raises what `unreachable` makes of a reason and a remedy, or `unstartable` of nothing."""
+        """Start a process.
+
+        Raises the error that `unreachable` makes from a reason and a remedy, or the one `unstartable` makes.
+        """
         try:
             return await Worker.start(self._module, self._setup)
         except NoWorker:
@@ -144,7 +147,7 @@ class Workers(Processes[Worker]):
             raise self._unstartable() from None
 
     async def clean(self, resource: Worker) -> bool:
-        """End the statement that runs, or the process; one that has died in between is noticed when it is taken."""
+        """End the statement that runs, or the process. A process that died in between is noticed when it is lent."""
         if not resource.idle:
             await resource.settle()
         return resource.idle

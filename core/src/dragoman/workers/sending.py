@@ -1,4 +1,4 @@
-"""Rows out of a worker process: encoded, in batches, one row beyond the limits so that truncation is exact."""
+"""Sends rows from a worker process: encoded, in batches, one row beyond the limits so that truncation is exact."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dragoman.workers.frames import Report, Rows, Run
 
 Send = Callable[[Report], None]
 FIRST_CHUNK, CHUNK = 8, 256
-"""Rows fetched and encoded at once, at first and at most."""
+"""The number of rows that are fetched and encoded at once: the first and the largest."""
 BATCH_BYTES = 64 * 1024
 
 
 class Sender:
-    """Sends the rows of one statement. A dialect may look at them first: `note`, `tell`."""
+    """Sends the rows of one statement. A dialect may override `note` and `tell` to look at them first."""
 
     def __init__(self, order: Run, columns: Sequence[Column], send: Send) -> None:
         self._columns = columns
@@ -30,10 +30,10 @@ class Sender:
         self.seen = 0
 
     def note(self, rows: Sequence[Any]) -> None:
-        """Rows were fetched."""
+        """Called after rows were fetched."""
 
     def tell(self) -> None:
-        """Rows are about to be sent."""
+        """Called before rows are sent."""
 
     def send_all(self, rows: Iterator[Any]) -> None:
         """Send rows until they or the limits end."""
@@ -41,10 +41,10 @@ class Sender:
             while self._send_chunk(rows):
                 pass
         finally:
-            self.flush()  # what came before a deadline too
+            self.flush()  # sends what arrived before a deadline, too
 
     def _send_chunk(self, rows: Iterator[Any]) -> bool:
-        """Send a chunk of rows, those before an error too; return whether more are wanted."""
+        """Send a chunk of rows, including those before an error; return whether more are wanted."""
         chunk: list[Any] = []
         try:
             chunk.extend(itertools.islice(rows, self._chunk()))
@@ -56,7 +56,10 @@ class Sender:
         return bool(chunk) and self.seen <= self._order.max_rows and not self._full
 
     def _chunk(self) -> int:
-        """How many rows to fetch next: about a batch by the width of those seen, so that wide rows stay few."""
+        """Return how many rows to fetch next.
+
+        This is about one batch by the width of the rows so far, so that wide rows stay few.
+        """
         fitting = BATCH_BYTES * self.seen // (self._bytes or 1) if self.seen else FIRST_CHUNK
         return min(max(fitting, 1), CHUNK, self._order.max_rows + 1 - self.seen)
 
@@ -71,7 +74,10 @@ class Sender:
         self.seen += encoded.count
 
     def _up_to_the_limit(self, chunk: list[Any]) -> Encoded:
-        """The rows up to the one that goes beyond the limit; one that does so by itself is announced, and not sent."""
+        """Return the rows up to the one that exceeds the limit.
+
+        A row that exceeds it alone is announced and not sent.
+        """
         most, taken = self._order.max_bytes, self._bytes
         fitting: list[Encoded] = []
         oversized = False
@@ -88,7 +94,7 @@ class Sender:
         return Encoded(b",".join(one.json for one in fitting), len(fitting), tuple(notices), oversized)
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Send pending rows."""
         if self._waiting:
             notices = dict.fromkeys(notice for encoded in self._waiting for notice in encoded.notices)
             self.tell()

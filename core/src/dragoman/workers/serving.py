@@ -1,6 +1,6 @@
-"""The loop of a worker process: one thread reads orders, the main thread runs statements.
+"""The loop of a worker process: one thread reads orders, and the main thread runs statements.
 
-When standard input ends, so does the process, whatever it is doing.
+When standard input ends, the process ends too, whatever it is doing.
 """
 
 from __future__ import annotations
@@ -25,22 +25,25 @@ FLUSH_AT = 64 * 1024
 _ANY = 1 << 32
 _TOO_LONG = Failed(
     "ResultTooLarge",
-    "The answer's columns, or its plan, take far more bytes than an answer may.",
+    "The answer's columns or plan have far more bytes than an answer may have.",
     "Select fewer columns, and give them short names with AS.",
 )
 HEADROOM = 64 * 1024 * 1024
-"""Address space, in bytes, that a process needs beside what statements take: threads' stacks, loaded libraries."""
+"""Bytes of address space that a process needs beyond what statements take, for thread stacks and loaded libraries."""
 
 
 class Pipe:
-    """Messages to the executor, gathered so that a small answer is one write."""
+    """Sends messages to the executor, collected so that a small answer is one write."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._pending = bytearray()
 
     def send(self, message: Report, most: int = _ANY) -> None:
-        """Send soon: at once when much is pending or the statement is done. What is longer than `most` is a failure."""
+        """Send soon: at once when much is pending or the statement is done.
+
+        A message longer than `most` is replaced by a failure.
+        """
         packed = pack(message)
         self._pending += packed if len(packed) - HEADER <= most else pack(_TOO_LONG)
         if len(self._pending) >= FLUSH_AT or isinstance(message, Done):
@@ -50,21 +53,21 @@ class Pipe:
 
 
 class Session(Protocol):
-    """What runs statements, one at a time."""
+    """Runs statements, one at a time."""
 
     def expect(self, timeout: float) -> None:
-        """A statement is coming, with so many seconds; called from the listening thread, as `interrupt` is."""
+        """Announce a statement and its timeout in seconds. Called from the listening thread, as `interrupt` is."""
 
     def interrupt(self) -> None:
-        """End the statement that runs or is about to."""
+        """End the statement that runs or is about to run."""
 
     def run(self, order: Run, send: Callable[[Report], None]) -> None:
-        """Run one statement and send what it yields; whatever goes wrong is sent as `Failed`."""
+        """Run one statement and send what it yields. Errors are sent as `Failed`."""
 
 
 def serve(kind: type[S], make: Callable[[S], Session]) -> None:
-    """Serve until standard input ends. The first message is a `kind`, of which `make` makes the session."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the executor decides
+    """Serve until standard input ends. The first message is a `kind`, from which `make` makes the session."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the executor decides
     first = _read(sys.stdin.buffer)
     if first is None:
         sys.exit(2)
@@ -99,14 +102,20 @@ def _read(stream: BinaryIO) -> bytes | None:
 
 
 def limit_resources(address_space: int, spilled: int) -> None:
-    """Limits that hold where an engine's own do not, in bytes: address space beside what is mapped, files, no core."""
+    """Set limits where the engine has none of its own.
+
+    They are in bytes: address space beyond what is mapped, and the size of files. Core dumps are switched off.
+    """
     limit_resource(resource.RLIMIT_AS, _address_space() + HEADROOM + address_space)
     limit_resource(resource.RLIMIT_FSIZE, spilled)
     limit_resource(resource.RLIMIT_CORE, 0)
 
 
 def _address_space() -> int:
-    """Bytes mapped already, so that the limit bounds what statements take; a guess where the kernel does not tell."""
+    """Return the bytes that are mapped already, so that the limit bounds statements only.
+
+    A guess where the kernel gives none.
+    """
     try:
         with open("/proc/self/statm", encoding="ascii") as status:
             return int(status.read().split()[0]) * resource.getpagesize()
