@@ -216,7 +216,7 @@ async def test_kept_results_do_not_use_up_the_files_a_process_may_open(tmp_path:
     store = Store(tmp_path, BOUNDS)
     for number in range(RESULTS_PER_CALLER):
         await store.keep(ADA, f"r{number}", "shop", OF, _stream)
-    with pytest.raises(Busy, match="100 results are kept already"):
+    with pytest.raises(Busy, match="You keep 100 results already"):
         await store.keep(ADA, "more", "shop", OF, _stream)
     await store.keep(ADA, "r0", "shop", OF, _stream)
     await store.drop(ADA, "r1")

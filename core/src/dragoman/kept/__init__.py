@@ -1,4 +1,4 @@
-"""Results that live on: rows kept in files as they were encoded, read again in pages."""
+"""Kept results: rows stored in files as they were encoded, and read again in pages."""
 
 from dragoman.kept.pages import Pages
 from dragoman.kept.store import SOON, Bounds, HasRoom, Kept, Owner, Source, Store, size_of

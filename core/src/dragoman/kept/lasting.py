@@ -1,4 +1,4 @@
-"""Kept results that outlive their process: what is known of each, in a file beside its rows."""
+"""Kept results that outlive their process: a header file beside the rows holds what is known about each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOCK: Final = "lock"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """All that is known of a whole result but its rows. `ends` and `rows`: the index of its `Pages`."""
+    """Everything about a whole result except its rows. `ends` and `rows`: the index of its `Pages`."""
 
     name: str
     owner: tuple[str, str, str]
@@ -40,23 +40,26 @@ _decode = msgspec.json.Decoder(Header).decode
 
 
 def header_of(rows: Path) -> Path:
-    """Return the path of the header that belongs to a file of rows. Its time is when the result was last read."""
+    """Return the path of the header for a file of rows.
+
+    The header's modification time is when the result was last read.
+    """
     return rows.with_suffix(SUFFIX)
 
 
 def write_header(rows: Path, header: Header) -> None:
-    """Write it, whole or not at all. Raises `OSError`."""
+    """Write it atomically. Raises `OSError`."""
     write_private(header_of(rows), msgspec.json.encode(header))
 
 
 def touch_header(rows: Path) -> None:
-    """Note that the result was read now, where it has a header."""
+    """Record that the result was read now, if it has a header."""
     with suppress(OSError):
         os.utime(header_of(rows))
 
 
 def read_headers(folder: Path, oldest: float) -> list[tuple[Path, float, Header]]:
-    """Return the headers of a folder that are whole and were read since `oldest`, with their paths and times."""
+    """Return the complete headers of a folder that were read since `oldest`, with their paths and times."""
     found: list[tuple[Path, float, Header]] = []
     for path in _lasting(folder, oldest):
         with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -72,7 +75,7 @@ def _lasting(folder: Path, oldest: float) -> list[Path]:
 
 
 def tidy(folder: Path, oldest: float) -> None:
-    """Remove what belongs to no result that was read since `oldest`, and the folder where there is none."""
+    """Remove files that belong to no result read since `oldest`, and the folder if it is then empty."""
     lasting = {path.stem for path in _lasting(folder, oldest)}
     if not lasting:
         shutil.rmtree(folder, ignore_errors=True)
@@ -85,6 +88,6 @@ def tidy(folder: Path, oldest: float) -> None:
 
 
 def is_private(folder: Path) -> bool:
-    """Whether it is a folder of this user's which nobody else can read or write, and no link to one."""
+    """Return whether it is a folder of this user that nobody else can read or write, and not a link."""
     found = folder.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077

@@ -27,11 +27,11 @@ class Pages:
     """
 
     def __init__(self, path: Path, index: tuple[Iterable[int], Iterable[int]] | None = None) -> None:
-        """Make a new file; or open one that is there, whose `index` tells where its pages are."""
+        """Create a file, or open an existing one whose `index` says where its pages are."""
         self.path = path
         ends, rows = index or ((), ())
-        self._ends = array("Q", ends)  # of each page, in bytes
-        self._rows = array("Q", rows)  # up to and with each page
+        self._ends = array("Q", ends)  # the end of each page, in bytes
+        self._rows = array("Q", rows)  # the number of rows up to the end of each page
         how = os.O_CREAT | os.O_EXCL if index is None else os.O_NOFOLLOW
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | how, 0o600)
         self._file = os.fdopen(descriptor, "r+b", buffering=0)
@@ -40,17 +40,17 @@ class Pages:
 
     @property
     def index(self) -> tuple[list[int], list[int]]:
-        """Where its pages end, and how many rows there are up to there: by it the file can be opened again."""
+        """The ends of its pages, and the number of rows up to each. With them the file can be opened again."""
         return self._ends.tolist(), self._rows.tolist()
 
     @property
     def rows(self) -> int:
-        """How many rows can be read."""
+        """The number of rows that can be read."""
         return self._rows[-1] if self._rows else 0
 
     @property
     def size(self) -> int:
-        """How many bytes the file has."""
+        """The size of the file in bytes."""
         return self._ends[-1] if self._ends else 0
 
     def add(self, batch: Encoded) -> None:
@@ -79,7 +79,7 @@ class Pages:
         self._waiting_bytes += len(json)
 
     def flush(self) -> None:
-        """Write what was added. Raises `OSError`; what was written before stays readable."""
+        """Write added rows. Raises `OSError`; what was written before stays readable."""
         if not self._waiting:
             return
         page = b",".join(self._waiting)
@@ -96,9 +96,9 @@ class Pages:
             left, place = left[written:], place + written
 
     def read(self, offset: int, limit: int, max_bytes: int) -> Encoded:
-        """Return rows from `offset` on: at most `limit`, and at most `max_bytes` of them, but one at least.
+        """Return rows from `offset` on: at most `limit` rows and `max_bytes` bytes, but at least one row.
 
-        Raises `ResultNotFound` when it was dropped meanwhile.
+        Raises `ResultNotFound` if it was dropped meanwhile.
         """
         found: list[bytes] = []
         taken = 0
@@ -129,7 +129,7 @@ class Pages:
         return os.pread(self._file.fileno(), self._ends[number] - start, start)
 
     def leave(self) -> None:
-        """Close the file and leave it where it is."""
+        """Close the file without removing it."""
         self._file.close()
 
     def close(self) -> None:

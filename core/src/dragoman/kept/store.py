@@ -1,4 +1,4 @@
-"""The kept results of every caller: who owns them, how long they live, how much there may be."""
+"""The kept results of every caller: their owners, their lifetime, and their limits."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ from dragoman.model import Column, Encoded, Principal, RowStream, Truncation
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _ENGINES: Final = re.compile("(pg|sqlite|duckdb|pragma)_", re.IGNORECASE)
 LEAST_FREE: Final = 256 * 1024 * 1024
-"""Bytes of the disk that stay free."""
+"""Bytes of the disk that are kept free."""
 SOON: Final = 2.0
-"""Seconds after which a caller is answered, although rows are still coming."""
+"""Seconds after which the caller gets an answer, although rows are still arriving."""
 FLUSH_SECONDS: Final = 0.5
-"""How long a row waits for its page to fill, at most, before it can be read."""
+"""The most seconds that a row waits for its page to fill before it can be read."""
 RUNNING_PER_CALLER: Final = 4
 RESULTS_PER_CALLER: Final = 100
 MOST_RESULTS: Final = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
-"""Results there may be: each has a file open, and connections need files too."""
+"""The most results in total: each has an open file, and connections need files too."""
 
 Status = Literal["running", "complete", "failed"]
 Open = Callable[[], AbstractAsyncContextManager[RowStream]]
 Source = tuple[str, str, str]
-"""A database, a statement as it was judged, and what stands for where it ran, as whom, and on which part of tables."""
+"""A database, a statement as it was judged, and a key for where and as whom it ran, and on which parts of tables."""
 Owner = tuple[str, str, str]
-"""The identity of the principal who keeps a result."""
+"""The identity of the principal that keeps a result."""
 
 
 class HasRoom(Protocol):
-    """Whether another page of a caller's and `more` bytes fit."""
+    """Whether a caller may store another page and `more` bytes."""
 
     def __call__(self, owner: Owner, more: int = 0) -> bool: ...
 
@@ -76,8 +76,9 @@ class Bounds:
 class Kept:
     """One kept result.
 
-    `sources`: what it is made of, so that every reading asks today's policy again; of a result that was made of kept
-    results, theirs. `same_as`: equal for statements whose answers are the same rows.
+    - `sources`: what it was made from, so that each reading is checked against today's policy. For a result made from
+      kept results, these are their sources.
+    - `same_as`: equal for statements whose answers are the same rows.
     """
 
     name: str
@@ -100,17 +101,17 @@ class Kept:
 
     @property
     def size(self) -> int:
-        """How many bytes of the disk it takes, with the files it was exported to."""
+        """The bytes it takes on disk, including the files it was exported to."""
         return self.pages.size + sum(map(size_of, list(self.exports.values())))
 
     @property
     def running(self) -> bool:
-        """Whether rows may still come."""
+        """Whether rows may still arrive."""
         return self.status == "running"
 
 
 class Store:
-    """Keeps results in a folder of its own below `folder`, which goes with the process.
+    """Keeps results in a folder of its own below `folder`, which is removed when the process ends.
 
     Folders that processes left behind are removed at the first use.
     """
@@ -128,10 +129,10 @@ class Store:
         self._entering = Counter[Owner]()
         self._lasts = False
         self.changed: Callable[[Owner], None] = lambda owner: None
-        """Called with whose results are others now; it must not raise."""
+        """Called with the owner whose results have changed. It must not raise."""
 
     async def adopt(self, is_own: Callable[[Owner], bool]) -> None:
-        """Take over what processes that have ended kept for callers of whom `is_own` is true.
+        """Take over what ended processes kept for callers for whom `is_own` returns True.
 
         From now on whole results outlive this process, too. Raises `OSError`.
         """
@@ -154,11 +155,14 @@ class Store:
         return list(newest.values())
 
     def _oldest(self) -> float:
-        """When a result must have been read last to be there still, in seconds since 1970."""
+        """Return the time, in seconds since 1970, since which a result must have been read to still exist."""
         return time.time() - self._bounds.ttl
 
     def _take(self, path: Path, read: float, header: Header) -> Kept:
-        """Move a result to this process's folder. Nothing is lost where that ends midway: the header goes last."""
+        """Move a result to this process's folder.
+
+        If this stops halfway nothing is lost, since the header is moved last.
+        """
         rows = self._ready_folder() / f"{path.stem}.rows"
         path.with_suffix(".rows").rename(rows)
         path.rename(header_of(rows))
@@ -168,7 +172,7 @@ class Store:
             database=header.database,
             sources=header.sources,
             pages=Pages(rows, (header.ends, header.rows)),
-            made_at=-math.inf,  # no answer is taken from what another process kept
+            made_at=-math.inf,  # results that another process kept are not used to answer a repeated statement
             read_at=self._clock() - (time.time() - read),
             columns=header.columns,
             status="complete",
@@ -190,11 +194,12 @@ class Store:
         notices: tuple[str, ...] = (),
         same_as: str = "",
     ) -> Kept:
-        """Begin to keep what a stream gives, under the caller's name for it; a result of that name is replaced.
+        """Start to keep the rows of a stream under the caller's name for it. Replaces a result of that name.
 
         At most `places` streams of a database are open at once, so that kept queries leave room for others; the rest
-        wait, `running`. Returns when all rows have come, or soon with those that have. Raises `ParameterError` for a
-        name that SQL would have to quote, `Busy` for too many at once, and what the stream raises meanwhile.
+        wait, `running`. Returns when all rows have arrived, or after a short time with those that have. Raises
+        `ParameterError` for a name that SQL would have to quote, `Busy` for too many at once, and whatever the stream
+        raises meanwhile.
         """
         if not NAME.fullmatch(name) or _ENGINES.match(name):
             raise ParameterError(
@@ -209,9 +214,9 @@ class Store:
             kept = await self._enter(owner, name, database, sources)
         finally:
             self._entering[owner] -= 1
-            self._entering += Counter()  # keeps what is above zero
+            self._entering += Counter()  # drops the counts that are zero
         kept.timeout, kept.notices, kept.same_as = timeout, notices, same_as
-        # A context of its own: what runs on after the call is no part of the call.
+        # A context of its own, since work that goes on after the call is not part of the call.
         kept.task = asyncio.create_task(
             self._fill(kept, open_stream, self._places.setdefault((database, places), asyncio.Semaphore(places))),
             context=contextvars.Context(),
@@ -235,7 +240,7 @@ class Store:
         if _key(owner, name) in self._kept:
             return
         if len(own) + entering >= RESULTS_PER_CALLER or len(self._kept) + self._entering.total() >= MOST_RESULTS:
-            raise Busy(f"{len(own)} results are kept already.", suggestion="Drop one that is no longer needed.")
+            raise Busy(f"You keep {len(own)} results already.", suggestion="Drop one that is no longer needed.")
 
     async def _enter(self, owner: Owner, name: str, database: str, sources: tuple[Source, ...]) -> Kept:
         pages = await asyncio.to_thread(self._new_pages)
@@ -268,11 +273,11 @@ class Store:
             kept.status = "failed"
             raise
         finally:
-            with suppress(OSError, ValueError):  # the file may be gone with the result
+            with suppress(OSError, ValueError):  # the file may have been removed with the result
                 kept.pages.flush()
 
     def _end_early(self, kept: Kept, error: DragomanError) -> None:
-        """Keep what came before a deadline, marked as a part; any other error leaves nothing."""
+        """Keep the rows that came before a deadline, marked as a part. After any other error, keep nothing."""
         with suppress(OSError, ValueError):
             kept.pages.flush()
             if isinstance(error, QueryTimeout) and kept.pages.rows:
@@ -282,7 +287,7 @@ class Store:
         kept.status, kept.error = "failed", error
 
     def _finish(self, kept: Kept) -> None:
-        """Tell a result as kept only when it is on the disk, whole, with all that is known of it. Raises `OSError`."""
+        """Mark a result as kept only when all of it is on the disk, with its header. Raises `OSError`."""
         kept.pages.flush()
         if self._lasts:
             ends, rows = kept.pages.index
@@ -304,8 +309,8 @@ class Store:
     async def _copy(self, kept: Kept, batches: AsyncIterator[Any]) -> None:
         flushed = self._clock()
         async for batch in batches:
-            assert isinstance(batch, Encoded)  # a gateway's stream has no other
-            # Asked where rows would be missing, and nowhere else: a whole result is not cut.
+            assert isinstance(batch, Encoded)  # a gateway's stream has only these
+            # Checked only where rows would be missing. A whole result is not cut.
             if batch.count and kept.pages.rows and self._is_full(kept):
                 hint = "Keep less at once, or drop results that are no longer needed."
                 kept.truncated = Truncation("bytes", self._bounds.max_bytes_per_caller, hint)
@@ -317,13 +322,16 @@ class Store:
                 flushed = self._clock()
 
     def _is_full(self, kept: Kept) -> bool:
-        """Whether no other page fits. A promised result is never removed early to make room."""
+        """Return whether another page would not fit. A result is never removed before its time to make room."""
         self.expire()
         return not self.has_room(kept.owner)
 
     def has_room(self, owner: Owner, more: int = 0) -> bool:
-        """Whether another page of a caller's and `more` bytes fit, on the disk too. Any thread may ask."""
-        assert self._folder is not None  # who asks has written there
+        """Return whether a caller may store another page and `more` bytes, and the disk has room.
+
+        Any thread may call it.
+        """
+        assert self._folder is not None  # the caller has written there before
         return (
             self._size(owner) + PAGE_BYTES + more <= self._bounds.max_bytes_per_caller
             and self._size(None) + PAGE_BYTES + more <= self._bounds.max_bytes
@@ -334,7 +342,7 @@ class Store:
         return sum(kept.size for kept in list(self._kept.values()) if owner in (None, kept.owner))
 
     def find(self, principal: Principal, name: str) -> Kept:
-        """Return a caller's result and note that it was read. Raises `ResultNotFound`, whyever it is not there."""
+        """Return a caller's result and record that it was read. Raises `ResultNotFound`, whatever the reason."""
         self.expire()
         kept = self._kept.get(_key(principal.identity, name))
         if kept is None:
@@ -345,7 +353,7 @@ class Store:
         return kept
 
     def latest(self, principal: Principal, same_as: str, seconds: float) -> Kept | None:
-        """Return a caller's whole result of a statement that was sent in the last seconds; note that it was read."""
+        """Return a caller's whole result of a statement sent in the last `seconds`; record that it was read."""
         now = self._clock()
         for kept in reversed(self.of(principal)):
             whole = kept.status == "complete" and kept.truncated is None
@@ -355,11 +363,11 @@ class Store:
         return None
 
     def has(self, principal: Principal) -> bool:
-        """Whether a caller keeps something."""
+        """Return whether a caller keeps any result."""
         return bool(self._kept) and any(kept.owner == principal.identity for kept in self._kept.values())
 
     def folder_of(self, principal: Principal) -> Path:
-        """Return a caller's own folder, in which there is nothing of any other's. It may block for a moment."""
+        """Return a caller's own folder, which holds nothing of other callers. May block for a moment."""
         owner = principal.identity
         if owner not in self._folders:
             self._folders[owner] = Path(tempfile.mkdtemp(prefix="tables-", dir=self._ready_folder()))
@@ -371,22 +379,22 @@ class Store:
         return tuple(kept for kept in self._kept.values() if kept.owner == principal.identity)
 
     def expires_in(self, kept: Kept) -> float:
-        """Return the seconds until a result goes, if nobody reads it."""
+        """Return the seconds until a result is removed, if nobody reads it."""
         return max(0.0, kept.read_at + self._bounds.ttl - self._clock())
 
     def is_expired(self, kept: Kept) -> bool:
-        """Whether nobody has read it for too long."""
+        """Return whether nobody has read it for too long."""
         return not kept.running and self.expires_in(kept) <= 0
 
     def expire(self) -> None:
-        """Forget the results that nobody has read for too long."""
+        """Remove the results that nobody has read for too long."""
         for kept in list(self._kept.values()):
             if self.is_expired(kept):
                 self._forget(kept)
                 self._leave(kept.owner)
 
     async def drop(self, principal: Principal, name: str) -> None:
-        """End and forget a result. Raises `ResultNotFound`."""
+        """End and remove a result. Raises `ResultNotFound`."""
         await self._drop(self.find(principal, name))
         self._leave(principal.identity)
 
@@ -413,7 +421,7 @@ class Store:
         return Pages(self._ready_folder() / f"{secrets.token_hex(16)}.rows")
 
     def _ready_folder(self) -> Path:
-        with self._making:  # two first results may come at once, each in a thread
+        with self._making:  # two first results may arrive at once, each in a thread
             if self._folder is None:
                 self._folder = self._own_folder()
             return self._folder
@@ -428,11 +436,11 @@ class Store:
         made = Path(tempfile.mkdtemp(prefix="new-", dir=base))
         self._lock = os.open(made / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        # Named like others only when it is locked: another process would take it for an orphan.
+        # Renamed to its final name only once it is locked: another process would take it for an orphan.
         return made.rename(base / made.name.replace("new-", "process-", 1))
 
     async def aclose(self) -> None:
-        """End what runs and remove everything but what outlives the process; nobody is told of it any more."""
+        """End running work and remove everything but what outlives the process. Nobody is notified any more."""
         self.changed = lambda owner: None
         for kept in list(self._kept.values()):
             if self._lasts and kept.status == "complete":
@@ -447,16 +455,16 @@ class Store:
 
 
 def _remove(kept: Kept) -> None:
-    """Remove its files, the header first: without it rows are nothing."""
+    """Remove its files. The header goes first: rows without a header do not count."""
     header_of(kept.pages.path).unlink(missing_ok=True)
     kept.pages.close()
     for path in kept.exports.values():
-        if not path.is_dir():  # a folder goes with the file that is made of it
+        if not path.is_dir():  # a folder is removed together with the file that is made from it
             path.unlink(missing_ok=True)
 
 
 def size_of(path: Path) -> int:
-    """How many bytes a file has, or the files of a folder; none where it is gone by now."""
+    """Return the bytes of a file, or of the files of a folder; none if it no longer exists."""
     try:
         return sum(map(size_of, path.iterdir())) if path.is_dir() else path.stat().st_size
     except OSError:
@@ -464,12 +472,12 @@ def size_of(path: Path) -> int:
 
 
 def _key(owner: Owner, name: str) -> tuple[Owner, str]:
-    """What a result is found by: names that differ in case are one table to SQL."""
+    """Return the key of a result. Names that differ only in case are one table to SQL."""
     return owner, name.lower()
 
 
 def _temporary_folder() -> Path:
-    """Return a folder of this user's among everybody's temporary files: not one that another has put in its place."""
+    """Return a folder of this user among the system's temporary files, never one that another user put there."""
     folder = Path(tempfile.gettempdir()) / f"dragoman-results-{os.getuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -478,14 +486,17 @@ def _temporary_folder() -> Path:
 
 @contextmanager
 def _hold_orphan(folder: Path) -> Generator[bool]:
-    """Hold the folder of a process that has ended: its lock went with it. False for that of one that lives."""
+    """Yield whether the folder of an ended process is now held.
+
+    Its lock ended with the process; False if the process lives.
+    """
     lock = -1
     try:
-        # A folder that is not this user's alone may hold what another user has put there.
+        # In a folder that others can write, another user may have placed files.
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW) if is_private(folder) else -1
         if lock >= 0:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # being made, removed by another, or locked
+    except OSError:  # being made, removed by another process, or locked
         yield False
     else:
         yield lock >= 0
