@@ -101,7 +101,7 @@ async def test_a_database_is_added_changed_and_removed_and_survives_a_restart(se
         ("add_database", {"name": "x", "url": "postgresql://u:${SECRET}@host/x"}, "not replaced"),
         ("add_database", {"name": "x", "url": "sqlite:///shop.db", "roles": ["nobody"]}, "no such role"),
         ("edit_database", {"name": "nowhere", "max_rows": 1}, "no database"),
-        ("remove_database", {"name": "shop"}, "stands in the server's configuration"),
+        ("remove_database", {"name": "shop"}, "is in the server's configuration"),
     ],
 )
 async def test_what_is_wrong_is_refused_and_changes_nothing(tool, arguments, words, serve: Serve, shop: Path):

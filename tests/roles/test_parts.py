@@ -179,10 +179,10 @@ async def test_a_filtered_table_that_was_replaced_is_read_at_the_second_call(ope
             with closing(sqlite3.connect(shop / "shop.db")) as writer:
                 writer.executescript(f"DROP TABLE orders; CREATE TABLE orders (tenant TEXT, {column} INTEGER);")
             error = (await ask(toolbox, "execute_query", sql=sql))["error"]
-            assert (error["code"], "Ask again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", True)
+            assert (error["code"], "Send the query again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", True)
             assert (await ask(toolbox, "execute_query", sql=sql))["columns"] == ["tenant", column]
         error = (await ask(toolbox, "execute_query", sql="SELECT q.other FROM orders, (SELECT 1 AS a) q"))["error"]
-        assert (error["code"], "Ask again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", False)
+        assert (error["code"], "Send the query again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", False)
 
 
 @pytest.mark.parametrize("names", ['x`a"b,am`o"unt', "x y,my amount", "x[odd],select"])

@@ -1,4 +1,4 @@
-"""The toolset `admin`, as data: databases come, change and go while the server runs."""
+"""The toolset `admin`, as data: administrators add, change and remove databases while the server runs."""
 
 from __future__ import annotations
 
@@ -64,6 +64,6 @@ NAMES = frozenset(spec.name for spec in SPECS)
 
 
 def offer(configuration: Configuration) -> Sequence[Spec]:
-    """Return the tools, which there are where `server.state_dir` is set and a role lists them."""
+    """Return the tools, which exist if `server.state_dir` is set and a role lists them."""
     listed = {name for role in configuration.roles.values() for name in role.tools or ()}
     return SPECS if configuration.server.state_dir is not None and listed & {"admin", *NAMES} else ()

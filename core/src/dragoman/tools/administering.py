@@ -19,7 +19,7 @@ async def add_database(call: ToolCall) -> Body:
     name, admin = call["name"], _administration(call)
     _check_not_audit(admin, name)
     if name in admin.gateway.names:
-        raise ParameterError(f"There is a database {name!r} already.", suggestion="Use edit_database to change it.")
+        raise ParameterError(f"The database {name!r} exists already.", suggestion="Use edit_database to change it.")
 
     def add(state: State) -> None:
         state[name] = _merge(call, {})
@@ -42,21 +42,21 @@ async def edit_database(call: ToolCall) -> Body:
 
 
 async def remove_database(call: ToolCall) -> Body:
-    """Forget what was added or changed of a database."""
+    """Undo what was added or changed of a database."""
     name, admin = call["name"], _administration(call)
     _check_known(admin, name)
 
     def remove(state: State) -> None:
         if state.pop(name, None) is None:
             raise ParameterError(
-                f"{name!r} stands in the server's configuration.", suggestion="Remove it there, then use reload."
+                f"{name!r} is in the server's configuration file.", suggestion="Remove it there, then use reload."
             )
 
     return Body({"changed": list(await _change(call, admin, remove, "removed"))})
 
 
 async def reload(call: ToolCall) -> Body:
-    """Take the configuration as its file is now."""
+    """Apply the configuration file as it is now."""
     return Body({"changed": list(await _translate_errors(_administration(call).reload()))})
 
 
@@ -67,7 +67,7 @@ async def _change(call: ToolCall, admin: Administration, edit: Callable[[State],
 
 
 async def _translate_errors(work: Awaitable[tuple[str, ...]]) -> tuple[str, ...]:
-    """Return what some work does; what is wrong with the configuration is wrong with what was asked for."""
+    """Return the names of changed databases. Errors in the configuration are raised as errors of the arguments."""
     try:
         return await work
     except ParameterError:
@@ -79,7 +79,7 @@ async def _translate_errors(work: Awaitable[tuple[str, ...]]) -> tuple[str, ...]
 def _merge(call: ToolCall, before: dict[str, Any]) -> dict[str, Any]:
     given = {name: call[name] for name in _SETTINGS if call.arguments.get(name) is not None}
     if "${" in str(given):
-        # Else anyone who may add a database could read the server's environment and files through its address.
+        # Otherwise anyone who may add a database could read the server's environment and files through its address.
         raise ParameterError("${...} is not replaced here.", suggestion="Write the value itself, or ENC:v1:...")
     roles = call.arguments.get("roles")
     return {
@@ -94,7 +94,7 @@ def _check_known(admin: Administration, name: str) -> None:
 
 
 def _check_not_audit(admin: Administration, name: str) -> None:
-    """Refuse to put another database in the place of the record that auditors read."""
+    """Refuse to replace the record that auditors read by another database."""
     if name == "audit" and admin.gateway.configuration.audit.database is not None:
         raise ParameterError("'audit' is the record of this server's calls.", suggestion="Take another name.")
 

@@ -1,4 +1,4 @@
-"""Changing databases while the server runs: the kept state is edited, and the whole configuration taken again."""
+"""Changes databases while the server runs: the kept state is edited, and the whole configuration is applied again."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dragoman.config import Configuration, State, read_state, write_state
 from dragoman.gateway import Gateway
 
 PATIENCE = 10.0
-"""Seconds a new database has to answer before it counts as unreachable."""
+"""Seconds that a new database gets to answer before it counts as unreachable."""
 
 
 class Administration:
     """Changes databases while the server runs.
 
-    `gateway`: the whole one. `reread`: reads the configuration, the kept state in it. `take`: has it taken.
+    `gateway`: the unrestricted one. `reread`: reads the configuration, including the kept state. `take`: applies it.
     """
 
     def __init__(
@@ -33,17 +33,20 @@ class Administration:
 
     @property
     def folder(self) -> Path:
-        """Where the state is kept."""
+        """The folder of the state."""
         folder = self.gateway.configuration.server.state_dir
-        assert folder is not None  # else there are no such tools
+        assert folder is not None  # otherwise these tools do not exist
         return folder
 
     async def reload(self) -> tuple[str, ...]:
-        """Take the configuration as it is now. Raises `ConfigurationError` or `DialectError`; then nothing changed."""
+        """Apply the configuration as it is now.
+
+        If it raises `ConfigurationError` or `DialectError`, nothing has changed.
+        """
         return await self._take(await asyncio.to_thread(self._reread))
 
     async def change(self, edit: Callable[[State], None]) -> tuple[str, ...]:
-        """Keep an edited state and take it; what cannot be taken is not kept. Raises `DragomanError`s."""
+        """Keep an edited state and apply it. A state that cannot be applied is not kept. Raises `DragomanError`s."""
         async with self._one:
             before = await asyncio.to_thread(read_state, self.folder)
             after = {name: dict(kept) for name, kept in before.items()}

@@ -1,4 +1,4 @@
-"""What a tool call comes back as: the same object as text and as structure."""
+"""The answer of a tool call: the same object as text and as structured content."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 from dragoman.errors import DragomanError
 
 encode = msgspec.json.Encoder().encode
-"""Any JSON value, minified; what is `msgspec.Raw` passes as it is."""
+"""Returns any JSON value, minified. A `msgspec.Raw` passes unchanged."""
 MAX_WORDS = 2000
-"""Characters of one text in an error."""
+"""The most characters of one text in an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A file that a client may fetch: by `resources/read`, or where its address says. `size` in bytes."""
+    """A file that a client may fetch: with `resources/read`, or from its address. `size` in bytes."""
 
     uri: str
     name: str
@@ -28,10 +28,12 @@ class Link:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a tool call. `text` is minified JSON; empty when only the structured half is wanted.
+    """The answer of a tool call. `text` is minified JSON; empty if only the structured half is wanted.
 
-    `links` stand beside it. `meta` is not shown to models. An error carries everything in its text and has no
-    structured half.
+    - `links`: returned beside it.
+    - `meta`: not shown to models.
+
+    An error carries everything in its text and has no structured half.
     """
 
     text: str
@@ -42,14 +44,14 @@ class Answer:
 
     @cached_property
     def structured(self) -> dict[str, Any] | None:
-        """The answer as an object; None when only text is wanted. Decoded when first asked for."""
+        """The answer as an object; None if only text is wanted. Decoded on first use."""
         decoded: dict[str, Any] | None = None if self.body is None else msgspec.json.decode(self.body)
         return decoded
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a handler made, before the format is chosen. `facts` may hold `msgspec.Raw` JSON."""
+    """The result of a handler, before the format is chosen. `facts` may hold `msgspec.Raw` JSON."""
 
     facts: dict[str, Any]
     meta: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -62,12 +64,12 @@ def failure(tool: str, error: DragomanError, meta: dict[str, Any] | None = None)
 
 
 def size(value: Any) -> int:
-    """Return how many bytes a value takes as minified JSON."""
+    """Return the bytes that a value takes as minified JSON."""
     return len(encode(value))
 
 
 def _sendable(value: Any) -> Any:
-    """Return an error's facts with every text bounded and in valid Unicode: it may quote anything that was sent."""
+    """Return an error's facts with every text bounded and in valid Unicode. They may quote anything that was sent."""
     match value:
         case str():
             text = value if len(value) <= MAX_WORDS else value[:MAX_WORDS] + "..."

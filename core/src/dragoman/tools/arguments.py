@@ -1,4 +1,4 @@
-"""Arguments of tool calls: declared as data, checked with words an agent can act on."""
+"""Arguments of tool calls: declared as data, checked with messages that an agent can act on."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _WORDS: dict[TypeName, str] = {
     "key": "a single value or an object",
 }
 MAX_ITEMS = 1000
-"""Of an argument that is a list. Bound parameters have the dialect's own limit below it or near it."""
+"""The most items of a list argument. A dialect's own limit of bound parameters is lower or similar."""
 MAX_LENGTH = 1000
-"""Characters of a text, unless its argument says otherwise: names and words are shorter."""
+"""The most characters of a text, unless its argument says otherwise. Names and words are shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """An argument of a tool. `default` stands in when it is not given; an optional argument may be null.
+    """An argument of a tool. `default` is used if it is not given; an optional argument may be null.
 
-    `longest`: characters of a text or of each text in a list; None where the gateway has a bound and words of its own.
-    `shape`: the JSON Schema of a `value`, which its handler checks. `beside`: the tool without which the argument is
-    not shown, though taken.
+    - `longest`: the most characters of a text, or of each text in a list. None where the gateway checks it itself.
+    - `shape`: the JSON Schema of a `value`, which its handler checks.
+    - `beside`: a tool without which the argument is not shown. It is accepted all the same.
     """
 
     name: str
@@ -62,10 +62,10 @@ class Argument:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The argument as JSON Schema, in as few bytes as models and clients need.
+        """Return the argument as JSON Schema, in as few bytes as models and clients need.
 
-        Every argument has a type and every array its `items`: some clients refuse a tool without, and one sent the
-        text 2024 as a number. Ranges are told when they are overstepped.
+        Every argument has a type and every array its `items`: some clients refuse a tool without them, and one sent the
+        text 2024 as a number. Ranges are reported when a value is out of range.
         """
         if self.choices:
             listed = {"enum": list(self.choices)}
@@ -79,7 +79,7 @@ def words_of(kind: TypeName) -> str:
 
 
 def check(given: Any, declared: Sequence[Argument]) -> dict[str, Any]:
-    """Return the arguments of a call with defaults filled in. Raises `ParameterError`, naming the remedy."""
+    """Return the arguments of a call with defaults filled in. Raises `ParameterError`, which names the remedy."""
     by_name = {argument.name: argument for argument in declared}
     arguments: Any = {} if given is None else given
     if not isinstance(arguments, Mapping):

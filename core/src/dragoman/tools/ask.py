@@ -1,4 +1,4 @@
-"""The toolset `ask`, as data: there when a model is configured and `dragoman[ask]` is installed."""
+"""The toolset `ask`, as data. It exists if a model is configured and `dragoman[ask]` is installed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RATE = Spec(
 
 
 def offer(configuration: Configuration) -> Sequence[Spec]:
-    """Return the tools, if a model is configured and what asks it is installed."""
+    """Return the tools, if a model is configured and the distribution that asks it is installed."""
     if configuration.model is None:
         return ()
     from dragoman.plugins.extensions import ASKERS, has_extension

@@ -28,12 +28,12 @@ async def ask(call: ToolCall) -> Body:
 
 
 async def rate_answer(call: ToolCall) -> Body:
-    """Mark an answer that the caller got."""
+    """Mark an answer that the caller received."""
     return Body({"kept": await call.gateway.asker().rate(call.principal, call["question"], right=call["right"])})
 
 
 def answer_body(answer: AskAnswer, question: Question, use: ModelUse | None, *, several: bool) -> Body:
-    """Return an answer as agents get it: a result, and how it came about."""
+    """Return an answer as agents get it: a result, and how it was found."""
     body = rows_body(answer.result) if answer.result else Body({})
     body.facts.pop("sql", None)
     told: dict[str, Any] = {"explanation": answer.explanation, "confidence": answer.confidence}
@@ -45,7 +45,7 @@ def answer_body(answer: AskAnswer, question: Question, use: ModelUse | None, *, 
 
 
 def describe_use(use: ModelUse | None) -> dict[str, Any]:
-    """Return what a call used of a language model, as `_meta` tells it; a call that failed tells it too."""
+    """Return what a call used of a language model, for `_meta`. A failed call reports it too."""
     if use is None:
         return {}
     facts = {"model": use.name, "calls": use.calls, "input_tokens": use.input_tokens}

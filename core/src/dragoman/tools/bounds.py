@@ -1,4 +1,4 @@
-"""How large the arguments of a call may be: what they cost must not grow with what a caller sends."""
+"""Bounds of the arguments of a call, so that their cost does not grow with what a caller sends."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MAX_DEPTH: Final = 32
 MAX_VALUES: Final = 10_000
 MAX_TEXT: Final = 1_000_000
 MAX_BITS: Final = 3_322
-"""Of a whole number: 1,000 digits. Its text takes time that grows faster than it."""
+"""The most bits of a whole number: 1,000 digits. The time to write a number grows faster than its length."""
 MAX_KEY: Final = 1_000
 
 
 def check_values(values: Iterable[Any]) -> None:
-    """Let pass what is JSON and of a size that is no burden. Raises `ParameterError`.
+    """Raise `ParameterError` unless the values are JSON of a reasonable size.
 
-    Bounds hold for all values together: how many there are, how deep, how many characters.
+    Bounds hold for all values together: their number, depth and characters.
     """
     left = list(values)
     following: list[Any] = []
@@ -56,26 +56,26 @@ def _too_much() -> ParameterError:
 
 
 def check_text(text: str) -> None:
-    """Let pass a text of bearable length whose characters are all there. Raises `ParameterError`."""
+    """Raise `ParameterError` unless a text has a reasonable length and only valid characters."""
     if len(text) > MAX_TEXT:
         raise _too_much()
     check_characters(text)
 
 
 def check_characters(text: str) -> None:
-    """Let pass a text whose characters are all there. Raises `ParameterError`."""
+    """Raise `ParameterError` unless a text has only valid characters."""
     if text.isascii():
         return
     try:
         text.encode()
     except UnicodeEncodeError:
         raise ParameterError(
-            "An argument holds half of a surrogate pair, which is no character.", suggestion="Send valid Unicode."
+            "An argument holds half of a surrogate pair, which is not a character.", suggestion="Send valid Unicode."
         ) from None
 
 
 def check_keys(value: Mapping[Any, Any]) -> None:
-    """Let pass an object whose keys are texts of bearable length. Raises `ParameterError`."""
+    """Raise `ParameterError` unless the keys of an object are texts of a reasonable length."""
     for key in value:
         if not isinstance(key, str):
             raise _no_json()

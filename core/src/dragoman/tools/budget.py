@@ -1,4 +1,4 @@
-"""How many bytes an answer may have."""
+"""The bytes that an answer may have."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from dragoman.tools.answer import size
 
 T = TypeVar("T")
 ENVELOPE = 400
-"""Bytes kept for what stands around the parts of an answer: keys, counts, a hint, the database's name."""
+"""Bytes reserved for what surrounds the parts of an answer: keys, counts, a hint, the database's name."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """Bytes of minified JSON that are left."""
+    """The bytes of minified JSON that are left."""
 
     left: int
     spent: int = field(default=0, init=False)
 
     def take(self, value: Any) -> bool:
-        """Take what `value` and a comma need; says no, and takes nothing, when that is more than is left."""
+        """Spend the bytes of `value` and a comma. Return False, and spend nothing, if that is more than is left."""
         return self.spend(size(value) + 1)
 
     def spend(self, needed: int) -> bool:
-        """Take so many bytes; says no, and takes nothing, when that is more than is left."""
+        """Spend `needed` bytes. Return False, and spend nothing, if that is more than is left."""
         if needed > self.left:
             return False
         self.left -= needed
@@ -33,7 +33,7 @@ class Budget:
         return True
 
     def fitting(self, values: Iterable[T]) -> list[T]:
-        """Take values in order up to the first that does not fit."""
+        """Return the values in order, up to the first that does not fit, and spend their bytes."""
         taken: list[T] = []
         for value in values:
             if not self.take(value):

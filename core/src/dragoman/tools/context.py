@@ -1,4 +1,4 @@
-"""What a handler is given."""
+"""The context that a handler gets."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One call of a tool: its checked arguments, who calls, and the database where the tool asks just one.
+    """One call of a tool: its checked arguments, the caller, and the database if the tool uses exactly one.
 
-    `history`: what callers ran, where a tool lists it. `administration`: what changes databases, where something can.
+    `history`: what callers ran, for tools that list it. `administration`: changes databases, where that is possible.
     """
 
     gateway: Gateway
@@ -40,17 +40,17 @@ class ToolCall:
 
     @property
     def database(self) -> OpenDatabase:
-        """The database asked. Only tools that reach one have it."""
+        """The database of the call. Only tools that use one have it."""
         assert self.opened is not None
         return self.opened
 
     @property
     def name(self) -> str:
-        """The name of the database asked."""
+        """The name of the database of the call."""
         return self.database.config.name
 
     def budget(self) -> Budget:
-        """Return what the answer may take."""
+        """Return the budget of the answer."""
         return Budget(self.database.config.max_bytes - ENVELOPE)
 
     async def report(self, done: int, total: int, message: str) -> None:

@@ -1,4 +1,4 @@
-"""The tools that tell what a database holds."""
+"""The tools that describe the contents of a database."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dragoman.words import display as line
 
 NARROWER = "Narrow it with schema_name or name_pattern, or raise limit."
 EXPLAINED = 10
-"""Names of one call for which near ones are looked for."""
+"""The number of unknown names in one call for which similar names are searched."""
 
 
 async def list_schemas(call: ToolCall) -> Body:
-    """Answer the schemas with the number of tables, views not counted."""
+    """Return the schemas with the number of tables, views not counted."""
     listing = await call.database.catalog.listing()
     known = {(schema.name, schema.catalog): schema for schema in listing.known}
     rows: list[dict[str, Any]] = []
@@ -49,7 +49,7 @@ def _count(entries: Sequence[Entry], *, system: bool) -> int:
 
 
 async def list_tables(call: ToolCall) -> Body:
-    """Answer the relations of one or all schemas, compact or full, and exactly how many were left out."""
+    """Return the relations of one or all schemas, compact or full, and exactly how many were left out."""
     if call["detail"] == "full":
         return await _list_facts(call)
     catalog, written = call.database.catalog, call["schema_name"]
@@ -85,7 +85,7 @@ async def _list_facts(call: ToolCall) -> Body:
 
 
 def _make_filter(call: ToolCall) -> Callable[[Entry], bool]:
-    """Whether a relation is asked for: those that stand under another only by a pattern."""
+    """Return a filter of relations. Relations that another one represents are returned only if a pattern is given."""
     views: bool = call["include_views"]
     if call["name_pattern"] is None:
         return lambda entry: not entry.part and (views or entry.kind != "view")
@@ -120,9 +120,9 @@ async def _list(call: ToolCall) -> list[Table]:
 def by_schema(
     schemas: Mapping[SchemaKey, Sequence[Entry]], namespace: Namespace, budget: Budget, limit: int | None = None
 ) -> tuple[dict[str, Any], int]:
-    """Return names as `{"tables": {schema: [...]}, "views": ...}` and how many: as many as the budget has room for.
+    """Return names as `{"tables": {schema: [...]}, "views": ...}`, as many as fit the budget, and their number.
 
-    The schemas come by their names.
+    The schemas are ordered by name.
     """
     groups: dict[str, dict[str, list[str]]] = {"tables": {}, "views": {}}
     shown = 0
@@ -137,7 +137,7 @@ def by_schema(
 def _take(
     entries: Sequence[Entry], key: SchemaKey, namespace: Namespace, budget: Budget, groups: dict[str, Any]
 ) -> int:
-    """Add the names of one schema to the groups while the budget has room; return how many."""
+    """Add the names of one schema to the groups while the budget has room. Return their number."""
     schema = namespace.join(key.catalog, key.name)
     for number, entry in enumerate(entries):
         group = groups["views" if entry.kind == "view" else "tables"]
@@ -148,10 +148,10 @@ def _take(
 
 
 def _like(pattern: str) -> re.Pattern[str]:
-    """Return a LIKE pattern as a regular expression: without case, a backslash takes what follows as it is.
+    """Return a LIKE pattern as a regular expression. It ignores case; a backslash escapes the next character.
 
-    What stands between two % is looked for once, from left to right, and never again: the first place it fits leaves
-    most room for the rest. So a pattern takes no more than its length times the name's.
+    The text between two % is searched once, from left to right, and never again: the first place where it matches
+    leaves the most room for the rest. So a match takes at most the pattern's length times the name's.
     """
     runs = [""]
     for match in re.finditer(r"\\(.)|(%+)|(_)|(.)|\\", pattern, re.DOTALL):
@@ -168,7 +168,7 @@ def _like(pattern: str) -> re.Pattern[str]:
 
 
 async def describe_table(call: ToolCall) -> Body:
-    """Answer one table or several; of several, those found, with `not_found` and what they may have meant."""
+    """Return one table or several. For several, names that are not found are in `not_found`, with suggestions."""
     found, missing = await _find(call)
     found = await call.database.catalog.add_details(found)
     budget = call.budget()
@@ -182,7 +182,7 @@ async def describe_table(call: ToolCall) -> Body:
 
 
 async def _about_columns(call: ToolCall, tables: Sequence[Table]) -> list[str]:
-    """Return the catalog's notices that name a relation without columns: a broken view says here why it has none."""
+    """Return the catalog's notices that name a relation without columns: they say why a broken view has none."""
     empty = [table.relation.name for table in tables if not table.columns]
     if not empty:
         return []
@@ -193,7 +193,7 @@ async def _about_columns(call: ToolCall, tables: Sequence[Table]) -> list[str]:
 
 
 async def _unknown(missing: Mapping[str, NotFound], budget: Budget) -> dict[str, Any]:
-    """Return the names that name nothing, and of the first few what they may have meant."""
+    """Return the names that were not found, with suggestions for the first few of them."""
     if not missing:
         return {}
     told = [f"{line(name)}: {error.suggestion}" for name, error in list(missing.items())[:EXPLAINED]]

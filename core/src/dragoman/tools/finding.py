@@ -20,14 +20,14 @@ from dragoman.tools.overview import PROBE, describe_small, find_description, fin
 
 Known = TypeVar("Known", Snapshot, Listing)
 PATIENCE = 5.0
-"""Seconds the catalog of one database among several has to load before a search goes on without it."""
+"""Seconds that the catalog of one database among several gets to load before a search goes on without it."""
 SHOWN_SCHEMAS = 20
 INFERRED = "No declared keys join them: steps marked inferred come from names and a look at values."
 KINDS: tuple[MatchKind, ...] = ("table", "view", "column", "value")
 
 
 async def list_databases(call: ToolCall) -> Body:
-    """Answer every configured database and whether it answers; those not known to be ready are asked, all at once."""
+    """Return every configured database and whether it answers. Those not known to be ready are asked concurrently."""
     rows = await asyncio.gather(*await begin_each([_database(call, name) for name in call.gateway.names]))
     budget = _common_budget(list(call.gateway.configuration.databases.values()))
     shown = budget.fitting(rows)
@@ -57,7 +57,7 @@ async def _database(call: ToolCall, name: str) -> dict[str, Any]:
 
 
 async def _schemas(opened: OpenDatabase, config: Database) -> list[str]:
-    """Return the visible schemas, or those configured when the catalog takes its time to load."""
+    """Return the visible schemas, or the configured ones if the catalog takes long to load."""
     try:
         async with asyncio.timeout(PROBE):
             schemas = await opened.catalog.schemas()
@@ -68,7 +68,7 @@ async def _schemas(opened: OpenDatabase, config: Database) -> list[str]:
 
 
 async def search_catalog(call: ToolCall) -> Body:
-    """Answer what fits best in one or all databases; with an empty query, the names of all relations."""
+    """Return the best matches in one or all databases; with an empty query, the names of all relations."""
     names = [call.gateway.database(call["database"]).config.name] if call["database"] else list(call.gateway.names)
     if not call["query"].strip():
         listings, notices = await _load(call, names, lambda catalog: catalog.listing())
@@ -87,7 +87,7 @@ async def search_catalog(call: ToolCall) -> Body:
 
 
 async def _notes(call: ToolCall, names: Sequence[str], budget: Budget) -> dict[str, Any]:
-    """What files tell of databases that fits the query; it says of which where several were searched."""
+    """Return matching text from files about databases, with the database's name if several were searched."""
     found: list[str] = []
     for name in names:
         notes = await find_notes(call.gateway.database(name), call["query"])
@@ -96,7 +96,7 @@ async def _notes(call: ToolCall, names: Sequence[str], budget: Budget) -> dict[s
 
 
 def _notify(call: ToolCall, names: Sequence[str], notices: Sequence[str]) -> tuple[Budget, dict[str, Any]]:
-    """Return what an answer about these databases may still take beside its notices, and those."""
+    """Return the remaining budget of an answer about these databases, and its notices."""
     budget = _common_budget([call.gateway.configuration.databases[name] for name in names])
     told = budget.fitting(notices)
     return budget, {"notices": told} if told else {}
@@ -105,7 +105,10 @@ def _notify(call: ToolCall, names: Sequence[str], notices: Sequence[str]) -> tup
 async def _load(
     call: ToolCall, names: Sequence[str], look: Callable[[Catalog], Awaitable[Known]]
 ) -> tuple[list[tuple[str, Known]], list[str]]:
-    """Return the catalogs that could be read, and why the others could not. The only one asked must answer."""
+    """Return the catalogs that could be read, and why the others could not.
+
+    If there is only one, its error is raised.
+    """
     if len(names) == 1:
         only = await look(call.gateway.database(names[0]).catalog)
         return [(names[0], only)], list(only.notices)
@@ -176,7 +179,7 @@ def _everything(loaded: Sequence[tuple[str, Listing]], kinds: Sequence[MatchKind
     left_out = 0
     for name, listing in loaded:
         wanted = {
-            key: [each for each in entries if each.shown and _is_wanted(kinds, each.kind == "view")]
+            key: [each for each in entries if each.is_listed and _is_wanted(kinds, each.kind == "view")]
             for key, entries in listing.schemas.items()
         }
         shown = 0
@@ -201,7 +204,7 @@ def _join(groups: dict[str, dict[str, list[str]]]) -> dict[str, list[str]]:
 
 
 async def get_foreign_keys(call: ToolCall) -> Body:
-    """Answer the keys that leave a table and those that come to it."""
+    """Return the keys that leave a table and those that reference it."""
     catalog = call.database.catalog
     table = await catalog.find(call["table_name"], call["schema_name"])
     outgoing, incoming = await catalog.foreign_keys(table, call["direction"])
@@ -216,7 +219,7 @@ async def get_foreign_keys(call: ToolCall) -> Body:
 
 
 async def find_join_path(call: ToolCall) -> Body:
-    """Answer the shortest ways to join two tables, each with a SELECT that runs."""
+    """Return the shortest ways to join two tables, each with a SELECT that runs."""
     catalog = call.database.catalog
     source = await catalog.find(call["from_table"], call["from_schema"])
     target = await catalog.find(call["to_table"], call["to_schema"])
@@ -242,5 +245,5 @@ async def find_join_path(call: ToolCall) -> Body:
 
 
 def _common_budget(configs: Sequence[Database]) -> Budget:
-    """Return what an answer about several databases may take: what the strictest of them allows."""
+    """Return the budget of an answer about several databases: the strictest of theirs."""
     return Budget(min((config.max_bytes for config in configs), default=100_000) - ENVELOPE)

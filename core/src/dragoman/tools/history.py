@@ -1,4 +1,4 @@
-"""What each caller ran lately, for that caller alone; kept in memory and gone with the server."""
+"""The statements that each caller ran recently, for that caller alone. Kept in memory until the server ends."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dragoman.model import Principal
 PER_CALLER: Final = 50
 CALLERS: Final = 500
 LONGEST: Final = 4_000
-"""Characters of a statement that is kept; longer ones are left out, since a cut one cannot be run again."""
+"""The most characters of a statement that is kept. Longer ones are left out, since a cut one could not run again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A statement that ran: on which database, and how many rows it gave."""
+    """A statement that ran: its database, and the number of rows it returned."""
 
     database: str
     sql: str
@@ -30,7 +30,7 @@ class History:
     _entries: OrderedDict[Principal, deque[Entry]] = field(default_factory=OrderedDict[Principal, deque[Entry]])
 
     def add(self, principal: Principal, entry: Entry) -> None:
-        """Remember a statement; of too many callers the one who was silent longest is forgotten."""
+        """Add a statement. If there are too many callers, the one that was idle longest is dropped."""
         if len(entry.sql) > LONGEST:
             return
         own = self._entries.setdefault(principal, deque(maxlen=PER_CALLER))
@@ -40,5 +40,5 @@ class History:
             self._entries.popitem(last=False)
 
     def of(self, principal: Principal) -> tuple[Entry, ...]:
-        """Return what a caller ran."""
+        """Return the statements of a caller."""
         return tuple(self._entries.get(principal, ()))

@@ -19,13 +19,13 @@ from dragoman.tools.surfaces import uris
 
 
 async def get_result(call: ToolCall) -> Body:
-    """Answer a page of a kept result."""
+    """Return a page of a kept result."""
     kept = await _find(call)
     return await page(kept, call["offset"], call["limit"], call.gateway.database(kept.database).config)
 
 
 async def drop_result(call: ToolCall) -> Body:
-    """End and forget a kept result."""
+    """End and remove a kept result."""
     await call.gateway.kept.drop(call["result"], call.principal)
     return Body({"dropped": call["result"]})
 
@@ -56,18 +56,21 @@ async def export_result(call: ToolCall) -> Body:
 
 
 def _link(kept: Kept, form: str, address: str, size: int) -> Link:
-    """A link that a client follows by `resources/read`; to the file's own address where it is too large for that."""
+    """Return a link that a client reads with `resources/read`.
+
+    For a file that is too large for that, return the file's own address.
+    """
     uri = uris.expand(uris.EXPORT, name=kept.name, format=form) if size <= MOST_READ else address
     return Link(uri, f"{kept.name}.{form}", MEDIA_TYPES[form], size)
 
 
 @asynccontextmanager
 async def _dropping(call: ToolCall, kept: Kept, *, is_made: bool) -> AsyncGenerator[None]:
-    """Drop a result that was made for a file alone, if there is no file: its caller does not know its name."""
+    """Drop a result that was made only for a file, if there is no file. Its caller does not know its name."""
     try:
         yield
     except BaseException as error:
-        is_told = isinstance(error, QueryTimeout) and kept.status != "failed"  # it says how to go on
+        is_told = isinstance(error, QueryTimeout) and kept.status != "failed"  # the error says how to go on
         if is_made and not is_told:
             with suppress(ResultNotFound):
                 await finish(call.gateway.kept.drop(kept.name, call.principal))
@@ -75,7 +78,7 @@ async def _dropping(call: ToolCall, kept: Kept, *, is_made: bool) -> AsyncGenera
 
 
 async def _keep_for_export(call: ToolCall) -> Kept:
-    name = f"export_{secrets.token_hex(4)}"  # a second export leaves the first one's address alone
+    name = f"export_{secrets.token_hex(4)}"  # so that a second export leaves the address of the first one valid
     return await call.gateway.kept.keep(name, call["database"], call["sql"], principal=call.principal, tool=call.tool)
 
 

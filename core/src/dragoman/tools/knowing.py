@@ -1,4 +1,4 @@
-"""The toolset `knowledge`: a schema as one text, a row with what it refers to, facts of a database."""
+"""The toolset `knowledge`: a schema as one text, a row with the rows it refers to, facts about a database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman.tools.overview import PROBE, find_description, find_notes
 
 
 async def read_schema(call: ToolCall) -> Body:
-    """Answer relations as annotated SQL, as a Mermaid diagram, or as objects; as many as fit."""
+    """Return relations as annotated SQL, as a Mermaid diagram, or as objects; as many as fit."""
     tables = await _tables(call)
     known = await call.database.insights(tables)
     if call["format"] == "sql":
@@ -66,7 +66,7 @@ async def _tables(call: ToolCall) -> list[Table]:
 
 
 async def get_row(call: ToolCall) -> Body:
-    """Answer one row by its key, and along its foreign keys the rows it refers to."""
+    """Return one row by its key, and the rows that it refers to by its foreign keys."""
     table = await call.database.catalog.find(call["table_name"], call["schema_name"])
     key = _key(call, table)
     row = await _row(call, table, key)
@@ -76,7 +76,7 @@ async def get_row(call: ToolCall) -> Body:
 
 
 def _key(call: ToolCall, table: Table) -> dict[str, Any]:
-    """The columns of a key, as they are stored, and their values."""
+    """Return the columns of a key, as they are stored, with their values."""
     given, dialect = call["key"], call.database.dialect
     if isinstance(given, Mapping):
         if not given:
@@ -85,7 +85,7 @@ def _key(call: ToolCall, table: Table) -> dict[str, Any]:
         return {find_column(name, table, dialect): value for name, value in named.items()}
     if len(table.primary_key) != 1:
         columns = ", ".join(table.primary_key) or "columns that identify a row"
-        raise ParameterError("The table has no key of one column.", suggestion=f"Send an object with {columns}.")
+        raise ParameterError("The table has no key with a single column.", suggestion=f"Send an object with {columns}.")
     return {table.primary_key[0]: given}
 
 
@@ -103,7 +103,7 @@ async def _row(call: ToolCall, table: Table, key: Mapping[str, Any]) -> dict[str
 
 
 async def _follow(call: ToolCall, table: Table, row: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    """The rows that a row refers to, by the columns that do."""
+    """Return the rows that a row refers to, by the referring columns."""
     if depth == 0:
         return {}
     snapshot = await call.database.catalog.snapshot()
@@ -131,7 +131,7 @@ def _is_filled(key: ForeignKey, row: Mapping[str, Any]) -> bool:
 
 
 async def server_info(call: ToolCall) -> Body:
-    """Answer what is known of a database and of what may be asked of it."""
+    """Return what is known of a database, and what may be asked of it."""
     opened = call.database
     config, dialect = opened.config, opened.dialect
     status = await opened.status(wait=PROBE)

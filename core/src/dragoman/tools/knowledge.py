@@ -57,5 +57,5 @@ SPECS = (READ_SCHEMA, GET_ROW, SERVER_INFO, READ_RESOURCE)
 
 
 def offer(configuration: Configuration) -> Sequence[Spec]:
-    """Return the tools, which there always are."""
+    """Return the tools. They always exist."""
     return SPECS

@@ -1,4 +1,4 @@
-"""The tool that reads resources, for clients that have none."""
+"""The tool that reads resources, for clients without support for resources."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dragoman.tools.context import ToolCall
 from dragoman.tools.surfaces import Surfaces, UnknownResource
 
 MAX_BYTES = 100_000
-"""Of a list of resources, and characters of a file."""
+"""The most resources in a list, and the most characters of a file."""
 
 
 async def read_resource(surfaces: Surfaces, call: ToolCall) -> Body:
-    """Answer what a resource holds; without an address, which there are."""
+    """Return the content of a resource; without an address, the list of resources."""
     uri: str | None = call["uri"]
     if uri is not None:
         try:
@@ -24,7 +24,7 @@ async def read_resource(surfaces: Surfaces, call: ToolCall) -> Body:
                 f"There is no resource {uri[:100]!r}.", suggestion="Call read_resource without uri to list them."
             ) from None
         if isinstance(content.text, bytes):
-            raise ParameterError("This resource is no text.", suggestion="Export it as csv or jsonl.")
+            raise ParameterError("This resource is not a text.", suggestion="Export it as csv or jsonl.")
         if len(content.text) > MAX_BYTES and content.mime in MEDIA_TYPES.values():
             raise ResultTooLarge("The resource is too large to read here.", suggestion="Page it with get_result.")
         return Body({"text": content.text})

@@ -1,4 +1,4 @@
-"""What a search tells beyond names: the descriptions of a small database, and values."""
+"""What a search returns beyond names: the descriptions of a small database, and values."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dragoman.tools.answer import size
 from dragoman.tools.budget import Budget
 
 PROBE = 1.0
-"""Seconds a database has to say that it is there."""
+"""Seconds that a database gets to answer."""
 SMALL = 8
-"""A database is small when its descriptions take this part of an answer at most."""
+"""A database is small if its descriptions take at most this share of an answer."""
 SHORTEST = 8
-"""Bytes of a column's line, at least."""
+"""The least bytes of a column's line."""
 UNKNOWN = Insight()
 NOTES = 5
-"""Notes and examples that a search tells at most."""
+"""The most notes and examples that a search returns."""
 ROOM = 4_000
-"""Bytes of them with the overview of a database."""
+"""The most bytes of notes with the overview of a database."""
 
 
 async def find_notes(opened: OpenDatabase, query: str) -> list[str]:
-    """Return what files tell that fits a query; for an empty one the first of it, as far as there is room."""
+    """Return the text from files that matches a query; for an empty query the beginning, as far as there is room."""
     written = await opened.read_files()
     if written is None:
         return []
@@ -35,7 +35,7 @@ async def find_notes(opened: OpenDatabase, query: str) -> list[str]:
 
 
 async def find_description(opened: OpenDatabase) -> str:
-    """Return what is said of a database as a whole; what the configuration says where it does not answer in time."""
+    """Return the description of a database. If it does not answer in time, the one in the configuration."""
     try:
         async with asyncio.timeout(PROBE):
             return await opened.describe()
@@ -44,10 +44,10 @@ async def find_description(opened: OpenDatabase) -> str:
 
 
 async def describe_small(opened: OpenDatabase, listing: Listing) -> dict[str, list[str]] | None:
-    """Return the compact descriptions of a whole database; None for one that is not small."""
+    """Return the compact descriptions of a whole database; None if it is not small."""
     room = opened.config.max_bytes // SMALL
     if sum(entry.cost for entry in listing.list_shown()) > room:
-        return None  # its names alone are too long: nothing else has to be read
+        return None  # its names alone are too long: nothing else needs to be read
     snapshot = await opened.catalog.snapshot()
     columns = sum(len(table.columns) for table in snapshot.listed)
     if not columns or columns * SHORTEST > room or size(_describe(snapshot, {})) > room:
@@ -65,7 +65,7 @@ def _describe(snapshot: Snapshot, known: Mapping[Relation, Insight]) -> dict[str
 
 
 async def find_values(opened: OpenDatabase, snapshot: Snapshot, query: str, *, learn: bool) -> list[Match]:
-    """Return the values that a query names, of those that are known. `learn`: ask about those that are not."""
+    """Return the known values that a query names. `learn`: read those that are not known yet."""
     if learn:
         await opened.insights(snapshot.listed)
     held = await opened.knowledge.find_values(query)

@@ -17,12 +17,12 @@ from dragoman.tools.context import ToolCall
 from dragoman.tools.history import Entry
 
 ONE_DAY = 86_400_000
-"""Milliseconds. No database allows as much; what is beyond may not even be a float."""
+"""Milliseconds. No database allows as much, and a larger number may not even be a float."""
 CUT = "\n..."
 
 
 async def execute_query(call: ToolCall) -> Body:
-    """Answer the rows of one query."""
+    """Return the rows of one query."""
     given = call.arguments
     if given["keep"] is not None:
         return await keep_query(call)
@@ -42,7 +42,7 @@ async def execute_query(call: ToolCall) -> Body:
 
 
 async def keep_query(call: ToolCall) -> Body:
-    """Keep the whole answer of a query; answer its first rows and what is kept."""
+    """Keep the whole answer of a query; return its first rows and what is kept."""
     kept = await call.gateway.kept.keep(
         call["keep"],
         call.name,
@@ -66,7 +66,7 @@ async def keep_query(call: ToolCall) -> Body:
 
 
 async def get_sample_rows(call: ToolCall) -> Body:
-    """Answer a few rows of a table."""
+    """Return a few rows of a table."""
     result = await call.gateway.sample(
         call.name,
         call["table_name"],
@@ -81,7 +81,7 @@ async def get_sample_rows(call: ToolCall) -> Body:
 
 
 async def explain_query(call: ToolCall) -> Body:
-    """Answer the plan of a query, with what it costs and what is wrong with it."""
+    """Return the plan of a query, with its cost and warnings."""
     options = ExplainOptions(
         format=call["format"], analyze=call["analyze"], verbose=call["verbose"], buffers=call["buffers"]
     )
@@ -98,7 +98,7 @@ async def explain_query(call: ToolCall) -> Body:
 
 
 def rows_body(result: Result) -> Body:
-    """Return a result as agents get it; rows are passed on as they were encoded, never decoded here."""
+    """Return a result as agents get it. Rows are passed on encoded, and never decoded here."""
     facts: dict[str, Any] = {
         "columns": [column.name for column in result.columns],
         "types": [column.type for column in result.columns],
@@ -120,9 +120,9 @@ def truncation_facts(cut: Truncation) -> dict[str, Any]:
 
 
 async def page(kept: Kept, offset: int, asked: int | None, database: Database) -> Body:
-    """Return rows of a kept result, with its state and how many there are."""
+    """Return rows of a kept result, with its state and the number of its rows."""
     limit = min(asked or database.default_rows, database.max_rows)
-    # Read before the rows: the next page has the rows that come meanwhile.
+    # Read before the rows: the next page has the rows that arrive meanwhile.
     status, total = kept.status, kept.pages.rows
     rows = await asyncio.to_thread(kept.pages.read, offset, limit, database.max_bytes)
     result = Result(
@@ -160,7 +160,7 @@ def _plan_facts(plan: Plan, max_bytes: int) -> dict[str, Any]:
 
 
 def _first(texts: Sequence[str], room: int) -> list[str]:
-    """Return the texts that fit, and how many more there are."""
+    """Return the texts that fit, and the number of the others."""
     shown = list(texts)
     while shown and size(shown) > room:
         shown = shown[: len(shown) * 9 // 10]
@@ -169,7 +169,7 @@ def _first(texts: Sequence[str], room: int) -> list[str]:
 
 
 def _cut(plan: Any, room: int) -> tuple[Any, bool]:
-    """Return the plan, or as much of a text as fits. Raises `ResultTooLarge` for JSON, which cannot be cut."""
+    """Return the plan, or the part of a text that fits. Raises `ResultTooLarge` for JSON, which cannot be cut."""
     if size(plan) <= room:
         return plan, False
     if not isinstance(plan, str):

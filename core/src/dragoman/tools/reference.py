@@ -1,4 +1,4 @@
-"""The page about the tools, made from their declarations: `python -m dragoman.tools.reference > docs/tools.md`."""
+"""The page about the tools, generated from their declarations: `python -m dragoman.tools.reference > docs/tools.md`."""
 
 from __future__ import annotations
 
@@ -135,10 +135,11 @@ def _profile(tools: tuple[str, ...]) -> str:
 
 def _section(spec: Spec) -> Iterator[str]:
     yield f"\n## {spec.name}\n\n{_ABOUT[spec.name]}\n"
-    if spec.taken:
+    if spec.all_arguments:
         yield "\n| argument | type | default |\n|---|---|---|\n"
         yield from (
-            f"| `{argument.name}` | {_type(argument)} | {_default(spec, argument)} |\n" for argument in spec.taken
+            f"| `{argument.name}` | {_type(argument)} | {_default(spec, argument)} |\n"
+            for argument in spec.all_arguments
         )
     keys = ", ".join(f"`{key}`" if key in spec.always else f"`{key}` (only if not empty)" for key in spec.answers)
     yield f"\nAnswers {keys}.\n"

@@ -1,6 +1,6 @@
-"""Which tools a server offers: the ten of `standard`, the toolsets, and the words that choose among them.
+"""The tools that a server offers: the ten of `standard`, the toolsets, and the words that choose among them.
 
-Every byte of a tool is paid for by every session of every agent, so words that a schema says already are left out.
+Every session of every agent pays for every byte of a tool, so descriptions do not repeat what a schema says.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman.model import Principal
 
 Offer = Callable[["Configuration"], Sequence[Spec]]
-"""Returns the tools of a toolset under a configuration: none when it is not configured."""
+"""Returns the tools of a toolset under a configuration; none if it is not configured."""
 
 TOOLSETS: dict[str, Offer] = {
     "knowledge": knowledge.offer,
@@ -30,7 +30,7 @@ TOOLSETS: dict[str, Offer] = {
     "ask": ask.offer,
     "admin": admin.offer,
 }
-"""What stands beside `standard`, by name. A toolset that is not configured offers nothing and is not listed."""
+"""The toolsets beside `standard`, by name. A toolset that is not configured offers nothing and is not listed."""
 
 EXCLUDED_FROM_FULL = ("admin",)
 PROFILES: dict[str, tuple[str, ...]] = {
@@ -41,7 +41,7 @@ _FULL = ("standard", *(name for name in TOOLSETS if name not in EXCLUDED_FROM_FU
 
 
 def choose(words: str | Sequence[str], configuration: Configuration, key: str = "server.tools") -> tuple[Spec, ...]:
-    """Return the tools that profiles, toolsets and names choose. Raises `ConfigurationError`, naming `key`."""
+    """Return the tools that profiles, toolsets and names choose. Raises `ConfigurationError`, which names `key`."""
     offered = {name: tuple(offer(configuration)) for name, offer in TOOLSETS.items()}
     known = {spec.name: spec for spec in (*STANDARD, *(spec for specs in offered.values() for spec in specs))}
     sets = {**PROFILES, **{name: tuple(spec.name for spec in specs) for name, specs in offered.items()}}
@@ -67,7 +67,7 @@ def _expand(word: str, sets: Mapping[str, Sequence[str]], known: Mapping[str, Sp
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a model is shown of a server: the tools, and the words before any call."""
+    """What a model sees of a server: the tools, and the instructions before any call."""
 
     specs: tuple[Spec, ...]
     tools: tuple[Tool, ...]
@@ -80,7 +80,7 @@ def show(
     result_format: str,
     access: Access | None = None,
 ) -> Shown:
-    """Return what a server of these databases shows. `access`: what who is shown it may; None: everything.
+    """Return what a server with these databases shows. `access`: what the viewer may do; None: everything.
 
     Raises `ConfigurationError` for an unknown word in `profile`.
     """
@@ -93,7 +93,7 @@ def show(
 
 
 def _usable(specs: Sequence[Spec], access: Access, configuration: Configuration) -> Iterator[Spec]:
-    """Yield the tools that somebody may use; those of administrators only where a role lists them."""
+    """Yield the tools that somebody may use; administrators' tools only if a role lists them."""
     listed = choose(access.listed, configuration)
     for spec in specs:
         if spec in listed or (access.tools is None and spec.name not in admin.NAMES):
@@ -103,7 +103,7 @@ def _usable(specs: Sequence[Spec], access: Access, configuration: Configuration)
 def show_to(
     principal: Principal, configuration: Configuration, profile: str | Sequence[str], result_format: str
 ) -> Shown:
-    """Return what a server shows to a principal: the tools it may use and the databases something of is granted."""
+    """Return what a server shows to a principal: the tools it may use, and the databases it may read something of."""
     if _is_open(configuration):
         return show(configuration, profile, result_format)
     from dragoman.access import Roles, act_for, delegations, narrow
@@ -117,18 +117,18 @@ def show_to(
 
 
 def _is_open(configuration: Configuration) -> bool:
-    """Whether every caller is shown the same: nobody has a role, and no engine keeps the rights of callers."""
+    """Return whether every caller sees the same: there are no roles, and no engine applies the rights of callers."""
     return not configuration.roles and all(each.identity == "gateway" for each in configuration.databases.values())
 
 
 def allows(access: Access | None, configuration: Configuration, tool: str) -> bool:
-    """Whether callers may use a tool, as far as their roles say; None: everybody may."""
+    """Return whether callers may use a tool, as far as their roles say. `access` None: everybody may."""
     words = None if access is None else access.tools
     return words is None or any(spec.name == tool for spec in choose(words, configuration))
 
 
 def check_roles(configuration: Configuration) -> None:
-    """Raise `ConfigurationError` for a role whose `tools` name none, with file and key."""
+    """Raise `ConfigurationError` for a role whose `tools` names an unknown tool, with file and key."""
     for role in configuration.roles.values():
         key = f"roles.{role.name}.tools"
         file = configuration.sources.get(key)
@@ -136,7 +136,7 @@ def check_roles(configuration: Configuration) -> None:
 
 
 def default_of(configuration: Configuration) -> str | None:
-    """Return the database a call means that names none: the configured default, or the only one."""
+    """Return the database of a call that names none: the configured default, or the only one."""
     names = list(configuration.databases)
     return configuration.default_database or (names[0] if len(names) == 1 else None)
 

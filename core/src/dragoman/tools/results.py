@@ -1,4 +1,4 @@
-"""The toolset `results`, as data: pages of kept results, files of them, and their end."""
+"""The toolset `results`, as data: reads pages of kept results, exports them to files, and drops them."""
 
 from __future__ import annotations
 

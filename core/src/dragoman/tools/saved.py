@@ -1,4 +1,4 @@
-"""The toolset `saved`, as data: the tools over a folder of saved queries, and the queries that are tools themselves."""
+"""The toolset `saved`, as data: the tools for a folder of saved queries, and the queries that are tools themselves."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ _TAKEN = {spec.name for spec in (*STANDARD, *SPECS)}
 
 
 def offer(configuration: Configuration) -> Sequence[Spec]:
-    """Return the tools, which there are where `server.queries_dir` is set."""
+    """Return the tools, which exist if `server.queries_dir` is set."""
     server = configuration.server
     if server.queries_dir is None:
         return ()
-    from dragoman.saved import SavedQueries  # read where there is a folder of them
+    from dragoman.saved import SavedQueries  # imported only if there is such a folder
 
     queries = SavedQueries.read(server.queries_dir).queries.values()
     own = [_tool(query) for query in queries if query.is_tool and query.name not in _TAKEN]

@@ -1,4 +1,4 @@
-"""The saved queries that a caller may know of, and running and checking them."""
+"""The saved queries that a caller may see; runs and checks them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman.saved.binding import bind
 
 
 async def visible(gateway: Gateway, principal: Principal) -> dict[str, SavedQuery]:
-    """Return the saved queries, by name, that a caller may know of; none where there is no folder."""
+    """Return the saved queries, by name, that a caller may see; none if there is no folder."""
     if gateway.configuration.server.queries_dir is None:
         return {}
     saved = (await read(gateway)).queries
@@ -25,7 +25,7 @@ async def visible(gateway: Gateway, principal: Principal) -> dict[str, SavedQuer
 
 
 async def _may_run(gateway: Gateway, query: SavedQuery, principal: Principal) -> bool:
-    """Whether a saved query reads only what the caller may: its text would tell of the rest."""
+    """Return whether a saved query reads only what the caller may read. Otherwise its text would reveal the rest."""
     try:
         await _judge(gateway, query, principal)
     except DragomanError:
@@ -34,7 +34,7 @@ async def _may_run(gateway: Gateway, query: SavedQuery, principal: Principal) ->
 
 
 async def _judge(gateway: Gateway, query: SavedQuery, principal: Principal) -> None:
-    """Raise what refuses a saved query to who does not see everything."""
+    """Raise the refusal of a saved query for a caller who may not see everything."""
     if gateway.is_restricted:
         opened = gateway.database(query.database)
         sql, params = bind(query, query.examples(), opened.dialect.lexicon, opened.dialect.placeholder)
@@ -43,14 +43,14 @@ async def _judge(gateway: Gateway, query: SavedQuery, principal: Principal) -> N
 
 
 async def hidden_tools(gateway: Gateway, names: Collection[str], principal: Principal) -> frozenset[str]:
-    """Return those of the tools which are saved queries that a caller may not know of."""
+    """Return the tools among `names` that are saved queries which a caller may not see."""
     if not names:
         return frozenset()
     return frozenset(names).difference(await visible(gateway.for_principal(principal), principal))
 
 
 async def is_known(gateway: Gateway, name: str, principal: Principal) -> bool:
-    """Whether a caller may know of a saved query. Raises `ConnectionFailed` where its database cannot tell."""
+    """Return whether a caller may see a saved query. Raises `ConnectionFailed` if its database does not answer."""
     return await _knows(gateway, (await read(gateway)).queries.get(name), principal)
 
 
@@ -66,7 +66,10 @@ async def _knows(gateway: Gateway, query: SavedQuery | None, principal: Principa
 
 
 async def find(gateway: Gateway, name: str, principal: Principal) -> SavedQuery:
-    """Return a saved query that a caller may know of. Raises `ParameterError`, alike where there is none at all."""
+    """Return a saved query that a caller may see.
+
+    Raises the same `ParameterError` whether it is hidden or does not exist.
+    """
     saved = await read(gateway)
     if await _knows(gateway, saved.queries.get(name), principal):
         return saved.queries[name]
@@ -76,7 +79,7 @@ async def find(gateway: Gateway, name: str, principal: Principal) -> SavedQuery:
 async def run(
     gateway: Gateway, query: SavedQuery, given: Mapping[str, Any], *, principal: Principal, **how: Any
 ) -> Result:
-    """Return the rows of a saved query, judged, limited and recorded like any other."""
+    """Return the rows of a saved query, which is judged, limited and recorded like any other query."""
     values = query.values(given)
     opened = gateway.database(query.database)
     sql, params = bind(query, values, opened.dialect.lexicon, opened.dialect.placeholder)
@@ -84,19 +87,19 @@ async def run(
 
 
 async def check(gateway: Gateway, query: SavedQuery, principal: Principal) -> None:
-    """Have the database compile a saved query, without running it. Raises what is wrong with it."""
+    """Have the database compile a saved query, without running it. Raises the error that it finds."""
     opened = gateway.database(query.database)
     sql, params = bind(query, query.examples(), opened.dialect.lexicon, opened.dialect.placeholder)
     await gateway.explain(opened.config.name, sql, params, principal=principal, tool="save_query")
 
 
 async def read(gateway: Gateway) -> SavedQueries:
-    """Return the saved queries as the folder has them now."""
+    """Return the saved queries that are in the folder now."""
     return await asyncio.to_thread(SavedQueries.read, folder_of(gateway))
 
 
 def folder_of(gateway: Gateway) -> Path:
-    """Return where saved queries are kept; the tools that need it are not listed without it."""
+    """Return the folder of saved queries. Tools that need it are listed only if it is configured."""
     folder = gateway.configuration.server.queries_dir
     assert folder is not None
     return folder

@@ -17,11 +17,11 @@ from dragoman.tools.context import ToolCall
 from dragoman.tools.querying import rows_body
 
 MAX_BYTES = 100_000
-"""Of a list of queries."""
+"""The most queries in a list."""
 
 
 async def list_queries(call: ToolCall) -> Body:
-    """Answer the saved queries, or what the caller ran lately."""
+    """Return the saved queries, or what the caller ran recently."""
     if call["kind"] == "history":
         entries = call.history.of(call.principal) if call.history else ()
         facts = [{"database": each.database, "sql": each.sql, "row_count": each.rows} for each in entries]
@@ -32,7 +32,7 @@ async def list_queries(call: ToolCall) -> Body:
 
 
 async def run_query(call: ToolCall) -> Body:
-    """Answer the rows of a saved query."""
+    """Return the rows of a saved query."""
     query = await saved_queries.find(call.gateway, call["name"], call.principal)
     return rows_body(
         await saved_queries.run(call.gateway, query, call["params"] or {}, principal=call.principal, tool=call.tool)
@@ -40,7 +40,7 @@ async def run_query(call: ToolCall) -> Body:
 
 
 async def run_tool(call: ToolCall) -> Body:
-    """Answer the rows of the saved query that is this tool; the file may have changed since the tools were listed."""
+    """Return the rows of the saved query that is this tool. The file may have changed since the tools were listed."""
     query = await saved_queries.find(call.gateway, call.tool, call.principal)
     given = {name: value for name, value in call.arguments.items() if value is not None}
     return await _run(call, query, given)
@@ -68,5 +68,5 @@ def _new(call: ToolCall) -> SavedQuery:
         raise ParameterError(f"The query cannot be saved: {error}.", suggestion="Correct name and sql.") from None
     database = call.gateway.resolve_name(call["database"] or query.database)
     description = call["description"] or query.description
-    # Which queries become tools is decided by those who write the files.
+    # Those who write the files decide which queries become tools.
     return replace(query, name=call["name"], description=description, database=database, is_tool=False)

@@ -1,4 +1,4 @@
-"""What a tool is, as data: its words, its arguments, and how it is described to a client."""
+"""Tools as data: their descriptions, their arguments, and the descriptors for clients."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Literal
 from dragoman.tools.arguments import Argument
 
 MAX_NAMED = 20
-"""More databases than this are not enumerated in the schemas."""
+"""The most databases that are enumerated in the schemas."""
 
 Reach = Literal["none", "one", "any"]
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool as clients list it. `output_schema` is None when only text is answered."""
+    """A tool as clients list it. `output_schema` is None if only text is returned."""
 
     name: str
     title: str
@@ -28,11 +28,12 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """A tool as declared. `reach`: whether it asks no database, one, or any number of them.
+    """A tool as declared.
 
-    `read_only`: whether it changes nothing, here or in a database. `handler`: the name of the handler where several
-    tools share one.
-    `answers` maps the keys of the answer to their JSON type, empty when it differs; those in `always` are always there.
+    - `reach`: whether it uses no database, one, or any number of them.
+    - `read_only`: whether it changes nothing, here or in a database.
+    - `handler`: the name of the handler, if several tools share one.
+    - `answers`: the keys of the answer with their JSON types; an empty type varies. Those in `always` are always there.
     """
 
     name: str
@@ -46,16 +47,16 @@ class Spec:
     always: tuple[str, ...]
 
     @property
-    def taken(self) -> tuple[Argument, ...]:
-        """All arguments of a call. Whether a missing database can be guessed is the gateway's to say."""
+    def all_arguments(self) -> tuple[Argument, ...]:
+        """All arguments of a call. The gateway decides whether a missing database has a default."""
         return self.arguments if self.reach == "none" else (Argument(name="database"), *self.arguments)
 
     def tool(
         self, databases: Sequence[str], default: str | None, *, structured: bool, offered: Collection[str] = ()
     ) -> Tool:
-        """Return the descriptor for these databases, beside the tools that are `offered`.
+        """Return the descriptor for these databases, if the tools `offered` are offered beside it.
 
-        One database alone is not shown: naming it says nothing.
+        If there is only one database, `database` is not shown.
         """
         shown = [argument for argument in self.arguments if not argument.beside or argument.beside in offered]
         properties = {argument.name: argument.schema for argument in shown}
@@ -74,26 +75,26 @@ class Spec:
         return Tool(self.name, self.title, description, schema, output, self.read_only)
 
     def _output(self) -> dict[str, Any]:
-        """Return a shallow schema: clients check it value by value, and deep ones took a second for 10,000 rows."""
+        """Return a shallow schema. Clients check it value by value, and deep ones took a second for 10,000 rows."""
         properties = {key: {"type": kind} if kind else {} for key, kind in self.answers.items()}
         return {"type": "object", "properties": properties, "required": list(self.always)}
 
 
 def text(name: str, *, required: bool = False) -> Argument:
-    """A name or a word."""
+    """Return an argument that is a name or a word."""
     return Argument(name=name, required=required)
 
 
 def sql(name: str, *, required: bool = False) -> Argument:
-    """SQL, whose length the gate bounds, with words of its own."""
+    """Return an argument for SQL. Its length is checked later, with a message of its own."""
     return Argument(name=name, required=required, longest=None)
 
 
 def flag(name: str, *, default: bool | None = False) -> Argument:
-    """True or false."""
+    """Return an argument that is true or false."""
     return Argument(name=name, type="boolean", default=default)
 
 
 def count(name: str, default: int | None, *, maximum: int | None = None) -> Argument:
-    """A whole number of at least 1."""
+    """Return an argument that is a whole number of at least 1."""
     return Argument(name=name, type="integer", default=default, minimum=1, maximum=maximum)

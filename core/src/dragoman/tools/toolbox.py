@@ -1,4 +1,4 @@
-"""`Toolbox`: every tool call goes through it, whatever the protocol."""
+"""`Toolbox`: every tool call passes through it, whatever the protocol."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dragoman.config import Configuration
 
 UNKNOWN: Final = "unknown"
-"""What records call a tool that nobody has."""
+"""The name under which calls of unknown tools are recorded."""
 _log = logging.getLogger(__name__)
 ResultFormat = Literal["both", "structured", "text"]
 
@@ -74,23 +74,23 @@ HANDLERS: dict[str, Handler] = {
 }
 
 Part = Callable[["Configuration"], Callable[[], None]]
-"""Checks the part of a new configuration that something takes, and returns what makes it take that.
+"""Checks one part of a new configuration, and returns the function that applies it.
 
 Raises `ConfigurationError`.
 """
 
 
 class UnknownTool(LookupError):
-    """There is no such tool, which is a matter of the protocol and not of any database."""
+    """There is no such tool. This is an error of the protocol, not of a database."""
 
 
 class Toolbox:
-    """The tools of a gateway. `surfaces`: what there is beside them.
+    """The tools of a gateway. `surfaces`: the resources, prompts and completions beside them.
 
-    `profile`: a profile, a toolset, a tool's name, or a list of them. `result_format`: which halves of an answer are
-    made. `parts`: what else takes a new configuration, such as the sign-in. `reread`: reads the configuration again,
-    for the tools of administrators.
-    Raises `ConfigurationError` for a word that is none of these.
+    - `profile`: a profile, a toolset, a tool's name, or a list of them. Raises `ConfigurationError` for any other word.
+    - `result_format`: which halves of an answer are made.
+    - `parts`: other parts that a new configuration is applied to, such as the sign-in.
+    - `reread`: reads the configuration again, for the tools of administrators.
     """
 
     def __init__(
@@ -107,24 +107,24 @@ class Toolbox:
         self.parts: list[Part] = []
         self._reloads = asyncio.Lock()
         self._administration = Administration(gateway, reread, self.reload) if reread else None
-        self.surfaces = Surfaces(gateway)  # which notes what files there are, before they are read
+        self.surfaces = Surfaces(gateway)  # lists the files that exist, before they are read
         self._handlers: dict[str, Handler] = {"read_resource": partial(offering.read_resource, self.surfaces)}
         self.refresh()
         self.surfaces.changes.take_queries = self._take_queries
         self._history = History() if "list_queries" in self._specs else None
 
     def refresh(self) -> None:
-        """Take the gateway's configuration as it is now: descriptions of tools name its databases."""
+        """Apply the gateway's current configuration: descriptions of tools name its databases."""
         self._shown = show(self._gateway.configuration, self._profile, self._format)
         self._specs = {spec.name: spec for spec in self._shown.specs}
-        self._taken = {spec.name: spec.taken for spec in self._shown.specs}
+        self._taken = {spec.name: spec.all_arguments for spec in self._shown.specs}
         self._seen: dict[tuple[tuple[str, ...] | None, frozenset[str]], Shown] = {}
         check_roles(self._gateway.configuration)
 
     async def reload(self, configuration: Configuration) -> tuple[str, ...]:
-        """Take another configuration while calls run, and tell those who listen.
+        """Apply another configuration while calls run, and notify listeners.
 
-        Returns the databases added, changed or removed. Raises `ConfigurationError` or `DialectError`, and then nothing
+        Returns the databases added, changed or removed. If it raises `ConfigurationError` or `DialectError`, nothing
         has changed.
         """
         async with self._reloads:
@@ -140,17 +140,17 @@ class Toolbox:
         return changed
 
     def _take_queries(self) -> None:
-        """Offer the saved queries as their files are now, and tell those who listen."""
+        """Offer the saved queries as their files are now, and notify listeners."""
         try:
             self.refresh()
-        except DragomanError as error:  # a tool that the configuration names is not there any more
-            _log.warning("the saved queries were not taken: %s %s", error.message, error.suggestion)
+        except DragomanError as error:  # a tool that the configuration names no longer exists
+            _log.warning("the saved queries were not applied: %s %s", error.message, error.suggestion)
             return
         self.surfaces.changes.tell(Change("tools"))
 
     @property
     def gateway(self) -> Gateway:
-        """The gateway that answers."""
+        """The gateway that answers the calls."""
         return self._gateway
 
     @property
@@ -160,11 +160,11 @@ class Toolbox:
 
     @property
     def instructions(self) -> str:
-        """The instructions for every model before any call; no database is named where callers see different ones."""
+        """The instructions for every model before any call. If callers see different databases, none is named."""
         return instructions(self._shown.specs, ()) if self._gateway.differs else self._shown.instructions
 
     def show_to(self, principal: Principal) -> Shown:
-        """Return what a principal is shown: the tools it may use, and the databases something of is granted."""
+        """Return what a principal sees: the tools it may use, and the databases it may read something of."""
         seen = self._gateway.for_principal(principal)
         if seen.access is None and not seen.acting:
             return self._shown
@@ -177,24 +177,24 @@ class Toolbox:
         return self._seen[names]
 
     async def hidden_tools(self, principal: Principal) -> frozenset[str]:
-        """Return the tools that a principal may use and not know of: saved queries that read what it may not."""
+        """Return the tools that a principal may use but not see: saved queries that read more than it may."""
         if not self._gateway.for_principal(principal).is_restricted:
             return frozenset()
         saved = [spec.name for spec in self.show_to(principal).specs if spec.handler == "run_tool"]
         return await saved_queries.hidden_tools(self._gateway, saved, principal)
 
     def offers(self, name: str, principal: Principal) -> bool:
-        """Whether a principal may use a tool; what it may not use does not exist for it."""
+        """Return whether a principal may use a tool. A tool that it may not use does not exist for it."""
         if not self._gateway.has_roles:
             return name in self._specs
         return any(spec.name == name for spec in self.show_to(principal).specs)
 
     def is_plain(self, name: str, principal: Principal) -> bool:
-        """Whether a principal may use a tool that is there whatever else the principal must not know of."""
+        """Return whether a principal may use a tool that is never hidden from it for what it reads."""
         return self.offers(name, principal) and not self._may_hide(name, principal)
 
     async def knows(self, name: str, principal: Principal) -> bool:
-        """Whether a tool is there for a principal. Raises `ConnectionFailed` where its database cannot tell."""
+        """Return whether a tool exists for a principal. Raises `ConnectionFailed` if its database does not answer."""
         if not self._may_hide(name, principal):
             return self.offers(name, principal)
         gateway = self._gateway.for_principal(principal)
@@ -205,7 +205,7 @@ class Toolbox:
         return spec is not None and spec.handler == "run_tool" and self._gateway.for_principal(principal).is_restricted
 
     async def refuse(self, name: str, principal: Principal) -> None:
-        """Record a call of a tool that is not there for a principal; no record shows a name that a caller made up."""
+        """Record a call of a tool that does not exist for a principal. No record shows a name that a caller made up."""
         with suppress(DragomanError):
             async with self._gateway.call(name if name in self._specs else UNKNOWN, principal):
                 raise PermissionDenied("There is no such tool.")
@@ -218,9 +218,9 @@ class Toolbox:
         progress: Progress | None = None,
         principal: Principal = LOCAL,
     ) -> Answer:
-        """Answer a call; what goes wrong is an answer too. Raises only `UnknownTool` and cancellation.
+        """Answer a call. Errors are answers too. Raises only `UnknownTool` and cancellation.
 
-        `progress` is awaited with (done, total, message) by tools that ask several databases.
+        Tools that use several databases await `progress` with (done, total, message).
         """
         spec = self._specs.get(name)
         if spec is None or (self._gateway.has_roles and not self.offers(name, principal)):
@@ -248,7 +248,7 @@ class Toolbox:
                 name,
                 InternalError(
                     f"The gateway failed; the reference is {reference}.",
-                    suggestion="Try another way, and give the reference to who runs the server.",
+                    suggestion="Try another way, and give the reference to the server's administrator.",
                 ),
             )
 

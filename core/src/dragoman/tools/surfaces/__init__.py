@@ -1,4 +1,4 @@
-"""What a server offers beside its tools: resources to read, prompts to begin with, completions of their arguments."""
+"""What a server offers beside its tools: resources, prompts, and completions of their arguments."""
 
 from dragoman.tools.surfaces.changes import Backlog, Change, Changes
 from dragoman.tools.surfaces.completing import Completion, complete

@@ -1,4 +1,4 @@
-"""Changes of what a client has read: sent to the clients that listen, and looked for only while one does."""
+"""Changes of what a client has read. They are sent to clients that listen, and detected only while one does."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from dragoman.kept import Owner
 from dragoman.tools.surfaces import uris
 
 PERIOD = 2.0
-"""Seconds between two looks at the fingerprint of a database somebody listens to."""
+"""Seconds between two checks of the fingerprint of a database that somebody listens to."""
 SHARE = 20
-"""A look takes at most one of so many parts of the time: some engines ask many others for it."""
+"""A check takes at most one of this many parts of the time: some engines run many queries for it."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A list is another one, or what a resource holds: then `uri` says which. `owner`: whose; None: everybody's."""
+    """A list has changed, or the content of a resource, whose address is `uri`.
+
+    `owner`: whose it is; None: everybody's.
+    """
 
     kind: Literal["tools", "resources", "prompts", "resource"]
     uri: str = ""
@@ -51,7 +54,7 @@ class Backlog:
             self._listener(change)
 
     def deliver_to(self, listener: Listener) -> None:
-        """Pass what was kept to `listener`, and from now on every change."""
+        """Pass the kept changes to `listener`, and from now on every change."""
         self._listener = listener
         for change in self._kept:
             listener(change)
@@ -60,15 +63,15 @@ class Backlog:
 
 ListKind = Literal["prompts", "resources"]
 Mark = set[tuple[str, int, int]]
-"""Name, time of the last change and size of each file."""
+"""The name, modification time and size of each file."""
 _FILES = ""
-"""The key of the task that looks at files, among the names of databases."""
+"""The key of the task that checks files, among the names of databases."""
 
 
 class Changes:
-    """Tells listeners of changes. `period`: seconds between two looks.
+    """Notifies listeners of changes. `period`: seconds between two checks.
 
-    `take_queries` is called when files of saved queries have changed, before listeners are told.
+    `take_queries` is called when files of saved queries have changed, before listeners are notified.
     """
 
     def __init__(self, gateway: Gateway, period: float = PERIOD) -> None:
@@ -78,13 +81,13 @@ class Changes:
         self._listeners: list[tuple[Listener, Owner | None]] = []
         self._watched: Counter[str] = Counter()
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        # Before anybody reads them: what changes while they are read is a change.
+        # Before anybody reads them, so that a change while they are read counts as a change.
         self._files = self._mark_files()
         gateway.kept.announce_to(lambda owner: self.tell(Change("resources", owner=owner)))
 
     @contextmanager
     def listening(self, listener: Listener, owner: Owner | None = None) -> Generator[None]:
-        """Tell `listener` of changes meanwhile, and of those of the caller's own; it must not raise."""
+        """Notify `listener` of changes inside the block, and of those of the caller's own. It must not raise."""
         entry = (listener, owner)
         self._listeners.append(entry)
         if _FILES not in self._tasks:
@@ -97,13 +100,13 @@ class Changes:
                 self._tasks.pop(_FILES).cancel()
 
     def tell(self, change: Change) -> None:
-        """Tell everybody who listens and whom it concerns."""
+        """Notify all listeners whom the change concerns."""
         for listener, owner in tuple(self._listeners):
             if change.owner in (None, owner):
                 listener(change)
 
     async def _look_at_files(self) -> None:
-        """Tell when another file of prompts or of saved queries is there, or one has changed."""
+        """Notify listeners when files of prompts or of saved queries are added or changed."""
         while True:
             await asyncio.sleep(self._period)
             before, self._files = self._files, await asyncio.to_thread(self._mark_files)
@@ -122,7 +125,7 @@ class Changes:
 
     @contextmanager
     def watching(self, addresses: Collection[str]) -> Generator[None]:
-        """Look meanwhile whether the schemas behind these addresses change."""
+        """Check inside the block whether the schemas behind these addresses change."""
         for uri in addresses:
             self.watch(uri)
         try:
@@ -132,7 +135,7 @@ class Changes:
                 self.leave(uri)
 
     def watch(self, uri: str) -> None:
-        """Look at what stands behind an address, until `leave`."""
+        """Check the schema behind an address, until `leave`."""
         self._watched[uri] += 1
         name = _database(uri)
         if name in self._gateway.names and name not in self._tasks:
@@ -157,7 +160,7 @@ class Changes:
             before = after or before
 
     async def _mark(self, name: str) -> tuple[str | None, float]:
-        """The fingerprint, and how many seconds it took."""
+        """Return the fingerprint, and the seconds that it took."""
         began, told = time.monotonic(), None
         try:
             told = await self._gateway.database(name).inspector.fingerprint()
@@ -166,7 +169,7 @@ class Changes:
         return told, time.monotonic() - began
 
     async def _refresh(self, name: str) -> None:
-        """What is read again must not be what was known before."""
+        """Read the catalog again, so that the next reading is not the old one."""
         try:
             await self._gateway.database(name).catalog.refresh()
         except DragomanError as error:
@@ -174,7 +177,10 @@ class Changes:
 
 
 def _mark(folder: Path | None, pattern: str) -> Mark:
-    """What tells the files of a folder from those there were; nothing of those that are going just now."""
+    """Return a mark of the files of a folder that changes when they do.
+
+    Files that are just being removed are left out.
+    """
     found: Mark = set()
     for path in folder.glob(pattern) if folder is not None else ():
         with suppress(OSError):
@@ -184,6 +190,6 @@ def _mark(folder: Path | None, pattern: str) -> Mark:
 
 
 def _database(uri: str) -> str:
-    """The database whose schema stands behind an address; empty where none does."""
+    """Return the database whose schema an address means; empty if it means none."""
     found = uris.match(uri)
     return found[1]["database"] if found is not None and found[0] in (uris.SCHEMA, uris.TABLE) else ""

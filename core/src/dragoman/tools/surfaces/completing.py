@@ -1,4 +1,4 @@
-"""Completions: what an argument of a prompt or of a resource's address may be."""
+"""Completions: possible values of an argument of a prompt or of a resource's address."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dragoman.tools.surfaces.reading import reports_of
 from dragoman.tools.surfaces.surfaces import Surfaces
 
 MOST = 100
-"""Values of one completion, as the protocol says."""
+"""The most values of one completion, as the protocol says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The values that fit best, at most a hundred, and how many fit."""
+    """The best values, at most a hundred, and the number of all matches."""
 
     values: tuple[str, ...] = ()
     total: int = 0
@@ -30,9 +30,11 @@ class Completion:
 async def complete(
     surfaces: Surfaces, principal: Principal, argument: str, value: str, given: Mapping[str, str], uri: str | None
 ) -> Completion:
-    """Return what an argument may be. `given`: the others, so far; `uri`: the template it stands in, for resources.
+    """Return the possible values of an argument. `given`: the other arguments so far.
 
-    Nothing where a caller may not know, or a database does not answer.
+    `uri`: its template, for resources.
+
+    Returns nothing if the caller may not know them, or a database does not answer.
     """
     gateway = surfaces.gateway.for_principal(principal)
     templates = {template.uri for template in surfaces.templates(principal)}
@@ -46,7 +48,7 @@ async def complete(
 
 
 def _kind_of(argument: str, uri: str | None) -> str:
-    """What an argument names: `name` is a query's or a result's, by the address it stands in."""
+    """Return the kind of thing an argument names. `name` is a query's or a result's, depending on its address."""
     if argument != "name":
         return argument
     return {uris.QUERY.uri: "query", uris.RESULT.uri: "result", uris.EXPORT.uri: "result"}.get(uri or "", "")
@@ -83,7 +85,7 @@ async def _tables(opened: OpenDatabase, schema: str | None) -> Collection[str]:
 
 
 async def _names(opened: OpenDatabase) -> list[tuple[str, str]]:
-    """The schema, as in SQL, and the stored name of every relation that lists tell; columns are not waited for."""
+    """Return the schema, as in SQL, and the stored name of every listed relation, without waiting for columns."""
     listing = await opened.catalog.listing()
     return [
         (listing.namespace.join(key.catalog, key.name), entry.name)
@@ -94,7 +96,7 @@ async def _names(opened: OpenDatabase) -> list[tuple[str, str]]:
 
 
 def _fitting(candidates: Collection[str], value: str) -> Completion:
-    """Those that begin with what was typed, then those that hold it."""
+    """Return the candidates that begin with the typed text, then those that contain it."""
     typed = value[:100].lower()
     folded = [(candidate, candidate.lower()) for candidate in candidates]
     begin = [candidate for candidate, fold in folded if fold.startswith(typed)]

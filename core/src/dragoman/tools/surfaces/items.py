@@ -1,4 +1,4 @@
-"""What resources and prompts are, as plain values."""
+"""Resources and prompts as plain values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SQL = "application/sql"
 
 
 class UnknownResource(ParameterError):
-    """There is no such resource for this caller."""
+    """No such resource exists for the caller."""
 
     def __init__(self, message: str = "There is no such resource.", **more: Any) -> None:
         super().__init__(message, **more)
@@ -25,7 +25,7 @@ class UnknownPrompt(LookupError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listed:
-    """An entry of a list for clients. `tags`: what the list can be filtered by."""
+    """An entry of a list for clients. `tags`: the list can be filtered by them."""
 
     uri: str
     name: str
@@ -36,17 +36,17 @@ class _Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource(_Listed):
-    """Something to read, at its address `uri`."""
+    """A resource that can be read, at its address `uri`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template(_Listed):
-    """Many resources of one kind: `uri` is a template of their addresses (RFC 6570)."""
+    """Many resources of one kind. `uri`: a template of their addresses (RFC 6570)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a resource holds."""
+    """The content of a resource."""
 
     uri: str
     mime: str
@@ -64,7 +64,7 @@ class PromptArgument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A text to begin with."""
+    """A text to start with."""
 
     name: str
     text: str
@@ -73,7 +73,7 @@ class Prompt:
     tags: tuple[str, ...] = ()
 
     def fill(self, given: Mapping[str, str]) -> str:
-        """Return the text with these arguments; those left out are empty. Raises `ParameterError`."""
+        """Return the text with these arguments. Missing optional ones are empty. Raises `ParameterError`."""
         known = {argument.name for argument in self.arguments}
         missing = [each.name for each in self.arguments if each.required and not given.get(each.name, "").strip()]
         if missing:
@@ -88,6 +88,6 @@ class Prompt:
 
 
 def _fill(part: str, known: set[str], given: Mapping[str, str]) -> str:
-    """What stands behind a brace, with its argument's value; a value is never searched for arguments itself."""
+    """Return the text after a brace, with its argument's value. Values are never searched for arguments themselves."""
     name, brace, rest = part.partition("}")
     return given.get(name, "") + rest if brace and name in known else "{" + part

@@ -1,4 +1,4 @@
-"""Prompts: markdown files with a front matter in YAML, those shipped here and those of `server.prompts_dir`."""
+"""Prompts: markdown files with a front matter in YAML. Some are shipped, others are in `server.prompts_dir`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _log = logging.getLogger(__name__)
 
 
 class Prompts:
-    """The prompts there are. Files are read anew at every use; what is wrong with one is logged, once."""
+    """The available prompts. Files are read at every use. A faulty file is logged once."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folders = ((SHIPPED, ("shipped",)), *([(folder, ("own",))] if folder else []))
         self._told: set[str] = set()
 
     def read(self) -> dict[str, Prompt]:
-        """Return the prompts by name; one of the folder's own replaces a shipped one."""
+        """Return the prompts by name. One in the folder replaces a shipped one of the same name."""
         found: dict[str, Prompt] = {}
         for folder, tags in self._folders:
             for path in sorted(folder.glob("*.md")):
@@ -46,8 +46,8 @@ class Prompts:
 
 def _text(path: Path) -> str:
     try:
-        if not path.is_file():  # a pipe would be waited for
-            raise ValueError("it is no file")
+        if not path.is_file():  # reading a pipe would block
+            raise ValueError("it is not a file")
         if path.stat().st_size > MAX_BYTES:
             raise ValueError(f"it is larger than {MAX_BYTES} bytes")
         return path.read_text("utf-8")
@@ -56,7 +56,7 @@ def _text(path: Path) -> str:
 
 
 def parse(text: str, name: str, tags: tuple[str, ...] = ()) -> Prompt:
-    """Return the prompt of a file's text; `name` stands in when the front matter has none. Raises `ValueError`."""
+    """Return the prompt of a file's text. `name` is used if the front matter has none. Raises `ValueError`."""
     matched = _FRONT.fullmatch(text)
     front = _front(matched["front"]) if matched else {}
     called, description = str(front.get("name", name)), front.get("description", "")
@@ -77,14 +77,14 @@ def parse(text: str, name: str, tags: tuple[str, ...] = ()) -> Prompt:
 
 
 def _front(text: str) -> dict[str, Any]:
-    import yaml  # only those who have or use prompts wait for it
+    import yaml  # only for those who have or use prompts
 
     try:
         front: Any = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError):
-        raise ValueError("its front matter is no YAML") from None
+        raise ValueError("its front matter is not YAML") from None
     if front is not None and not isinstance(front, dict):
-        raise ValueError("its front matter is no mapping")
+        raise ValueError("its front matter is not a mapping")
     given: dict[Any, Any] = front or {}  # pyright: ignore[reportUnknownVariableType]
     return {str(key): value for key, value in given.items()}
 
@@ -97,11 +97,11 @@ def _read_list(value: Any) -> list[Any]:
 
 
 def _argument(written: Any) -> PromptArgument:
-    """An argument: its name alone, or name, description and whether it is required."""
+    """Return an argument, from its name alone, or from name, description and whether it is required."""
     if not isinstance(written, str | dict):
         raise ValueError("an argument is a name, or a mapping with one")
     given = cast("Mapping[str, Any]", {"name": written} if isinstance(written, str) else written)
     name = str(given.get("name", ""))
     if not _ARGUMENT.fullmatch(name) or given.keys() - {"name", "description", "required"}:
-        raise ValueError(f"this is no argument: {name[:100]!r}")
+        raise ValueError(f"this is not an argument: {name[:100]!r}")
     return PromptArgument(name, " ".join(str(given.get("description", "")).split()), bool(given.get("required")))

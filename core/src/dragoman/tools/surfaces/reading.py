@@ -1,4 +1,4 @@
-"""What each kind of resource holds."""
+"""The contents of each kind of resource."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from dragoman.tools.surfaces import uris
 from dragoman.tools.surfaces.items import Resource, Template, UnknownResource
 
 PROBE = 1.0
-"""Seconds a database has to say what it holds when all are listed."""
+"""Seconds that a database gets to list its contents when all databases are listed."""
 
 Reader = Callable[[Gateway, Principal, Mapping[str, str]], Awaitable[str | bytes]]
-"""(the gateway as the caller sees it, who calls, what stands in the address) -> text, or bytes that are none."""
+"""Takes the gateway as the caller sees it, the caller, and the values in the address. Returns text, or other bytes."""
 
 
 async def databases(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
-    """Every database with the numbers of its tables and views; without them where it does not answer in time."""
+    """Return every database with the numbers of its tables and views, without them if it does not answer in time."""
     rows = await asyncio.gather(*await begin_each([_database(gateway, name) for name in gateway.names]))
     return _json({"databases": rows})
 
@@ -55,7 +55,7 @@ async def _database(gateway: Gateway, name: str) -> dict[str, Any]:
 
 
 async def schema(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
-    """A whole database as annotated SQL, as many tables as fit."""
+    """Return a whole database as annotated SQL, as many tables as fit."""
     opened = _find_database(gateway, values["database"])
     tables = list((await opened.catalog.snapshot()).listed)
     known = await opened.insights(tables)
@@ -73,7 +73,7 @@ async def schema(gateway: Gateway, principal: Principal, values: Mapping[str, st
 
 
 async def table(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
-    """Everything known of one relation."""
+    """Return everything known of one relation."""
     opened = _find_database(gateway, values["database"])
     try:
         found = await _find(opened, values["schema"], values["table"])
@@ -90,7 +90,7 @@ async def table(gateway: Gateway, principal: Principal, values: Mapping[str, str
 
 
 async def _find(opened: OpenDatabase, schema: str, name: str) -> Table:
-    """The relation of these names: as the catalog writes them, else as SQL would read them."""
+    """Return the relation with these names: as the catalog writes them, else as SQL would read them."""
     catalog = opened.catalog
     for known in (await catalog.snapshot()).tables:
         if known.relation.name == name and catalog.namespace.schema_name(known.relation) == schema:
@@ -99,7 +99,7 @@ async def _find(opened: OpenDatabase, schema: str, name: str) -> Table:
 
 
 async def result(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
-    """The first rows of a kept result, and how many there are."""
+    """Return the first rows of a kept result, and the number of its rows."""
     try:
         kept = await gateway.kept.find(values["name"], principal)
     except ResultNotFound:
@@ -109,7 +109,7 @@ async def result(gateway: Gateway, principal: Principal, values: Mapping[str, st
 
 
 async def export(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str | bytes:
-    """A file that a result was written to."""
+    """Return a file with a result."""
     form = values["format"]
     try:
         content = await gateway.kept.exports.read(values["name"], form, principal)
@@ -119,7 +119,7 @@ async def export(gateway: Gateway, principal: Principal, values: Mapping[str, st
 
 
 async def query(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
-    """A saved query as its file has it."""
+    """Return a saved query as in its file."""
     found = (await saved_queries.visible(gateway, principal)).get(values["name"])
     if found is None:
         raise UnknownResource
@@ -127,7 +127,7 @@ async def query(gateway: Gateway, principal: Principal, values: Mapping[str, str
 
 
 async def report(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
-    """What a database's server tells of itself."""
+    """Return a report of a database's server about itself."""
     opened = _find_database(gateway, values["database"])
     if values["what"] not in opened.reports:
         raise UnknownResource
@@ -137,7 +137,7 @@ async def report(gateway: Gateway, principal: Principal, values: Mapping[str, st
 
 
 def reports_of(gateway: Gateway, name: str) -> Mapping[str, Report]:
-    """Return what a database's server tells of itself; nothing where its dialect cannot be loaded."""
+    """Return the reports of a database's server about itself; none if its dialect cannot be loaded."""
     try:
         return gateway.database(name).reports
     except DragomanError:
@@ -169,10 +169,10 @@ READERS: dict[str, Reader] = {
 async def read(
     gateway: Gateway, principal: Principal, kind: Template | Resource, values: Mapping[str, str]
 ) -> str | bytes:
-    """Return what a resource holds. Raises `UnknownResource`, and `DragomanError` for what cannot be read now."""
+    """Return the content of a resource. Raises `UnknownResource`, and `DragomanError` if it cannot be read now."""
     return await READERS[kind.name](gateway, principal, values)
 
 
 def mime_of(kind: Template | Resource, values: Mapping[str, str]) -> str:
-    """Return the media type of a resource; that of a file is told by its format."""
+    """Return the media type of a resource. For a file, its format decides."""
     return MEDIA_TYPES.get(values.get("format", ""), kind.mime)

@@ -1,4 +1,4 @@
-"""`Surfaces`: what a caller finds beside the tools. What its roles do not grant is not there."""
+"""`Surfaces`: what a caller finds beside the tools. What its roles do not grant does not exist."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ STANDS_FOR: Mapping[str, str] = {
     uris.QUERY.name: "list_queries",
     uris.REPORT.name: "server_info",
 }
-"""The tool that tells what a resource of a kind does: who may not use it, may not read those."""
+"""The tool that shows the same as a resource of a kind. Callers who may not use it may not read those resources."""
 
 
 class Surfaces:
-    """The resources and prompts of a gateway. `changes`: what tells of those that change."""
+    """The resources and prompts of a gateway. `changes`: notifies listeners of changes."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -37,13 +37,16 @@ class Surfaces:
 
     @property
     def gateway(self) -> Gateway:
-        """The gateway that answers."""
+        """The gateway that provides the contents."""
         return self._gateway
 
     # Resources
 
     async def resources(self, principal: Principal) -> list[Resource]:
-        """Return what a caller may read and there are few of; tables have a template. Asks no database."""
+        """Return the resources that a caller may read, if there are few of their kind; tables have a template.
+
+        Asks no database.
+        """
         gateway = self._gateway.for_principal(principal)
         return [each for each in await self._all(gateway, principal) if self._offers(gateway, _kind(each))]
 
@@ -72,12 +75,12 @@ class Surfaces:
                 yield _one(uris.REPORT, report.description, database=name, what=what)
 
     def templates(self, principal: Principal) -> list[Template]:
-        """Return the kinds of resources a caller may read."""
+        """Return the templates of resources that a caller may read."""
         gateway = self._gateway.for_principal(principal)
         return [template for template in uris.TEMPLATES if self._offers(gateway, template.name)]
 
     async def read(self, uri: str, principal: Principal) -> Content:
-        """Return what a resource holds. Raises `UnknownResource`, and `DragomanError` for what cannot be read now."""
+        """Return the content of a resource. Raises `UnknownResource`, and `DragomanError` if it cannot be read now."""
         found = uris.match(uri)
         gateway = self._gateway.for_principal(principal)
         async with self._gateway.call(
@@ -92,7 +95,7 @@ class Surfaces:
         return Content(uri, mime_of(kind, values), held)
 
     def may_read(self, uri: str, principal: Principal) -> bool:
-        """Whether a caller may read what an address could lead to; asks no database."""
+        """Return whether a caller may read what an address could mean. Asks no database."""
         found = uris.match(uri)
         gateway = self._gateway.for_principal(principal)
         if found is None or not self._offers(gateway, found[0].name):
@@ -100,7 +103,7 @@ class Surfaces:
         return "database" not in found[1] or found[1]["database"] in gateway.names
 
     def databases(self, principal: Principal) -> frozenset[str]:
-        """Return the names of the databases that are there for a caller."""
+        """Return the names of the databases that exist for a caller."""
         return frozenset(self._gateway.for_principal(principal).names)
 
     def _offers(self, gateway: Gateway, kind: str) -> bool:
@@ -109,11 +112,11 @@ class Surfaces:
     # Prompts
 
     def prompts(self) -> list[Prompt]:
-        """Return every prompt; reads files."""
+        """Return every prompt. Reads files."""
         return list(self._prompts.read().values())
 
     def prompt(self, name: str) -> Prompt:
-        """Return a prompt; reads files. Raises `UnknownPrompt`."""
+        """Return a prompt. Reads files. Raises `UnknownPrompt`."""
         try:
             return self._prompts.read()[name]
         except KeyError:

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 from dragoman.tools.surfaces.items import SQL, Resource, Template
 
 MOST = 2000
-"""Characters of an address."""
+"""The most characters of an address."""
 _VARIABLE = re.compile(r"\{(\w+)\}")
 
 DATABASES = Resource(
@@ -54,19 +54,19 @@ QUERY = Template(
 REPORT = Template(
     uri="stat://{database}/{what}",
     name="report",
-    description="What a database's server tells of itself.",
+    description="A report of a database's server about itself.",
     tags=("database", "server"),
 )
 TEMPLATES = (SCHEMA, TABLE, RESULT, EXPORT, QUERY, REPORT)
 
 
 def expand(template: Template, **values: str) -> str:
-    """Return the address that a template has with these values."""
+    """Return the address of a template with these values."""
     return _VARIABLE.sub(lambda match: quote(values[match[1]], safe=""), template.uri)
 
 
 def match(uri: str) -> tuple[Template | Resource, Mapping[str, str]] | None:
-    """Return which kind of resource an address is of, and the values in it; None for none."""
+    """Return the kind of resource that an address means, and the values in it; None if it means none."""
     if len(uri) > MOST:
         return None
     if uri == DATABASES.uri:
