@@ -46,7 +46,7 @@ def test_the_command_checks_the_file_and_the_server_takes_it(folder: Path, serve
     assert "databases.other.url" in wrong.stderr
     file.write_text(right + '[databases.other]\nurl = "sqlite:///shop.db"\n')
     told = reload(folder, server.pid)
-    assert (told.returncode, told.stdout.split(",")[0]) == (0, "The configuration is right")
+    assert (told.returncode, told.stdout.split(",")[0]) == (0, "The configuration is valid")
     assert "changed: databases.other" in logged(server, "configuration was")
     file.write_text(right + "[server]\ngrace = 9\n")
     assert reload(folder, server.pid).returncode == 0
@@ -67,4 +67,4 @@ def test_a_changed_file_is_taken_by_itself_where_the_server_watches_it(folder: P
 
 
 def test_a_process_that_is_not_there_is_told(folder: Path):
-    assert "is no `dragoman serve`" in reload(folder, 2**22 + 1).stderr
+    assert "is not a `dragoman serve`" in reload(folder, 2**22 + 1).stderr

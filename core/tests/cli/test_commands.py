@@ -386,5 +386,5 @@ def test_an_empty_database_says_that_it_is_empty(dragoman: Dragoman, folder: Pat
 
 def test_a_password_on_the_command_line_is_warned_about_where_it_is_pasted(dragoman: Dragoman) -> None:
     outcome = dragoman("client-config", "--url", "postgresql://reader:hunter2@db/shop")
-    assert "a password stands in this text" in outcome.err
+    assert "this text contains a password" in outcome.err
     assert "a password" not in dragoman("client-config", "--url", "postgresql://reader@db/shop").err

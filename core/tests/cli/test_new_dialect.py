@@ -60,7 +60,7 @@ def test_nothing_is_ever_overwritten(dragoman: Dragoman, folder: Path) -> None:
     (folder / "dragoman-acme").mkdir()
     outcome = dragoman("new-dialect", "acme")
     assert (outcome.code, outcome.out) == (2, "")
-    assert "already there" in outcome.err
+    assert "exists already" in outcome.err
     assert list((folder / "dragoman-acme").iterdir()) == []
 
 
@@ -77,7 +77,7 @@ def test_the_licence_is_the_author_s_choice(dragoman: Dragoman, folder: Path, li
 def test_a_name_no_url_or_module_could_have_is_refused(dragoman: Dragoman, folder: Path, name: str) -> None:
     outcome = dragoman("new-dialect", name)
     assert outcome.code == 2
-    assert "cannot be called" in outcome.err
+    assert "cannot be named" in outcome.err
     assert [path.name for path in folder.iterdir()] == ["shop.db"]
 
 

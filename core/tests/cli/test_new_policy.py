@@ -36,7 +36,7 @@ def test_a_package_may_come_without_a_licence(dragoman: Dragoman, folder: Path) 
 def test_a_name_that_no_policy_can_have_is_refused(dragoman: Dragoman, folder: Path) -> None:
     outcome = dragoman("new-policy", "Acme Rows")
     assert outcome.code == 2
-    assert "A policy cannot be called 'Acme Rows'" in outcome.err
+    assert "A policy cannot be named 'Acme Rows'" in outcome.err
     assert not list(folder.glob("dragoman-*"))
 
 

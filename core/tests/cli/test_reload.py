@@ -61,7 +61,7 @@ def test_a_process_that_is_no_server_is_left_alone(dragoman: Dragoman, configura
         process.stdin.close()
         assert process.wait() == 0
     assert outcome.code == 2
-    assert "is no `dragoman serve`" in outcome.err
+    assert "is not a `dragoman serve`" in outcome.err
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "+7", "１２", "1_0", " 7", "1.0", "", "99999999999"])

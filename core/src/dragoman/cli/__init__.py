@@ -1,4 +1,7 @@
-"""The command line. Each command is a module with `add_arguments` and `run`; only the one that runs is imported."""
+"""The command line. Each command is a module with `add_arguments` and `run`.
+
+Only the module of the called command is imported.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ COMMANDS = {
     "ask": "answer a question in plain words, with a language model",
     "eval": "measure how often questions are answered right",
     "export": "write the whole answer of a query to a file",
-    "check": "ask whether the read-only gate would let a statement pass",
+    "check": "check whether the read-only gate would allow a statement",
     "databases": "list the configured databases",
     "describe": "show what is in a database, or in a table",
     "learn": "learn what columns hold before anybody asks, and keep it",
@@ -34,7 +37,7 @@ COMMANDS = {
     "audit": "verify, show or sum up the records of calls",
     "config": "show or check the configuration, or write a starter file",
     "token": "make a token for a program that calls over HTTP",
-    "secrets": "keep passwords and tokens encrypted in the configuration file",
+    "secrets": "encrypt passwords and tokens in the configuration file",
     "client-config": "print what to paste into an MCP client",
     "new-dialect": "write the beginnings of a dialect plugin",
     "new-policy": "write the beginnings of a policy plugin",
@@ -42,7 +45,7 @@ COMMANDS = {
 }
 
 EXTENSIONS = {"ask": "ask", "eval": "ask"}
-"""Commands of other distributions, and the extra that brings each."""
+"""Commands of other distributions, and the extra that installs each."""
 
 USAGE = 2
 INTERRUPTED = 130
@@ -59,9 +62,12 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the program; ends by `SystemExit`: 0 done, 1 refused or failed, 2 usage or configuration, 130 interrupted."""
+    """Run the program.
+
+    Ends with `SystemExit`: 0 done, 1 refused or failed, 2 usage or configuration, 130 interrupted.
+    """
     given = list(sys.argv[1:] if argv is None else argv)
-    if given in (["--version"], ["-V"]):  # before anything is imported that takes longer than the answer
+    if given in (["--version"], ["-V"]):  # before any import that would take longer than the answer
         print(f"dragoman {VERSION}")
         sys.exit(0)
     try:
@@ -72,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output has gone; Python would complain again while flushing at exit.
+        # The reader of our output has left. Python would report this again while flushing at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
@@ -84,11 +90,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def report(error: DragomanError) -> None:
-    """Write an error to stderr: `CODE: message`, the line it is about with a caret, then what to do."""
+    """Write an error to stderr: `CODE: message`, its line with a caret, then the remedy."""
     from dragoman.cli.common import in_our_words
     from dragoman.cli.output import put
 
-    # A configuration names tools by their own names.
+    # In a configuration, tools have their own names.
     hint = error.suggestion if isinstance(error, ConfigurationError) else in_our_words(error.suggestion)
     lines = [f"{error.code}: {error.message}", error.context.get("position", ""), hint]
     put("\n".join(line for line in lines if line), sys.stderr)
@@ -109,14 +115,14 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _silence() -> None:
-    """Send logs nowhere until a command says where to: errors are printed in words."""
+    """Drop logs until a command configures them: errors are printed in words."""
     import logging
 
     logging.getLogger("dragoman").addHandler(logging.NullHandler())
 
 
 def _complete() -> None:
-    """Answer a shell's tab key with what could stand at the cursor, and end."""
+    """Answer a shell's completion request with the possible words at the cursor, and exit."""
     import argcomplete
 
     argcomplete.autocomplete(_parser(_command_of(os.environ.get("COMP_LINE", "").split()[1:])))
@@ -127,14 +133,14 @@ def _command_of(words: Sequence[str]) -> str | None:
 
 
 def _without_help(argv: Sequence[str]) -> list[str]:
-    """Return the words with `help COMMAND` written as `COMMAND -h`."""
+    """Return the words with `help COMMAND` changed to `COMMAND -h`."""
     if not argv or argv[0] != "help":
         return list(argv)
     return [*argv[1:], "-h"]
 
 
 def _parser(chosen: str | None) -> Parser:
-    """Return the parser of all commands; the arguments of `chosen` alone are declared, since its module is slow."""
+    """Return the parser of all commands. Only the arguments of `chosen` are declared, since its module loads slowly."""
     from dragoman.cli.parser import Parser
 
     parser = Parser(
@@ -154,7 +160,7 @@ def _parser(chosen: str | None) -> Parser:
 
 
 def _module(command: str) -> Any:
-    """Return a command's module. Raises `ConfigurationError` where its distribution is not installed."""
+    """Return a command's module. Raises `ConfigurationError` if its distribution is not installed."""
     if command not in EXTENSIONS:
         return importlib.import_module(f"dragoman.cli.{command.replace('-', '_')}")
     from dragoman.plugins.extensions import COMMANDS as GROUP

@@ -1,4 +1,4 @@
-"""`dragoman audit`: whether the records of calls are as they were written, the last ones, and what they say in sum."""
+"""`dragoman audit`: verify the records of calls, show the last ones, or summarize them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ examples:
 ACTIONS = {
     "verify": "find every record that was edited, dropped, added or moved",
     "tail": "print the last records",
-    "report": "sum up who asked how much of what",
+    "report": "summarize usage by caller and database",
 }
 
 
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _place(arguments: argparse.Namespace) -> Path | AuditStore:
-    """Return where the audit is: its files, else its database."""
+    """Return the audit: its files, or else its database."""
     from dragoman.plugins import Plugins
 
     if arguments.path:
@@ -107,7 +107,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         put(f"note: {note}")
     for fault in found.faults:
         put(f"{fault.file}:{fault.line}: {fault.what}")
-    intact = "every one is as it was written" if not found.faults else f"{len(found.faults)} faults"
+    intact = "all are unchanged" if not found.faults else f"{len(found.faults)} faults"
     put(f"{found.records} records from number {found.begins} to {found.head}: {intact}")
     return 1 if found.faults else 0
 
@@ -134,7 +134,7 @@ def _head(text: str) -> Link:
 
     number, _, seal = text.partition(":")
     if not number.isdecimal() or len(seal) < 16:
-        raise ConfigurationError(f"--head {text!r} is no record.", suggestion="Write it as the log has it: SEQ:SEAL.")
+        raise ConfigurationError(f"--head {text!r} is not a record.", suggestion="Write it as in the log: SEQ:SEAL.")
     return Link(int(number), seal)
 
 

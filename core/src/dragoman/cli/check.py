@@ -1,4 +1,4 @@
-"""`dragoman check`: would the read-only gate let a statement pass? No database is needed."""
+"""`dragoman check`: would the read-only gate allow a statement? Needs no database."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.jsonl:
         return _judge_lines(judge)
     if arguments.dialect is None:
-        raise DialectError("Whose SQL is it?", suggestion="Add --dialect; `dragoman dialects` lists what is installed.")
+        raise DialectError(
+            "The dialect of the SQL is missing.",
+            suggestion="Add --dialect; `dragoman dialects` lists what is installed.",
+        )
     judge.check_dialect(arguments.dialect)
     verdict = judge.verdict({"sql": sys.stdin.read() if arguments.sql == "-" else arguments.sql})
     if arguments.json:
@@ -69,11 +72,11 @@ class Judge:
         self._default = default
 
     def check_dialect(self, name: str) -> None:
-        """Raise `DialectError` when there is no such dialect."""
+        """Raise `DialectError` if there is no such dialect."""
         self._plugins.load(name)
 
     def line(self, line: bytes) -> dict[str, Any]:
-        """Judge one line of JSON, whatever it holds."""
+        """Judge one line of JSON, whatever it contains."""
         try:
             return self.verdict(json.loads(line))
         except (ValueError, RecursionError):
@@ -86,7 +89,7 @@ class Judge:
         except DragomanError as error:
             return _refusal(error)
         except Exception as error:
-            # Whatever a parser trips over is refused, and the next line is judged all the same.
+            # Any error of a parser is a refusal, and the next line is judged all the same.
             return _refusal(InternalError(f"The gate failed on this statement ({type(error).__name__})."))
         return {"allow": True, "code": None, "reason": None}
 

@@ -1,4 +1,4 @@
-"""What `serve` would refuse, and what no query could use: for `dragoman config check`."""
+"""For `dragoman config check`: finds what `serve` would refuse, and what no query could use."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from dragoman.gateway.opened import OpenDatabase
 
 PATIENCE = 10
-"""Seconds a database gets to answer."""
+"""Seconds that a database gets to answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Checks a configuration that could be read. `warnings` are what could not be looked at."""
+    """Checks a configuration that could be read. `warnings`: what could not be checked."""
 
     configuration: Configuration
     warnings: list[str]
@@ -30,7 +30,7 @@ class Check:
     async def problems(self) -> list[Problem]:
         """Return every problem: of the server, of the plugins, and of the databases that answer."""
         plugins = list(self._plugins())
-        databases = [] if plugins else await self._databases()  # no database opens without its plugin
+        databases = [] if plugins else await self._databases()  # without its plugin, no database can be opened
         return [*self._server(), *plugins, *databases]
 
     def _server(self) -> Iterable[Problem]:
@@ -49,7 +49,7 @@ class Check:
             yield self._problem("server.host", error)
 
     def _plugins(self) -> Iterable[Problem]:
-        """Yield what only a plugin can tell: that it is missing, and whether its options fit."""
+        """Yield the problems that need the plugin: it is missing, or its options do not match."""
         from dragoman.plugins import Plugins
 
         plugins = Plugins.discover()
@@ -64,10 +64,10 @@ class Check:
                 yield self._problem(f"databases.{name}", error)
 
     async def _databases(self) -> list[Problem]:
-        """Ask all databases at once."""
+        """Check all databases concurrently."""
         from dragoman.gateway import Gateway
 
-        quiet = replace(self.configuration, audit=type(self.configuration.audit)())  # a check is no call
+        quiet = replace(self.configuration, audit=type(self.configuration.audit)())  # a check is not a call
         async with Gateway.open(quiet) as gateway:
             found = await asyncio.gather(*(self._database(gateway, name) for name in gateway.names))
         return [problem for problems in found for problem in problems]
@@ -93,7 +93,7 @@ class Check:
             places = Places(replace(opened.config, schemas=(written,)), opened.dialect)
             if not any(places.visible(schema.name, schema.catalog) for schema in there):
                 names = ", ".join(schema.name for schema in there if not schema.system)
-                remedy = f"There are: {names}." if names else "The database has none, or its role sees none."
+                remedy = f"There are: {names}." if names else "The database has no schema, or its role sees none."
                 yield self._problem(
                     f"{key}.schemas.{place}", ConfigurationError(f"there is no schema {written}", suggestion=remedy)
                 )
@@ -104,7 +104,7 @@ class Check:
                 )
 
     def _problem(self, key: str, error: DragomanError) -> Problem:
-        """Return a problem of a key, with the source that gave the key and its line there."""
+        """Return a problem of a key, with the source and the line of the key."""
         sources, file = self.configuration.sources, self.configuration.source
         near = [origin for path, origin in sources.items() if path == key or path.startswith(f"{key}.")]
         parent = key.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""`dragoman client-config`: what to paste into an MCP client, so that it works at once."""
+"""`dragoman client-config`: print the text to paste into an MCP client."""
 
 from __future__ import annotations
 
@@ -37,19 +37,22 @@ def run(arguments: argparse.Namespace) -> int:
     put(snippet(arguments.client, configuration, arguments.urls))
     warn(PLACES[arguments.client])
     if any(parse_named(url).password for url in arguments.urls):
-        warn("a password stands in this text: use a configuration file with ${NAME}, or give the file to nobody else")
+        warn("this text contains a password: use a configuration file with ${NAME}, or give the text to nobody else")
     if configuration.variables:
-        warn(f"put the values of {', '.join(configuration.variables)} into env: the client does not pass its own on")
+        warn(
+            f"put the values of {', '.join(configuration.variables)} into env: the client does "
+            "not pass on its environment"
+        )
     return 0
 
 
 def snippet(client: str, configuration: Configuration, urls: Sequence[str] = ()) -> str:
-    """Return what to paste into `client` to reach the databases of a configuration."""
+    """Return the text to paste into `client` to reach the databases of a configuration."""
     return CLIENTS[client](configuration, urls)
 
 
 def paste(client: str, command: Sequence[str]) -> str:
-    """Return what to paste into `client` so that it starts a command and speaks MCP to it."""
+    """Return the text to paste into `client` so that it starts a command and speaks MCP to it."""
     if client == "claude-code":
         return shlex.join(["claude", "mcp", "add", "dragoman", "--", *command])
     return _pretty({"mcpServers": {"dragoman": {"command": command[0], "args": list(command[1:])}}})
@@ -69,7 +72,7 @@ def _command(configuration: Configuration, urls: Sequence[str]) -> dict[str, Any
 
 
 def absolute(url: str) -> str:
-    """Return the URL of a file, there or not yet, with an absolute path; any other as it is."""
+    """Return the URL of a file, existing or not, with an absolute path; any other URL unchanged."""
     name, text = split_name(url)
     database = parse_named(url)
     file = Path(database.database or "")
@@ -81,7 +84,7 @@ def absolute(url: str) -> str:
 
 
 def address(configuration: Configuration) -> str:
-    """Return where an HTTP server of this configuration is reached."""
+    """Return the address of an HTTP server with this configuration."""
     server = configuration.server
     return f"{server.scheme}://{bracket_host(server.host)}:{server.port}/mcp"
 
@@ -139,4 +142,4 @@ PLACES = {
     "vscode": "paste it into .vscode/mcp.json of a workspace, or run MCP: Open User Configuration",
     "generic": "paste it into the client's MCP configuration",
 }
-"""Where each client keeps its configuration."""
+"""The configuration file of each client."""

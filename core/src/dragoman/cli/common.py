@@ -1,4 +1,4 @@
-"""What the commands share: the options that say which databases, and running asynchronous work to its end."""
+"""Shared code of the commands: the options that name databases, and running asynchronous work to its end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add `--config` and `--url`, which every command takes."""
+    """Add `--config` and `--url`, which every command accepts."""
     parser.add_argument("--config", metavar="FILE", help="the configuration file (TOML or YAML)")
     parser.add_argument(
         "--url",
@@ -38,7 +38,7 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_caller_argument(parser: argparse.ArgumentParser) -> None:
-    """Add `--as`, which says who calls; `arguments.principal` is that, or the local one."""
+    """Add `--as`, which names the caller. `arguments.principal` is that caller, or the local one."""
     parser.add_argument(
         "--as",
         metavar="USER[:GROUP,...]",
@@ -59,7 +59,7 @@ def principal(text: str) -> Principal:
 
 
 def add_database_argument(parser: argparse.ArgumentParser, **options: Any) -> None:
-    """Add the positional argument DATABASE, whose names the tab key completes."""
+    """Add the positional argument DATABASE, with completion of configured names."""
     help_text = options.pop("help", "a configured name, a URL, or the path of a file")
     action: Any = parser.add_argument("database", metavar="DATABASE", help=help_text, **options)
     action.completer = _complete_database  # argcomplete reads it; argparse does not know it
@@ -83,15 +83,15 @@ def load_configuration(arguments: argparse.Namespace, overrides: Mapping[str, An
 
 
 def resolve_database(arguments: argparse.Namespace) -> str:
-    """Return the name of the database an argument means; a URL or a path is configured on the way.
+    """Return the name of the database that an argument means. A URL or a path is added to the configuration.
 
-    Raises `ConfigurationError` when it is the path of a file that is not there.
+    Raises `ConfigurationError` for the path of a missing file.
     """
     place: str = arguments.database
     if "://" not in place and not is_path(place):
         return place
     database = parse_named(place)
-    # Named, so that it is the one that is meant where the configuration has another of its name.
+    # Named, so that it is used even if the configuration has another database of its name.
     arguments.urls.append(place if split_name(place)[0] else f"{database.name}={place}")
     if not database.host and database.database:
         _check_file(Path.cwd() / database.database)
@@ -108,10 +108,7 @@ def _check_file(path: Path) -> None:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run asynchronous work. SIGINT and SIGTERM cancel it first, so that nothing goes on in a database.
-
-    Raises `KeyboardInterrupt` after either signal.
-    """
+    """Run asynchronous work. SIGINT and SIGTERM cancel it first, so that no work goes on in a database."""
     import asyncio
     import signal
 
@@ -128,7 +125,7 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
 
 def render_answer(answer: Answer) -> str:
-    """Return a tool's answer as JSON text. Raises the error that it is, if it is one."""
+    """Return a tool's answer as JSON text. Raises the error, if it is one."""
     import json
 
     if not answer.is_error:
@@ -158,20 +155,20 @@ def _kinds(kind: type[DragomanError]) -> Iterator[type[DragomanError]]:
 
 
 def start_logging(configuration: Configuration) -> None:
-    """Log to stderr when the configuration asks for it; people read errors in words, without tracebacks."""
+    """Log to stderr if the configuration asks for it. Otherwise people see errors in words, without tracebacks."""
     from dragoman.cli.logs import log_to_stderr
 
     if "server.log_level" in configuration.sources:
         log_to_stderr(configuration.server.log_format, configuration.server.log_level)
 
 
-# Hints for agents name tools and arguments; a person has commands and options.
+# Hints for agents name tools and arguments. People have commands and options.
 _WORDS = {
     "Use list_tables, describe_table or list_schemas.": (
         "`dragoman describe DATABASE` lists the tables, `dragoman describe DATABASE TABLE` the columns of one."
     ),
     "use list_tables or describe_table": "use `dragoman describe DATABASE [TABLE]`",
-    "search_catalog finds tables by name.": "`dragoman describe DATABASE` lists the tables.",
+    "Use search_catalog to find tables by name.": "`dragoman describe DATABASE` lists the tables.",
     "list_tables or search_catalog": "`dragoman describe DATABASE`",
     "search_catalog or list_tables": "`dragoman describe DATABASE`",
     "list_schemas and list_tables": "`dragoman describe DATABASE`",
@@ -192,12 +189,12 @@ _TOOL_WORD = re.compile("|".join(re.escape(word) + (r"\b" if word[-1].isalpha() 
 
 
 def in_our_words(text: str) -> str:
-    """Return a hint meant for an agent as one for a person at the command line."""
+    """Return a hint for an agent as a hint for a person at the command line."""
     return _TOOL_WORD.sub(lambda found: _WORDS[found[0]], text)
 
 
 def warn(message: str) -> None:
-    """Write a remark to stderr."""
+    """Write a note to stderr."""
     put(f"note: {in_our_words(message)}", sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""`dragoman completion`: what a shell must load so that the tab key completes commands, options and databases."""
+"""`dragoman completion`: print the code that a shell loads to complete commands, options and databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman config`: the merged configuration, its problems, a starter file."""
+"""`dragoman config`: show the merged configuration, check it, or write a starter file."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def as_toml(shown: Mapping[str, Any]) -> Iterable[str]:
-    """Yield what `show` returns as the lines of a configuration file; a comment says who gave a value."""
+    """Yield the result of `show` as lines of a configuration file. A comment names the source of each value."""
     sources: Mapping[str, str] = shown.get("sources", {})
     if source := shown.get("source"):
         yield f"# {source}"
@@ -96,7 +96,7 @@ def _check(arguments: argparse.Namespace) -> int:
         put(json.dumps({"problems": listed, "warnings": list(warnings)}, ensure_ascii=False))
     else:
         for problem in problems:
-            put(f"{problem.told} {problem.remedy}".rstrip(), sys.stderr)
+            put(f"{problem.sentence} {problem.remedy}".rstrip(), sys.stderr)
         for warning in warnings:
             warn(warning)
         if not problems:
@@ -127,7 +127,7 @@ def _init(arguments: argparse.Namespace) -> int:
             file.write(starter)
     except FileExistsError:
         raise ConfigurationError(
-            f"{path} is already there.", suggestion="Pass --force to replace it, or --stdout to print the starter."
+            f"{path} exists already.", suggestion="Pass --force to replace it, or --stdout to print the starter."
         ) from None
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}.") from None
@@ -136,14 +136,17 @@ def _init(arguments: argparse.Namespace) -> int:
 
 
 def _starter(urls: Sequence[str]) -> str:
-    """Return the starter file; with URLs, their databases instead of the examples, passwords as variables."""
+    """Return the starter file.
+
+    With URLs, it has their databases instead of the examples, and variables for passwords.
+    """
     if not urls:
         return STARTER
     return "\n".join([STARTER.partition("[databases.")[0], *map(_section, urls)])
 
 
 def _section(text: str) -> str:
-    """Return a database's section; what is secret in its URL becomes a variable."""
+    """Return a database's section. Secrets in its URL become variables."""
     own, url = parse_named(text), as_url(split_name(text)[1]).replace("$", "$$")
     variable = re.sub(r"\W", "_", own.name).upper()
     body, mark, query = mask_url(url).partition("?")

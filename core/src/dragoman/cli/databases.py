@@ -1,4 +1,4 @@
-"""`dragoman databases`: what agents are told by `list_databases`."""
+"""`dragoman databases`: show what agents get from `list_databases`."""
 
 from __future__ import annotations
 

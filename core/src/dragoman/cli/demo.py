@@ -1,4 +1,4 @@
-"""`dragoman demo`: demo databases, the real server, a real MCP client, and what it sees."""
+"""`dragoman demo`: demo databases, the real server, a real MCP client, and what the client sees."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("--serve", action="store_true", help="keep the server up on HTTP instead of showing the tour")
+    parser.add_argument("--serve", action="store_true", help="run the server on HTTP instead of showing the tour")
     parser.add_argument(
         "--stdio", action="store_true", help="serve an MCP client over stdin and stdout; the client starts this"
     )
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scene:
-    """What is shown: a configuration file, databases beside it, the folder and the environment the server starts in."""
+    """What is shown: a configuration file, the databases beside it, and the folder and environment of the server."""
 
     config: Path
     urls: tuple[str, ...]
@@ -62,12 +62,12 @@ class Scene:
 
     @property
     def server(self) -> list[str]:
-        """The arguments of the server that serves it."""
+        """The arguments of the server for it."""
         return ["serve", *self.urls, "--config", str(self.config)]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the tour, or serve, the demo databases or those of `--config`; nothing of the demo is left afterwards."""
+    """Show the tour, or serve, the demo databases or those of `--config`. Leaves nothing of the demo behind."""
     from dragoman.cli.stage import Stage
 
     stage = Stage()
@@ -81,14 +81,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _scene(stage: Stage, arguments: argparse.Namespace) -> Generator[Scene]:
-    """Yield what is shown: the user's own configuration, or a demo in a folder that goes when the block is left."""
+    """Yield what is shown: the user's own configuration, or a demo in a folder that is removed afterwards."""
     if arguments.config:
         yield Scene(
             Path(arguments.config).resolve(), tuple(map(absolute, arguments.urls)), Path.cwd(), dict(os.environ)
         )
         return
     with TemporaryDirectory(prefix="dragoman-demo-", ignore_cleanup_errors=True) as name:
-        # Nothing of the user's own configuration reaches the demo.
+        # The demo must not use any of the user's own configuration.
         folder = Path(name).resolve()
         with stage.working("Building the demo databases"):
             file = write_configuration(folder, build(folder, arguments.also))
@@ -119,7 +119,7 @@ def _tour(stage: Stage, scene: Scene, arguments: argparse.Namespace) -> None:
 
 
 def _snippets(configuration: Configuration, scene: Scene, arguments: argparse.Namespace) -> tuple[str, str]:
-    """Return what to paste: for the demo a command that builds it anew, since what was shown is gone."""
+    """Return what to paste. For the demo it is a command that builds it again, since this one is removed."""
     if arguments.config:
         generic, claude_code = (snippet(client, configuration, scene.urls) for client in ("generic", "claude-code"))
         return generic, claude_code
@@ -140,9 +140,9 @@ async def _show_tour(stage: Stage, scene: Scene) -> None:
 
 
 def build(folder: Path, also: Sequence[str] = ()) -> list[Database]:
-    """Have every installed dialect build its demo databases, costly ones only when they are among `also`.
+    """Have every installed dialect build its demo databases. Costly ones are built only if `also` names them.
 
-    Raises `DialectError` when there are none, or when what is asked for cannot be had.
+    Raises `DialectError` if there are none, or if a named one cannot be built.
     """
     from dragoman.plugins import Plugins
 
@@ -166,9 +166,9 @@ def build(folder: Path, also: Sequence[str] = ()) -> list[Database]:
 
 
 def write_configuration(folder: Path, databases: Iterable[Database]) -> Path:
-    """Write the file that configures these databases, readable by its owner only, and return its path."""
+    """Write a file that configures these databases, readable only by its owner, and return its path."""
     path = folder / "dragoman.toml"
-    # The server writes to the same terminal: only what is wrong belongs there.
+    # The server writes to the same terminal, so it logs only errors.
     lines = ["[server]", 'log_level = "error"', ""]
     lines += [line for database in databases for line in _section(database)]
     path.touch(mode=0o600)
@@ -186,7 +186,7 @@ def _section(database: Database) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a setting as JSON values, as a file would have it."""
+    """Return a setting as JSON values, as in a file."""
     if isinstance(value, Secret):
         return value.reveal()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -1,4 +1,4 @@
-"""`dragoman describe`: what agents are told by `list_tables` and `describe_table`."""
+"""`dragoman describe`: show what agents get from `list_tables` and `describe_table`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the tables of a database, or the columns, keys, indexes and checks of one."""
+    """Print the tables of a database, or the columns, keys, indexes and checks of one table."""
     database = resolve_database(arguments)
     configuration = load_configuration(arguments)
     start_logging(configuration)
@@ -75,13 +75,13 @@ def _show(answer: dict[str, Any], *, listing: bool) -> None:
     groups: list[tuple[str, list[str]]] = list(answer["tables"].items())
     groups += [(f"{schema} (views)", names) for schema, names in answer.get("views", {}).items()] if listing else []
     if not groups:
-        warn("there are no tables or views, or none that this role and `schemas` show")
+        warn("there are no tables or views, or this role and `schemas` show none")
     for number, (title, lines) in enumerate(groups):
         if number:
             print()
         _print_group(title, lines)
         if not lines and not answer.get("notices"):
-            warn(f"nothing is known of the columns of {visible(title)}")
+            warn(f"no columns of {visible(title)} are known")
     for notice in answer.get("notices", []):
         warn(notice)
     if answer.get("omitted"):

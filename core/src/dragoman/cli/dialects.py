@@ -1,4 +1,4 @@
-"""`dragoman dialects`: which plugins are installed, and which are broken."""
+"""`dragoman dialects`: list the installed plugins, and the broken ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [[*_who(each), each.driver, each.status, each.error or _words(each.capabilities)] for each in dialects]
     print_table(["dialect", "distribution", "driver", "status", "capabilities"], rows)
     if policies := [each for each in installed if each.kind == "policy"]:
-        rows = [[*_who(each), each.status, each.error or "in force for every database"] for each in policies]
+        rows = [[*_who(each), each.status, each.error or "applies to every database"] for each in policies]
         print_table(["policy", "distribution", "status", ""], rows)
     return 0
 

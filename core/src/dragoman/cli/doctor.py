@@ -1,4 +1,4 @@
-"""`dragoman doctor`: what the configured roles could do if all protections failed, and how to close it."""
+"""`dragoman doctor`: show what the configured roles could do if all protections failed, and how to prevent it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STYLES: dict[Severity, str] = {"danger": "bold red", "warning": "yellow", "note"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of one database; `error` says why it was not examined."""
+    """The report about one database. `error`: why it was not examined."""
 
     database: str
     dialect: str
@@ -54,13 +54,13 @@ class Report:
 
     @property
     def status(self) -> Literal["examined", "unreachable", "broken"]:
-        """Whether the database was examined, did not answer, or has no plugin that works."""
+        """Whether the database was examined, did not answer, or has no working plugin."""
         if self.error is None:
             return "examined"
         return "broken" if isinstance(self.error, DialectError | ConfigurationError) else "unreachable"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what `--json` prints of it."""
+        """Return the report as `--json` prints it."""
         known = {"database": self.database, "dialect": self.dialect, "version": self.version, "status": self.status}
         shown: dict[str, Any] = {**known, "findings": [asdict(finding) for finding in self.findings]}
         return shown if self.error is None else {**shown, "error": self.error.as_dict()}
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was found; the exit status says whether there is danger."""
+    """Print the findings. The exit status says whether there is danger."""
     chosen = resolve_database(arguments) if arguments.database else None
     configuration = load_configuration(arguments)
     start_logging(configuration)
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _examine(configuration: Configuration, chosen: str | None) -> list[Report]:
-    """Examine one database or, at once, all of them."""
+    """Examine one database, or all of them concurrently."""
     import asyncio
 
     from dragoman.gateway import Gateway
@@ -118,7 +118,7 @@ async def _report(gateway: Gateway, name: str, done: Callable[[], None]) -> Repo
 
 
 def _report_broken(gateway: Gateway) -> None:
-    """Say which installed dialects do not work, beside those whose databases say so themselves."""
+    """Report installed dialects that do not work, except those whose databases report it themselves."""
     used = {database.dialect for database in gateway.configuration.databases.values()}
     for installed in gateway.plugins.list_installed():
         if installed.status == "broken" and installed.name not in used:
@@ -127,7 +127,7 @@ def _report_broken(gateway: Gateway) -> None:
 
 @contextmanager
 def _progress(total: int) -> Generator[Callable[[], None]]:
-    """Show on stderr how many are done, in a terminal."""
+    """Show on a terminal's stderr how many are done."""
     if not sys.stderr.isatty():
         yield lambda: None
         return
@@ -147,12 +147,12 @@ def _show(reports: list[Report]) -> None:
 
     console = Console(highlight=False)
     for line, style in (line for report in reports for line in _lines(report)):
-        # Nothing is wrapped or framed, so that what closes a finding can be copied.
+        # Nothing is wrapped or framed, so that remedies can be copied.
         console.print(Text(visible(line), style=style), soft_wrap=True)
 
 
 def _lines(report: Report) -> Iterator[tuple[str, str]]:
-    """The lines about a database, each with its style."""
+    """Yield the lines about a database, each with its style."""
     server = " ".join(word for word in (report.dialect, report.version) if word)
     yield f"{report.database} ({server}): {_summary(report)}", "bold"
     if report.error is not None:

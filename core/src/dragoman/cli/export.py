@@ -1,4 +1,4 @@
-"""`dragoman export`: the whole answer of a query in a file, of any size and in bounded memory."""
+"""`dragoman export`: write the whole answer of a query to a file, of any size, in bounded memory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to write; its suffix tells the format")
     add_source_arguments(parser)
     add_caller_argument(parser)
-    parser.add_argument("--format", choices=list(FORMATS), help="the format, whatever the file is called")
+    parser.add_argument("--format", choices=list(FORMATS), help="the format, whatever the suffix of the file")
     parser.add_argument(
         "--chart", choices=CHARTS, help="what a picture (svg, png) shows; without it, what suits the columns"
     )
@@ -107,7 +107,7 @@ def _check_place(path: Path, *, replace: bool) -> None:
 async def _receive_all(
     configuration: Configuration, database: str, arguments: argparse.Namespace, pages: Pages
 ) -> tuple[tuple[Column, ...], tuple[str, ...]]:
-    """Receive the rows into a file of their own: a format may need to see all of them before it writes one.
+    """Receive the rows into a temporary file: a format may need to see all of them before it writes one.
 
     Returns columns and notices.
     """
@@ -137,7 +137,7 @@ async def _receive(stream: RowStream, pages: Pages) -> None:
     with _progress() as progress:
         task = progress.add_task("rows received", total=None) if progress else None
         async for batch in stream.batches:
-            assert isinstance(batch, Encoded)  # a gateway's stream has no other
+            assert isinstance(batch, Encoded)  # a gateway's stream has only these
             pages.add(batch)
             if progress and task is not None:
                 progress.update(task, completed=pages.rows)
@@ -145,7 +145,7 @@ async def _receive(stream: RowStream, pages: Pages) -> None:
 
 
 def _write(path: Path, form: str, columns: Sequence[Column], pages: Pages, chart: str | None) -> tuple[str, ...]:
-    """Write the file beside its place first, so that it is always seen whole."""
+    """Write the file beside its place first, so that nobody ever sees a part of it."""
     from dragoman.exports import export
 
     part = path.with_name(f".{path.name}.part")
@@ -164,7 +164,7 @@ def _write(path: Path, form: str, columns: Sequence[Column], pages: Pages, chart
 
 
 class _Shown:
-    """The rows of pages, with a bar for each reading where there is a display."""
+    """The rows of pages, with a progress bar for each reading if there is a display."""
 
     def __init__(self, pages: Pages, form: str, progress: Progress | None) -> None:
         from dragoman.exports import READ_TWICE
@@ -185,7 +185,7 @@ class _Shown:
 
 @contextmanager
 def _end_on_signals() -> Generator[None]:
-    """Let SIGTERM end what runs as SIGINT does, so that nothing is left behind."""
+    """Let SIGTERM end the work as SIGINT does, so that nothing is left behind."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -1,4 +1,4 @@
-"""`dragoman learn`: learn ahead what columns hold, or have a model describe what has no description."""
+"""`dragoman learn`: learn the values of columns in advance, or let a model describe what has no description."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ examples:
   dragoman learn shop --describe --to knowledge/shop.md
 """
 AT_ONCE = 50
-"""Relations that are asked about together."""
+"""The number of relations in one request."""
 SECONDS = 60.0
-"""That these may take."""
+"""Seconds that one request may take."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,14 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--describe",
         action="store_true",
-        help="have the configured model describe what has no description, into a file to review",
+        help="let the configured model describe what has no description, and write a file to review",
+    )
+    parser.add_argument(
+        "--to", metavar="FILE", help="the file of --describe, for one database (default: NAME.learned.md)"
     )
     parser.add_argument("--to", metavar="FILE", help="the file for --describe (NAME.learned.md)")
     add_source_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Learn, and print how much was learned of each database."""
+    """Learn, and print how much was learned about each database."""
     from dragoman.cli.output import put
 
     configuration = load_configuration(arguments)
@@ -59,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if configuration.server.state_dir is None:
         raise ConfigurationError(
-            "server.state_dir is not set: nothing that is learned would be kept.",
+            "server.state_dir is not set, so nothing could be kept.",
             suggestion='Set server.state_dir = "state".',
         )
     for line in run_async(_learn(configuration, arguments.database)):
@@ -76,7 +79,7 @@ async def _learn(configuration: Configuration, name: str | None) -> list[str]:
 
 
 async def _describe(configuration: Configuration, name: str | None, to: str | None) -> list[str]:
-    """Describe databases, each into a file of its own."""
+    """Describe databases, each in a file of its own."""
     from dragoman.gateway import Gateway
     from dragoman.plugins.extensions import DESCRIBERS, load_extension
 
@@ -108,7 +111,7 @@ async def _learn_one(opened: OpenDatabase) -> str:
 
 @contextmanager
 def _progress(name: str, total: int) -> Generator[Callable[[int], None]]:
-    """Show on stderr how many are done, in a terminal."""
+    """Show on a terminal's stderr how many are done."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -1,4 +1,4 @@
-"""Logs on stderr, a line each: JSON for machines, text for people. Fields come from `extra=`."""
+"""Logs on stderr, one line each: JSON for machines, text for people. Fields come from `extra=`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _moment(record: logging.LogRecord) -> str:
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line."""
+    """Formats a record as one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return time, level, logger, message, the record's own fields and, after a bug, the traceback."""
@@ -44,7 +44,7 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """Time, level, message and fields, for a terminal."""
+    """Formats a record as time, level, message and fields, for a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, and after a bug its traceback."""

@@ -1,4 +1,4 @@
-"""`dragoman may`: what a caller may, and which grant says so."""
+"""`dragoman may`: show what a caller may do, and which grant allows it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what the caller may; 1 when it may not run the statement, or may nothing."""
+    """Print what the caller may do. Return 1 if it may not run the statement, or may do nothing."""
     from dragoman.cli.output import put
 
     configuration = load_configuration(arguments)
@@ -83,7 +83,7 @@ def _caller(arguments: argparse.Namespace) -> Principal:
 
 
 def _claim(text: str) -> tuple[str, str]:
-    """A claim as it is written on the command line. Raises `argparse.ArgumentTypeError`."""
+    """Return a claim from the command line. Raises `argparse.ArgumentTypeError`."""
     name, mark, value = text.partition("=")
     if not (name and mark):
         raise argparse.ArgumentTypeError("expected NAME=VALUE")
@@ -98,7 +98,7 @@ async def _ask(
     async with Gateway.open(configuration) as gateway:
         seen = gateway.for_principal(caller)
         if seen.access is None:
-            rest = "policies say what is left to each" if gateway.plugins.restrict else "everybody may all that is"
+            rest = "policies restrict each caller" if gateway.plugins.restrict else "everybody may do all that is"
             told: dict[str, Any] = {"roles": [], "note": f"No roles are configured: {rest}."}
         else:
             tools = seen.access.tools
@@ -123,7 +123,7 @@ async def _judge(seen: Gateway, caller: Principal, database: str, sql: str) -> d
 
 
 def _describe_acting(opened: OpenDatabase, caller: Principal) -> dict[str, Any]:
-    """As whom the engine does what the caller asks, and with which settings; what the sign-in lacks instead of them."""
+    """Return the identity and settings with which the engine acts for the caller, or what its sign-in lacks."""
     if opened.config.acting is None:
         return {}
     acting = opened.config.acting
@@ -136,7 +136,7 @@ def _describe_acting(opened: OpenDatabase, caller: Principal) -> dict[str, Any]:
 
 
 async def _describe_grants(seen: Gateway, name: str, caller: Principal) -> dict[str, Any]:
-    """What may be read of a database: the columns of each relation, and the keys of the grants that say so."""
+    """Return what may be read of a database: the columns of each relation, and the keys of the grants that allow it."""
     from dragoman.catalog import GrantedCatalog
 
     opened = seen.database(name)
@@ -154,7 +154,7 @@ async def _tables(catalog: GrantedCatalog) -> dict[str, Any]:
 
 
 def _describe(permission: Permission) -> dict[str, Any]:
-    """What is there of a relation; a filter and masks as they are written, with the names of values."""
+    """Return what the caller has of a relation, with filter and masks as written, and names for values."""
     facts: dict[str, Any] = {"columns": "all" if permission.whole else list(permission.columns)}
     part = permission.confined
     if part is not None and part.filter is not None:
@@ -182,7 +182,7 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
         yield f"{name}: at most {granted['max_rows']} rows and {granted['timeout']:g} seconds"
         if "acts_as" in granted:
             as_whom = [f"{name} {value}" for name, value in granted["acts_as"].items() if name != "lacks"]
-            yield f"  acts as {', '.join(as_whom) or 'who signs in'}"
+            yield f"  acts as {', '.join(as_whom) or 'the role that signs in'}"
             if "lacks" in granted["acts_as"]:
                 yield f"  reads nothing: {granted['acts_as']['lacks']}"
         if granted["tables"] == "all":

@@ -1,4 +1,4 @@
-"""`dragoman new-dialect`: a third-party plugin to begin with, which works before its first line is changed."""
+"""`dragoman new-dialect`: create the package of a dialect plugin, which works before its first line is changed."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_name(name: str) -> None:
-    """Raise `ConfigurationError` for a name no dialect can have, or that an installed distribution has already."""
+    """Raise `ConfigurationError` for an impossible name, or one that an installed distribution already has."""
     check_form(name, "dialect", "its name stands before :// in URLs and in a module's name")
     from dragoman.plugins import Plugins
 
     plugins = Plugins.discover()
     if name in plugins.names:
         raise ConfigurationError(
-            f"There is already a dialect {plugins.origin(name)}; two that claim one name stop each other.",
+            f"There is already a dialect {plugins.origin(name)}; two plugins with one name exclude each other.",
             suggestion="Choose another name, or uninstall that distribution.",
         )
 
@@ -80,7 +80,7 @@ def check_form(name: str, what: str, why: str) -> None:
     """Raise `ConfigurationError` for a name that no plugin can have."""
     if not _NAME.fullmatch(name):
         raise ConfigurationError(
-            f"A {what} cannot be called {name!r}: {why}.",
+            f"A {what} cannot be named {name!r}: {why}.",
             suggestion="Use lower-case letters and digits, a letter first; - and _ between them.",
         )
     if name.startswith("dragoman"):
@@ -90,7 +90,7 @@ def check_form(name: str, what: str, why: str) -> None:
 
 
 def package(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return the files of the package: what is to stand where."""
+    """Return the files of the package: contents by path."""
     flavour = "driver" if arguments.driver else "sqlite" if arguments.sqlalchemy else "full"
     values = _values(arguments)
     kept = {flavour, *(("licence",) if values["licence"] else ())}
@@ -121,12 +121,12 @@ def _values(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def module_of(name: str) -> str:
-    """Return the name of a plugin's module, without what all of them begin with."""
+    """Return the name of a plugin's module, without the common prefix."""
     return re.sub(r"\W", "_", name)
 
 
 def write_values(name: str, licence: str) -> dict[str, str]:
-    """Return what the templates of every plugin name."""
+    """Return the values for the templates of every plugin."""
     from dragoman.dialect import CONTRACT
 
     module = module_of(name)
@@ -142,7 +142,10 @@ def write_values(name: str, licence: str) -> dict[str, str]:
 
 
 def fill(template: str, kept: Set[str], values: Mapping[str, str]) -> str:
-    """Return a template with its values, without the lines that are marked as another flavour's (`#? flavour`)."""
+    """Return a template with its values filled in, without the lines that are marked for another flavour (`#?
+
+    flavour`).
+    """
     text = (files("dragoman.cli") / "templates" / template).read_text(encoding="utf-8")
     lines: list[str] = []
     for line in text.splitlines():
@@ -155,14 +158,14 @@ def fill(template: str, kept: Set[str], values: Mapping[str, str]) -> str:
 
 
 def write_package(arguments: argparse.Namespace, contents: Mapping[str, str]) -> None:
-    """Write the package where the arguments say, and tell what comes next. Raises `ConfigurationError`."""
+    """Write the package to the folder in the arguments, and print the next steps. Raises `ConfigurationError`."""
     folder = Path(os.path.expanduser(arguments.into)) / f"dragoman-{arguments.name}"
     write(folder, contents)
     print(f"wrote {folder}; next: cd {folder} && pip install -e '.[testing]' && pytest")
 
 
 def write(folder: Path, contents: Mapping[str, str]) -> None:
-    """Write the files below `folder`, which must not be there. Raises `ConfigurationError`."""
+    """Write the files below `folder`, which must not exist. Raises `ConfigurationError`."""
     try:
         folder.mkdir(parents=True)
         for path, text in contents.items():
@@ -171,7 +174,7 @@ def write(folder: Path, contents: Mapping[str, str]) -> None:
             file.write_text(text, encoding="utf-8")
     except FileExistsError:
         raise ConfigurationError(
-            f"{folder} is already there, and nothing is overwritten.", suggestion="Choose another folder with --into."
+            f"{folder} exists already, and nothing is overwritten.", suggestion="Choose another folder with --into."
         ) from None
     except OSError as error:
         raise ConfigurationError(f"{folder} cannot be written: {error.strerror}.") from None

@@ -1,4 +1,4 @@
-"""`dragoman new-policy`: a policy package to begin with, which passes its own kit before its first line is changed."""
+"""`dragoman new-policy`: create the package of a policy, which passes its kit before its first line is changed."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_name(name: str) -> None:
-    """Raise `ConfigurationError` for a name no policy can have, or that an installed one has already."""
+    """Raise `ConfigurationError` for an impossible name, or one that an installed policy already has."""
     check_form(name, "policy", "its name stands in the configuration and in a module's name")
     from dragoman.plugins import Plugins
 
     plugins = Plugins.discover()
     if name in plugins.policies:
         raise ConfigurationError(
-            f"There is already a policy {name!r}; two that claim one name stop the start.",
+            f"There is already a policy {name!r}; two policies with one name stop the server's start.",
             suggestion="Choose another name, or uninstall that distribution.",
         )
 
 
 def package(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return the files of the package: what is to stand where."""
+    """Return the files of the package: contents by path."""
     values = write_values(arguments.name, arguments.licence)
     kept = {"licence"} if values["licence"] else set[str]()
     module = f"src/{values['package']}"

@@ -20,16 +20,16 @@ _EXACT = re.compile(r"-?\d+\.\d+|-?\d{16,}")
 
 
 def put(text: str, file: TextIO | None = None, end: str = "\n") -> None:
-    """Write text that holds words of others: in a terminal, escape sequences must be seen, not obeyed.
+    """Write text that contains foreign text. In a terminal, escape sequences are shown, not executed.
 
-    A file or a pipe gets them as they are.
+    A file or a pipe gets them unchanged.
     """
     terminal = (file or sys.stdout).isatty()
     print(visible_lines(text) if terminal else text, file=file, end=end)
 
 
 def text_of(value: Any) -> str:
-    """Return a JSON value as text: strings as they are, everything else as JSON."""
+    """Return a JSON value as text: strings unchanged, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -38,7 +38,7 @@ def _format(value: Any) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Rows) -> None:
-    """Print rows as a table, drawn in a terminal; where it is too wide for that, as a record for each row."""
+    """Print rows as a table, drawn in a terminal. If it is too wide, print a record for each row."""
     if not sys.stdout.isatty():
         print("\n".join(plain_table(columns, rows)))
         return
@@ -48,26 +48,26 @@ def print_table(columns: Sequence[str], rows: Rows) -> None:
     if _table_width(columns, rows) <= console.width:
         console.print(rich_table(columns, rows))
     else:
-        # Nothing is cut and no number is broken; what is long wraps where words do.
+        # Nothing is cut and no number is broken. Long text wraps at words.
         for line in record_lines(columns, rows):
             console.print(line, markup=False, highlight=False, soft_wrap=False)
 
 
 def _table_width(columns: Sequence[str], rows: Rows) -> int:
-    """The columns of a terminal that a table takes, with two blanks between and one on either side."""
+    """Return the width of a table in a terminal, with two blanks between columns and one on either side."""
     cells = [[visible(name) for name in columns], *([_format(value) for value in row] for row in rows)]
     return sum(max(map(cell_width, place)) + 2 for place in zip(*cells, strict=True))
 
 
 def cell_width(text: str) -> int:
-    """Return how many columns of a terminal a text takes; wide letters take two."""
+    """Return the width of a text in a terminal. Wide letters count twice."""
     from rich.cells import cell_len
 
     return cell_len(text)
 
 
 def record_lines(columns: Sequence[str], rows: Rows) -> Iterable[str]:
-    """Yield each row as lines of a name and a value, below a line that numbers it."""
+    """Yield each row as lines of a name and a value, below a line with its number."""
     names = [visible(name) for name in columns]
     width = max(map(cell_width, names), default=0)
     for number, row in enumerate(rows, 1):
@@ -77,7 +77,7 @@ def record_lines(columns: Sequence[str], rows: Rows) -> Iterable[str]:
 
 
 def plain_table(columns: Sequence[str], rows: Rows) -> Iterable[str]:
-    """Yield the lines of an aligned table; columns of numbers stand to the right."""
+    """Yield the lines of an aligned table. Columns of numbers are right-aligned."""
     cells = [[visible(name) for name in columns], *([_format(value) for value in row] for row in rows)]
     widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
     right = [numeric(rows, place) for place in range(len(columns))]
@@ -92,7 +92,7 @@ def plain_table(columns: Sequence[str], rows: Rows) -> Iterable[str]:
 
 
 def numeric(rows: Rows, place: int) -> bool:
-    """Tell whether a column holds numbers: JSON's own, or exact ones that JSON can only carry as text."""
+    """Return whether a column holds numbers: JSON's own, or exact ones that JSON can carry only as text."""
     values = [row[place] for row in rows if row[place] is not None]
     return bool(values) and all(_is_number(value) for value in values)
 
@@ -104,7 +104,7 @@ def _is_number(value: Any) -> bool:
 
 
 def rich_table(columns: Sequence[str], rows: Rows) -> Table:
-    """Return rows as a table for a terminal; columns of numbers stand to the right."""
+    """Return rows as a table for a terminal. Columns of numbers are right-aligned."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text

@@ -1,4 +1,4 @@
-"""The parser of the command line: argparse, which also names the nearest command or option when a word is wrong."""
+"""The parser of the command line: argparse, plus the nearest command or option for a misspelled word."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 
 
 class Parser(argparse.ArgumentParser):
-    """An `ArgumentParser` with examples left as they are written and suggestions in its errors."""
+    """An `ArgumentParser` that keeps examples as written and adds suggestions to its errors."""
 
     def __init__(self, *, above: Parser | None = None, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
@@ -27,8 +27,8 @@ class Parser(argparse.ArgumentParser):
         self._given: Sequence[str] = ()
 
     def add_subparsers(self, **options: Any) -> Any:
-        """As argparse's; the commands are kept, since their options may be what was meant."""
-        # argparse would format its usage for `prog`, and import what that needs.
+        """As in argparse, but keeps the commands, since their options may have been meant."""
+        # argparse would format its usage for `prog`, and import the modules for that.
         below = cast("type[Parser]", partial(Parser, above=self))
         action = super().add_subparsers(parser_class=below, prog=self.prog, **options)
         self._commands = action.choices
@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, args: Any = None, namespace: Any = None
     ) -> Any:
-        """As argparse's; a command tells unknown words itself, with its own usage."""
+        """As in argparse, but a command reports unknown words itself, with its own usage."""
         self._given = list(args or ())
         known, unknown = super().parse_known_args(args, namespace)
         if unknown and not self._commands and args is not None:
@@ -45,14 +45,14 @@ class Parser(argparse.ArgumentParser):
         return known, unknown
 
     def format_help(self) -> str:
-        """As argparse's; a command without examples of its own has those above it that call it."""
+        """As in argparse, but a command without examples shows those of the command above it that call it."""
         if self.epilog is None and self._above is not None:
             told = [line for line in (self._above.epilog or "").splitlines() if f"{self.prog} " in f"{line} "]
             self.epilog = "\n".join(["examples:", *told]) if told else None
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage, the error and the nearest known words to stderr; end with 2."""
+        """Print the usage, the error and the nearest known words to stderr. Exits with 2."""
         super().error(message + self.suggest(message))
 
     def options(self) -> set[str]:
@@ -60,19 +60,19 @@ class Parser(argparse.ArgumentParser):
         return set(_OPTION.findall(self.format_help())).union(*(each.options() for each in self._commands.values()))
 
     def suggest(self, message: str) -> str:
-        """Return a sentence that names what was probably meant, with a leading line break; else an empty text."""
+        """Return a sentence with the probable words, after a line break; else an empty text."""
         if choice := _CHOICE.search(message):
             near = nearest(choice[1], re.findall(r"[\w-]+", choice[2]), 2)
         elif unknown := _UNKNOWN.search(message):
             near = self._near_options(unknown[1].split())
-        elif message.startswith(_MISSING):  # a misspelt option takes the word behind it for an argument of its own
+        elif message.startswith(_MISSING):  # a misspelled option takes the next word as its argument
             near = self._near_options([word for word in self._given if word.startswith("--")])
         else:
             return ""
         return f"\nDid you mean {' or '.join(near)}?" if near else ""
 
     def _near_options(self, words: Sequence[str]) -> list[str]:
-        """Return the options that unknown ones among the words may have meant."""
+        """Return the options similar to unknown ones among the words."""
         options = sorted(self.options())
         given = [word.partition("=")[0] for word in words if word.startswith("-")]
         unknown = [word for word in given if not any(option.startswith(word) for option in options)]

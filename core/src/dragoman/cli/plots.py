@@ -1,4 +1,4 @@
-"""A result drawn in a terminal: bars of names, a line over time or numbers, points, or how often numbers occur."""
+"""Draws a result in a terminal: bars for names, a line over time or numbers, points, or a histogram."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dragoman.words import visible
 
 FEWEST, MOST_BARS, BINS = 2, 24, 12
 WIDTH, HEIGHT = 60, 12
-"""Of what is drawn, in characters, without its labels."""
+"""The width and height of a drawing in characters, without its labels."""
 LINE, LABEL = 80, 30
-"""Characters of a line, and of a name in it, at most."""
+"""The most characters of a line, and of a name in it."""
 _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""The bits of a Braille letter, by line and column: each letter is two dots wide and four high."""
+"""The bits of a Braille letter, by line and column. Each letter is two dots wide and four high."""
 _BLANK: Final = 0x2800
 
 Point = tuple[float, float]
 
 
 def plot(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Return the lines that draw a result of one or two columns; none where a drawing would say nothing."""
+    """Return the lines that draw a result of one or two columns; none if a drawing would show nothing."""
     fields = fields_of(columns, rows)
     if len(rows) < FEWEST or not 1 <= len(fields) <= 2 or fields[-1].type != "quantitative":
         return []
@@ -81,7 +81,7 @@ def _spreads(points: Sequence[Point]) -> bool:
 
 
 def _join(points: Sequence[Point]) -> Iterator[Point]:
-    """The points, and enough between each and the next to see a line."""
+    """Yield the points, and enough points between neighbours to show a line."""
     span = points[-1][0] - points[0][0]
     for (x, y), (to_x, to_y) in pairwise(points):
         parts = max(4 * HEIGHT, round((to_x - x) / span * 2 * WIDTH))
@@ -89,7 +89,7 @@ def _join(points: Sequence[Point]) -> Iterator[Point]:
 
 
 def _canvas(fields: Sequence[Field], points: Sequence[Point], drawn: Iterator[Point] | Sequence[Point]) -> list[str]:
-    """Draw points between axes that are labelled at their ends."""
+    """Draw points between axes with labels at their ends."""
     (left, right), (bottom, top) = ((min(axis), max(axis)) for axis in zip(*points, strict=True))
     letters = [[_BLANK] * WIDTH for _ in range(HEIGHT)]
     for x, y in drawn:

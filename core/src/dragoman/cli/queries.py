@@ -1,4 +1,4 @@
-"""`dragoman queries`: the saved queries of a folder, listed, checked against their databases, or run."""
+"""`dragoman queries`: list the saved queries of a folder, check them against their databases, or run one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     actions = {
         "list": "list the saved queries",
-        "check": "have each database compile its saved queries, without running them",
+        "check": "let each database compile its saved queries, without running them",
         "run": "run a saved query",
     }
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)

@@ -1,4 +1,4 @@
-"""`dragoman query`: one query through the same gateway as an agent's."""
+"""`dragoman query`: run one query through the gateway, as for an agent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dragoman.model import Result
 
 MAX_BYTES = 10_000_000
-"""A person's answer may be larger than what fits into a model."""
+"""The answer for a person may be larger than what fits into a model."""
 
 EXAMPLES = """\
 examples:
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot",
         action="store_true",
-        help="draw the rows below the table: bars, a line, points or a histogram, as suits one column or two",
+        help="draw the rows below the table as bars, a line, points or a histogram, depending on one or two columns",
     )
     parser.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
 
@@ -105,7 +105,7 @@ async def _query(configuration: Configuration, database: str, arguments: argpars
 
 
 def parameter(text: str) -> Any:
-    """Return a value to bind: JSON when the text is that, else the text itself."""
+    """Return a value to bind: the JSON value of the text, or else the text itself."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -117,7 +117,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def print_result(result: Result, form: str) -> None:
-    """Print a result as a table, JSON, CSV or Markdown; remarks go to stderr."""
+    """Print a result as a table, JSON, CSV or Markdown. Notes go to stderr."""
     from dragoman.cli import output
 
     if form == "json":
@@ -143,7 +143,7 @@ def print_result(result: Result, form: str) -> None:
 
 
 def as_json(result: Result) -> str:
-    """Return a result as one JSON object; its rows are not encoded again."""
+    """Return a result as one JSON object, without encoding its rows again."""
     head = {"columns": [column.name for column in result.columns], "types": [column.type for column in result.columns]}
     tail: dict[str, Any] = {"row_count": result.row_count}
     if cut := result.truncated:

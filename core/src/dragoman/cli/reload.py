@@ -1,4 +1,4 @@
-"""`dragoman reload`: check the configuration, then tell a server that runs to take it."""
+"""`dragoman reload`: check the configuration, then make a running server apply it."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def _number(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send SIGHUP, unless the configuration is wrong; the server's log tells what it took."""
+    """Send SIGHUP, unless the configuration is wrong. The server's log says what it applied."""
     load_configuration(arguments)
-    # Another program would end at the signal.
+    # The signal would end another program.
     if not is_server(_command_of(arguments.pid)):
         raise ConfigurationError(
-            f"The process {arguments.pid} is no `dragoman serve` that you may signal.",
-            suggestion="Look for it: pgrep -af 'dragoman serve'.",
+            f"The process {arguments.pid} is not a `dragoman serve` that you may signal.",
+            suggestion="Find it with: pgrep -af 'dragoman serve'.",
         )
     try:
         os.kill(arguments.pid, signal.SIGHUP)
@@ -51,12 +51,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigurationError(
             f"There is no process {arguments.pid} that you may signal.", suggestion="Check the number with ps."
         ) from None
-    put("The configuration is right, and the server was asked to take it; its log says what changed.")
+    put("The configuration is valid, and the server was told to apply it. Its log says what changed.")
     return 0
 
 
 def is_server(command: Sequence[str]) -> bool:
-    """Whether a process with this command line is a server: `dragoman serve`, whatever interpreter runs it."""
+    """Return whether a process with this command line is a server: `dragoman serve`, with any interpreter."""
     words = list(command)
     if words and _INTERPRETER.fullmatch(PurePath(words[0]).name):
         place = next((place for place in range(1, len(words)) if _is_program(words, place)), len(words))
@@ -65,13 +65,16 @@ def is_server(command: Sequence[str]) -> bool:
 
 
 def _is_program(words: Sequence[str], place: int) -> bool:
-    """Whether the interpreter's own options end before this word: a module of -m, or the path of a script."""
+    """Return whether only the interpreter's own options come before this word.
+
+    The word is then the module of -m, or the path of a script.
+    """
     before = words[place - 1]
     return before == "-m" or not (words[place].startswith("-") or before in ("-X", "-W"))
 
 
 def _command_of(process: int) -> list[str]:
-    """The command line of a process; empty where it cannot be seen."""
+    """Return the command line of a process; empty if it cannot be read."""
     if Path("/proc/self/cmdline").exists():
         try:
             return Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace").split("\0")

@@ -1,4 +1,4 @@
-"""`dragoman secrets`: passwords and tokens that a configuration file may hold, since only a key opens them."""
+"""`dragoman secrets`: encrypt passwords and tokens for a configuration file. Only a key decrypts them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    summary = "write a new key to the user's configuration folder, where only the user can read it"
+    summary = "write a new key to the user's configuration folder, readable only by the user"
     init = commands.add_parser("init", help=summary, description=summary)
     add_source_arguments(init)
     summary = "encrypt a secret, asked for or read from stdin, for one setting of the configuration"

@@ -23,7 +23,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("positional", metavar="[NAME=]URL", nargs="*", help="databases beside the configured ones")
+    parser.add_argument("positional", metavar="[NAME=]URL", nargs="*", help="additional databases")
     add_source_arguments(parser)
     add_caller_argument(parser)
     parser.add_argument("--transport", choices=["stdio", "http"], help="how clients connect (stdio)")
@@ -57,14 +57,14 @@ def run(arguments: argparse.Namespace) -> int:
         LOGGER.warning(warning)
     if sys.stderr.isatty():
         print(_banner(configuration), file=sys.stderr)
-    # Until the server can reload; a process without a handler would end.
+    # Until the server can reload: without a handler the signal would end the process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     mcp.run(configuration, arguments.principal, read)
     return 0
 
 
 def _log_format(configuration: Configuration) -> str:
-    """Return the format that is configured; else text for a terminal and JSON for everything else."""
+    """Return the configured format, or else text for a terminal and JSON for anything else."""
     configured_format = configuration.server.log_format
     if "server.log_format" in configuration.sources:
         return configured_format
@@ -72,7 +72,7 @@ def _log_format(configuration: Configuration) -> str:
 
 
 def _banner(configuration: Configuration) -> str:
-    """Return what a person at a terminal needs to know: what is served, where, and how to connect."""
+    """Return what a person at a terminal must know: what is served, where, and how to connect."""
     server = configuration.server
     names = ", ".join(configuration.databases)
     if server.transport == "stdio":

@@ -1,4 +1,4 @@
-"""How the demo looks: panels and colours in a terminal, the same words as plain text without one."""
+"""The look of the demo: panels and colours in a terminal, the same text without them elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from pygments.token import Token  # rich brings it
+from pygments.token import Token  # installed with rich
 from rich.box import ROUNDED, SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dragoman.mcp.tour import Step
 
 _PLAIN_WIDTH = 110
-# Names keep the terminal's own colour, so that they are read on light and dark alike.
+# Names keep the terminal's own colour, so that they are readable on light and dark backgrounds.
 _THEME = ANSISyntaxTheme(
     {
         Token.Keyword: Style(bold=True),
@@ -45,7 +45,7 @@ class Stage:
         self._steps = 0
 
     def working(self, what: str) -> AbstractContextManager[object]:
-        """Show that something takes its time."""
+        """Show that something takes time."""
         return self._console.status(f"{what} ...") if self._terminal else nullcontext()
 
     def opening(self, databases: Iterable[Database]) -> None:
@@ -71,14 +71,14 @@ class Stage:
             print("\n".join([f"{title} ({timing})", *lines]))
 
     def closing(self, generic: str, claude_code: str) -> None:
-        """Say how to go on: what to paste into a client."""
+        """Show the next step: what to paste into a client."""
         self._console.print("Connect your own client. Paste this into its MCP configuration:", style="bold")
         print(generic)
         self._console.print("\nor, for Claude Code, run:", style="bold")
         print(claude_code)
 
     def serving(self, snippet: str) -> None:
-        """Say how to connect to the server that starts now."""
+        """Show how to connect to the server that starts now."""
         self._console.print("Serving on HTTP until Ctrl-C. Paste this into a client:", style="bold")
         print(snippet, flush=True)
 

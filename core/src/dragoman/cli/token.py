@@ -27,7 +27,7 @@ _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
-    summary = "make a token; its hash is what the configuration keeps"
+    summary = "create a token; the configuration keeps only its hash"
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     create = commands.add_parser("create", help=summary, description=summary, epilog=EXAMPLES)
     create.add_argument("name", metavar="NAME", type=_name, help="who or what the token is for; logs show it")
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what to paste into the configuration to stdout, and the token, this once, to stderr."""
+    """Print the text for the configuration to stdout, and the token, only this once, to stderr."""
     token = make_token()
     entry: dict[str, Any] = {"name": arguments.name, "hash": hash_token(token)}
     if arguments.expires:
@@ -53,13 +53,13 @@ def run(arguments: argparse.Namespace) -> int:
         put(json.dumps({"token": token, "entry": entry}))
         return 0
     put("\n".join(["[[server.tokens]]", *(_line(key, value) for key, value in entry.items())]))
-    put("The token, shown this once. Clients send it as `Authorization: Bearer TOKEN`:", sys.stderr)
+    put("The token is shown only now. Clients send it as `Authorization: Bearer TOKEN`:", sys.stderr)
     put(token, sys.stderr)
     return 0
 
 
 def _line(key: str, value: Any) -> str:
-    # A time is written as TOML's own; everything else is spelled as in JSON.
+    # A time is written in TOML's own form; everything else is spelled as in JSON.
     return f"{key} = {value}" if key == "expires" else f"{key} = {json.dumps(value)}"
 
 
