@@ -222,7 +222,10 @@ class Attacks:
         for_whom = self.chance.choice([{}, {"authorization": f"Bearer {TOKENS['eve']}"}])
         answer = await self.server.client.get(url.copy_set_param(key, changed), headers=for_whom)
         assert answer.status_code == 404, (url, key, changed)
-        assert answer.json() == {"error": "not_found", "message": "There is nothing at this address, or not any more."}
+        assert answer.json() == {
+            "error": "not_found",
+            "message": "There is nothing at this address, or it is no longer valid.",
+        }
 
     async def use_address_of_another(self) -> None:
         """An address in the hands of somebody who signs in as another."""

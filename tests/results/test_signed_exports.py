@@ -59,7 +59,7 @@ class Field:
         if response.status_code != 200:
             assert response.json() == {
                 "error": "not_found",
-                "message": "There is nothing at this address, or not any more.",
+                "message": "There is nothing at this address, or it is no longer valid.",
             }
         return response.status_code
 

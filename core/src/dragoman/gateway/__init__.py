@@ -1,4 +1,4 @@
-"""The gateway: opens databases and leads every call through its life. Knows nothing of MCP."""
+"""The gateway opens databases and handles every call from start to end. Knows nothing of MCP."""
 
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.health import Status

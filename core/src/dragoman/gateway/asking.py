@@ -1,4 +1,4 @@
-"""The seam of `ask`: a question in plain words, and who answers it. What does so is a distribution of its own."""
+"""The interface of `ask`, which answers questions in plain words. Its implementation is a distribution of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Report = Callable[[float, float | None, str | None], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A question of the same conversation that was answered before, and the SQL of its answer."""
+    """An earlier question of the same conversation, and the SQL of its answer."""
 
     question: str
     sql: str
@@ -32,7 +32,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question. `database`: None where the asker picks one. `limit`: rows of the answer at most."""
+    """A question. `database`: None if the asker chooses one. `limit`: the most rows of the answer."""
 
     text: str
     database: str | None = None
@@ -45,10 +45,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskAnswer:
-    """The answer of a question. `sql`: what answers it. `result`: its rows, unless only the SQL was wanted.
+    """The answer to a question.
 
-    `explanation`: what the query does; `assumptions`: what the model took the question to mean. `attempts`: how many
-    queries were tried. `reason`: why this database, where the asker picked it.
+    - `sql`: the query that answers it.
+    - `result`: its rows, unless only the SQL was wanted.
+    - `explanation`: what the query does.
+    - `assumptions`: how the model understood the question.
+    - `attempts`: the number of queries tried.
+    - `reason`: why this database, if the asker chose it.
     """
 
     database: str
@@ -63,19 +67,19 @@ class AskAnswer:
 
 
 class Asker(Protocol):
-    """Answers questions by a language model. Made from the gateway's settings, once; does no I/O when made."""
+    """Answers questions with a language model. Created once from the gateway's settings, without I/O."""
 
     async def ask(self, gateway: Gateway, record: CallRecord, question: Question) -> AskAnswer:
         """Answer a question with the gateway as its principal sees it; note in `record` what was used.
 
-        Raises `AmbiguousQuery`, `ModelError`, `QuotaExceeded`, and what the last query tried raised.
+        Raises `AmbiguousQuery`, `ModelError`, `QuotaExceeded`, and what the last query raised.
         """
         ...
 
     async def rate(self, principal: Principal, question: str, *, right: bool) -> str:
-        """Mark the answer that a caller got to a question; return the name of the file it was added to.
+        """Mark the answer to a question of a caller as right or wrong; return the name of the file it was added to.
 
-        Raises `ParameterError` where there was none lately, `ConfigurationError` where none are kept.
+        Raises `ParameterError` if there was no recent one, `ConfigurationError` if none are kept.
         """
         ...
 
@@ -85,7 +89,7 @@ class Asker(Protocol):
 
 
 class Asking:
-    """Loads what answers questions, when the first one comes."""
+    """Loads the asker at the first question."""
 
     def __init__(self, settings: ModelSettings | None, prompts_dir: Path | None = None) -> None:
         self._settings = settings
@@ -93,7 +97,7 @@ class Asking:
         self._asker: Asker | None = None
 
     def load(self) -> Asker:
-        """Return what answers questions. Raises `ConfigurationError` where no model is configured."""
+        """Return the asker. Raises `ConfigurationError` if no model is configured."""
         if self._asker is not None:
             return self._asker
         if self._settings is None:
@@ -106,6 +110,6 @@ class Asking:
         return self._asker
 
     async def aclose(self) -> None:
-        """Close what was loaded."""
+        """Close the asker, if it was loaded."""
         if self._asker is not None:
             await self._asker.aclose()

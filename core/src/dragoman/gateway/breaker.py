@@ -1,4 +1,4 @@
-"""A breaker for each database: one that cannot be reached is not tried by every caller, for each would wait for it."""
+"""A circuit breaker for each database, so that not every caller waits for one that cannot be reached."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from contextvars import ContextVar
 from dragoman.errors import ConnectionFailed
 
 FAILURES = 5
-"""Connections that fail in a row until the breaker opens."""
+"""Failed connections in a row until the breaker opens."""
 PAUSE = 10.0
-"""Seconds that calls are answered at once before one of them tries again."""
+"""Seconds during which calls fail at once, before one of them tries again."""
 _TRIAL: ContextVar[object] = ContextVar("dragoman_trial", default=None)
 """The trial that the running call is, or was."""
 
 
 class Breaker:
-    """Closed while a database connects, open after `FAILURES` failures, half-open when one call tries for all.
+    """Closed while a database connects, open after `FAILURES` failures, half-open while one call tries for all.
 
     The call that tries goes through in every layer that asks, until it is known how it went. `clock` counts seconds.
     """
@@ -39,7 +39,7 @@ class Breaker:
         if self._trial is not None and _TRIAL.get() is self._trial:
             return
         if now >= self._next_try:
-            self._next_try = now + PAUSE  # this call tries; the others are answered until it knows
+            self._next_try = now + PAUSE  # this call tries; the others fail at once until it has an answer
             self._trial = object()
             _TRIAL.set(self._trial)
             return
@@ -52,7 +52,7 @@ class Breaker:
         raise self._counted
 
     def fail(self, error: ConnectionFailed) -> None:
-        """Take note that it could not be reached; an error that several layers tell of counts once."""
+        """Record that it could not be reached. An error that several layers report counts once."""
         if error is self._counted:
             return
         self._counted = error
@@ -61,6 +61,6 @@ class Breaker:
         self._next_try = self._clock() + PAUSE
 
     def reset(self) -> None:
-        """Take note that it was reached."""
+        """Record that it was reached."""
         self._failures = 0
         self._trial = None

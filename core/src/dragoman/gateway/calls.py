@@ -1,6 +1,7 @@
-"""Around every call: admission, and one line in the log that says who asked what, without values or secrets.
+"""The code around every call: admission, and one line in the log that says who called what, without values or secrets.
 
-So many calls run at once, and so many statements on each database; a queue waits before either, the rest is refused.
+The number of running calls, and of running statements on each database, is limited. Some more wait in a queue, and the
+rest is refused.
 """
 
 from __future__ import annotations
@@ -39,12 +40,15 @@ _log = logging.getLogger("dragoman.calls")
 REFUSED = frozenset(
     {kind.code for kind in Refused.__subclasses__()} | {PermissionDenied.code, QuotaExceeded.code, CostExceeded.code}
 )
-"""The codes of what is refused by a rule, before anything runs."""
+"""The error codes of refusals by a rule, before anything runs."""
 _LOGGED = ("tool", "database", "hash", "rows", "bytes", "ms", "outcome", "trace", "audit")
 
 
 class Limiter:
-    """Lets `most` run, lets `waiting` more wait, and refuses the rest; `what` says for whom, as a sentence begins."""
+    """Lets `most` callers run and `waiting` more wait, and refuses the rest.
+
+    `what`: the beginning of the error's sentence.
+    """
 
     def __init__(self, what: str, most: int, waiting: int) -> None:
         self.slots = asyncio.Semaphore(most)
@@ -54,9 +58,9 @@ class Limiter:
         self._waiting = 0
 
     async def acquire(self, seconds: float | None = None) -> None:
-        """Take one of the slots, waiting for at most so many seconds. Raises `Busy`."""
+        """Take a slot. Wait for it at most `seconds`. Raises `Busy`."""
         if not self.slots.locked():
-            await self.slots.acquire()  # at once
+            await self.slots.acquire()  # returns at once
             return
         if self._waiting >= self._room:
             raise self._busy(f"and {self._room} wait")
@@ -75,9 +79,9 @@ class Limiter:
 
 @dataclass(slots=True)
 class Admission:
-    """The slots one call holds: its own among `calls`, and its database's while a statement of it runs.
+    """The slots that one call holds: its own among `calls`, and its database's while one of its statements runs.
 
-    `held`: it has its own, which is not lent to others.
+    `held`: it holds its own slot, which is not lent to others.
     """
 
     calls: Limiter
@@ -85,7 +89,7 @@ class Admission:
 
     @asynccontextmanager
     async def lend(self) -> AsyncGenerator[None]:
-        """Lend the call's slot to others, while the call waits for something else than a database."""
+        """Lend the call's slot to others, while the call waits for something other than a database."""
         lends, self.held = self.held, False
         if lends:
             self.calls.slots.release()
@@ -93,14 +97,15 @@ class Admission:
             yield
         finally:
             if lends:
-                await self.calls.slots.acquire()  # however many wait: a call that was let in once is not refused later
+                # however many wait: a call that was admitted once is not refused later
+                await self.calls.slots.acquire()
                 self.held = True
 
     @asynccontextmanager
     async def statement(self, database: Limiter, seconds: float) -> AsyncGenerator[None]:
-        """Hold a slot of a database too. While it waits, the call's slot is lent to others. Raises `Busy`.
+        """Take a database slot; lend the call slot to others while waiting. Raises `Busy`.
 
-        Of the parts of a call that wait side by side, the first lends the call's slot and takes it back.
+        If several parts of a call wait at the same time, the first one lends the call slot and takes it back.
         """
         lends = self.held and database.slots.locked()
         if lends:
@@ -109,10 +114,11 @@ class Admission:
         if database.slots.locked():
             await database.acquire(seconds)
         else:
-            await database.slots.acquire()  # at once
+            await database.slots.acquire()  # returns at once
         try:
             if lends:
-                await self.calls.slots.acquire()  # however many wait: a call that was let in once is not refused later
+                # however many wait: a call that was admitted once is not refused later
+                await self.calls.slots.acquire()
                 self.held = True
             yield
         finally:
@@ -121,11 +127,13 @@ class Admission:
 
 @dataclass(slots=True)
 class CallRecord:
-    """What is known of a call; filled in while it lives. `outcome`: ok, or an error's code.
+    """The facts about a call, filled in while it runs. `outcome`: ok, or an error's code.
 
-    `admission`: the slots it holds. `sql`, `params` and `arguments` are as they came, for the audit alone, as
-    `relations`, `columns`, `confined` and `acting` are; the log never shows them. `audit`: the place of its record
-    in the audit's chain. `model_use`: what it used of a language model.
+    - `admission`: the slots it holds.
+    - `sql`, `params`, `arguments`: as they were sent. These and `relations`, `columns`, `confined`, `acting` are only
+      for the audit; the log never shows them.
+    - `audit`: the place of its record in the audit's chain.
+    - `model_use`: what it used of a language model.
     """
 
     admission: Admission
@@ -156,12 +164,12 @@ class CallRecord:
 
     @property
     def refused(self) -> bool:
-        """Whether it was refused by a rule, before anything ran."""
+        """Whether a rule refused it, before anything ran."""
         return self.outcome in REFUSED
 
     @contextmanager
     def running(self, opened: OpenDatabase, statement: Statement) -> Generator[None]:
-        """Note when a statement ran on a database, and how that ended."""
+        """Record when a statement ran on a database, and its outcome."""
         began, outcome, status = time.time_ns(), "ok", ""
         opened.whole.running += 1
         try:
@@ -179,7 +187,7 @@ class CallRecord:
             self.runs.append(run)
 
     def note_query(self, query: Query) -> None:
-        """Note a statement that may run, what of its relations it reads, and as whom the database runs it."""
+        """Record a statement that may run: what it reads of its relations, and its identity in the database."""
         statement, confined, self.acting = query.statement, query.confined, query.request.acting
         self.database = self.database or query.opened.config.name
         self.hash = statement.hash
@@ -189,7 +197,7 @@ class CallRecord:
             self.confined += confined.parts
 
     def as_dict(self) -> dict[str, object]:
-        """Return the fields of the log that say something."""
+        """Return the fields of the log line that are not empty."""
         fields = {"who": self.principal.name, **{name: getattr(self, name) for name in _LOGGED}}
         return {name: value for name, value in fields.items() if value not in (None, "")}
 
@@ -198,9 +206,9 @@ _current: ContextVar[CallRecord | None] = ContextVar("call", default=None)
 
 
 class Calls:
-    """Lets `most` calls run, as many more wait, and refuses the rest.
+    """Lets `most` calls run and as many more wait, and refuses the rest.
 
-    `quotas`: what callers get in a while, where any role bounds it.
+    `quotas`: the quotas of callers, if any role sets one.
     """
 
     quotas: Quotas | None = None
@@ -213,7 +221,7 @@ class Calls:
         self._drains: list[tuple[set[int], asyncio.Future[None]]] = []
 
     async def drain(self) -> None:
-        """Wait until every call that runs now is over; those that come later do not count."""
+        """Wait until every call that runs now has ended. Later calls do not count."""
         if not self._running:
             return
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -234,10 +242,10 @@ class Calls:
     async def call(
         self, tool: str, principal: Principal, database: str | None, *, whole: bool = True
     ) -> AsyncGenerator[CallRecord]:
-        """Be one call, or a part of the call this runs in. Raises `Busy` and `QuotaExceeded`.
+        """Run a call, or a part of the current call. Raises `Busy` and `QuotaExceeded`.
 
-        What runs in this context meanwhile is a part of it. Not so with `whole=False`, for what is handed out and read
-        by others.
+        Everything that runs in this context meanwhile is a part of it. With `whole=False` that is not so, for streams
+        that others read.
         """
         outer = _current.get()
         if outer is not None and outer.admission.calls is self._limiter:

@@ -1,4 +1,4 @@
-"""Holds callers to the part of relations that they have: their statements are sent in the way their dialect does it."""
+"""Confines callers to their part of relations: their statements are rewritten by the dialect before they are sent."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from dragoman.validators import ReadOnly, read_query
 PartOf = Callable[[Relation], ConfinedRelation | None]
 Prepare = Callable[[Request], Awaitable[None]]
 ValueOf = Callable[[str, Principal], Any]
-"""Returns a value of a policy's, by the name an expression has for it."""
-_FAILS = "The query fails on a value that it computes with; of tables whose rows are filtered it is not told which."
-_GUARD = "Guard divisions, casts and what functions are given, for instance with NULLIF or CASE."
+"""Returns a value of a policy, by the name that an expression has for it."""
+_FAILS = "The query fails on a value that it computes with. For tables with filtered rows, the value is not shown."
+_GUARD = "Guard divisions, casts and function arguments, for instance with NULLIF or CASE."
 REMEMBERED = 512
-"""Statements whose confined form is kept for a set of roles, the least recently used forgotten first."""
+"""The number of statements whose confined form is kept for a set of roles. The least recently used is dropped first."""
 UNFIT = (InvalidSql, NotFound, QueryError, Refused, Unsupported)
-"""What a database says of a filter or a mask that it cannot compile."""
+"""Errors of a database for a filter or a mask that it cannot compile."""
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ConfinedStatement:
-    """What is sent in place of a statement, and the parts of relations that it reads."""
+    """The statement that is sent instead of a caller's, and the parts of relations that it reads."""
 
     confined: Confined
     parts: tuple[ConfinedRelation, ...]
@@ -54,7 +54,7 @@ class ConfinedStatement:
     def request(self, request: Request) -> Request:
         """Return a request that reads only the parts that its principal may see.
 
-        Raises `PermissionDenied` for those who lack a claim, `DialectError` for a policy, and `ParameterError`.
+        Raises `PermissionDenied` for callers who lack a claim, `DialectError` for a policy, and `ParameterError`.
         """
         confinement = self.confinement(request.principal)
         return replace(
@@ -65,24 +65,25 @@ class ConfinedStatement:
         )
 
     def confinement(self, principal: Principal) -> Confinement:
-        """Return the parts with the values of a principal. Raises what `request` does, but no `ParameterError`."""
+        """Return the parts with the values of a principal. Raises what `request` raises, except `ParameterError`."""
         names = dict.fromkeys(name for part in self.parts for name in part.values)
         values = {name: _value(name, principal, self.value_of) for name in names}
         return Confinement(relations=self.parts, values=Claims(values), lead=self.confined.lead)
 
     def parts_with(self, error: DragomanError) -> list[Relation]:
-        """Return the relations that have, as far as was known, the column that the database does not find.
+        """Return the relations that, as far as is known, have the column that the database does not find.
 
-        What stands for them names all of their columns: nothing of them can be read until it is known that one is gone.
+        The SQL that replaces them names all of their columns. So nothing of them can be read until the lost column is
+        known.
         """
         if not isinstance(error, ColumnNotFound):
             return []
         return [part.relation for part in self.parts if any(each.name == error.identifier for each in part.columns)]
 
     def error(self, error: DragomanError) -> DragomanError:
-        """Return an error about what was sent as one about what was written.
+        """Translate an error about the sent statement to one about the caller's statement.
 
-        Which row of those left by a filter fails first, and how, may depend on rows that it leaves out, as plans do.
+        Which visible row fails first, and how, may depend on hidden rows, as plans do. So the error does not show it.
         """
         if error.offset is not None:
             error = error.replace(offset=self.confined.original(error.offset))
@@ -94,10 +95,10 @@ class ConfinedStatement:
 
 
 class Confiner:
-    """Confines the statements of those who have a part; remembers how, as long as the catalog stays the same.
+    """Confines the statements of callers who have a part. Remembers the result as long as the catalog stays the same.
 
-    `value_of`: tells the values of policies. `compile`: has the database compile each part before it is first read,
-    where nobody did at the start: an error of its own would tell a caller of it.
+    `value_of`: returns the values of policies. `compile`: has the database compile each part before its first use, if
+    nobody did at the start: its error would reveal the part to a caller.
     """
 
     def __init__(
@@ -117,17 +118,17 @@ class Confiner:
         self._catalog = catalog
         self._whole = whole
         self._source = source
-        # What a filter names is the administrator's; what a statement may do at all is for the rules.
+        # The administrator decides what a filter names. The rules decide what a statement may do at all.
         self._read_only = ReadOnly(dialect, replace(database, schemas=()))
         self._known: OrderedDict[str, ConfinedStatement | None] = OrderedDict()
         self.compiling: set[str] = set()
-        """Texts of saved queries that the database compiled, as long as the catalog stays the same."""
+        """The texts of saved queries that the database compiled, as long as the catalog stays the same."""
         self._permissions: object = None
 
     async def confine(self, statement: Statement) -> ConfinedStatement | None:
-        """Return what is sent in place of a judged statement; None: itself, as nothing of what it reads is hidden.
+        """Return the statement to send instead of a judged one. None: itself, since nothing that it reads is hidden.
 
-        Raises `Unsupported` for what nothing holds to a part.
+        Raises `Unsupported` if it cannot be confined.
         """
         permissions = await self._catalog.permissions()
         if permissions is not self._permissions:
@@ -146,42 +147,43 @@ class Confiner:
         return self._known[statement.text]
 
     async def trial(self, *parts: ConfinedRelation) -> Request:
-        """Return a request that reads parts of relations, without the values of a caller: it can be compiled.
+        """Return a request for the given parts of relations, without a caller's values, that can be compiled.
 
-        They are taken as given, whatever the catalog's are. Raises what is wrong with their filters and masks.
+        Uses these parts, whatever the catalog has. Raises the errors of their filters and masks.
         """
         sql = _read_whole([self._dialect.qualify(part.relation) for part in parts])
         statement = Statement.parse(sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
         try:
             confined = await self._confine(statement, {part.relation: part for part in parts}.get)
         except Unsupported as error:
-            # What was refused is the filter or a mask, not a statement of a caller's.
+            # The filter or the mask was refused, not a statement of a caller.
             raise error.__cause__ or error from None
         if confined is None or {*confined.parts} != {*parts}:
-            raise Unsupported(
-                "the judge of statements reads another name in place of its own, so that nobody can query it"
-            )
+            raise Unsupported("the judge finds another name in it than its own, so nobody can query it")
         values = Claims(dict.fromkeys(name for part in parts for name in part.values))
         parameters = tuple(None for _ in confined.confined.parameters or ())
         confinement = Confinement(relations=confined.parts, values=values, lead=confined.confined.lead)
         return Request(statement=confined.confined.text, parameters=parameters, confinement=confinement)
 
     async def _try(self, part: ConfinedRelation) -> None:
-        """Have the database compile a part. Raises `PermissionDenied` for one that does not fit."""
+        """Have the database compile a part. Raises `PermissionDenied` for one that does not match the relation."""
         if part in self._compiled or self._compile is None:
             return
         try:
             await self._compile(await self.trial(as_conditions(part)))
         except UNFIT as error:
-            _log.error("what a policy leaves of %s does not fit it: %s", part.relation, error.message)
+            _log.error("what a policy leaves of %s does not match it: %s", part.relation, error.message)
             raise PermissionDenied(
-                f"The rules of this server do not fit {part.relation.name}, so it is closed.",
+                f"The rules of this server do not match {part.relation.name}, so it is closed.",
                 suggestion="Tell the server's administrator: the log says what is wrong.",
             ) from None
         self._compiled.add(part)
 
     async def _confine(self, statement: Statement, tried: PartOf | None = None) -> ConfinedStatement | None:
-        """As `confine`, anew; `tried`: the parts to hold it to instead of those that the catalog has."""
+        """Confine a statement as `confine` does, without its cache.
+
+        `tried`: the parts to use instead of the catalog's.
+        """
         parsed = await asyncio.to_thread(read_query, self._dialect, statement)
         if tried is None:
             await self._check_still_there(statement, parsed)
@@ -207,7 +209,7 @@ class Confiner:
         return part_of
 
     async def _check_still_there(self, statement: Statement, parsed: ParsedStatement) -> None:
-        """Raise `NotFound` for a relation that was there when the statement was judged, and now is not."""
+        """Raise `NotFound` for a relation that existed when the statement was judged and does not exist now."""
         permissions = await self._catalog.permissions()
         for written, table in (await self._whole.find_tables(parsed.names)).items():
             if table is not None and table.relation not in permissions:
@@ -219,7 +221,10 @@ class Confiner:
         return [(each, held(table.relation) if table else None) for each, table in found]
 
     async def _judge(self, confined: Confined, held: PartOf) -> None:
-        """Judge what a dialect has made, by the rules for every statement; all that is confined must be replaced."""
+        """Judge the dialect's rewritten statement by the rules for every statement.
+
+        All confined relations must be replaced.
+        """
         try:
             parsed = await asyncio.to_thread(self._read, confined.text)
             self._read_only.judge(parsed)
@@ -235,7 +240,10 @@ class Confiner:
 
 
 def _read_whole(relations: Sequence[str]) -> str:
-    """Return a query of every column of relations, which cannot see each other's: in FROM, a few engines let them."""
+    """Return a query of every column of relations.
+
+    They are separate queries, since in FROM a few engines let one see another.
+    """
     if len(relations) == 1:
         return f"SELECT * FROM {relations[0]}"
     named = {f"dragoman_part_{number}": relation for number, relation in enumerate(relations)}
@@ -245,7 +253,7 @@ def _read_whole(relations: Sequence[str]) -> str:
 
 def _unheld() -> Unsupported:
     return Unsupported(
-        "The statement cannot be held to the part of its tables that you may read.",
+        "The statement cannot be confined to the part of its tables that you may read.",
         suggestion="Name its tables plainly in FROM or JOIN, without TABLESAMPLE or ONLY.",
     )
 
@@ -255,7 +263,10 @@ def _value(name: str, principal: Principal, of_policy: ValueOf) -> Any:
 
 
 def _of_value(error: ParameterError, sent: Sequence[int | str]) -> DragomanError:
-    """Return an error about values that were sent as one about the caller's own, or about what is known of them."""
+    """Translate an error about sent values to one about the caller's values.
+
+    These are the values that the caller sent, or those known of the caller.
+    """
     number = error.parameter
     held = sent if number is None else sent[number - 1 : number]
     own = [place + 1 for place in held if isinstance(place, int)]
@@ -264,7 +275,7 @@ def _of_value(error: ParameterError, sent: Sequence[int | str]) -> DragomanError
     if own or not held:
         return error
     names = dict.fromkeys(str(name) for name in held)
-    whose = "The rules of this server hold" if any(map(_is_of_policy, names)) else "Your sign-in carries"
+    whose = "The rules of this server use" if any(map(_is_of_policy, names)) else "Your sign-in carries"
     return PermissionDenied(
         f"{whose} a value of a wrong type or range, and what you may read here depends on it: {', '.join(names)}.",
         suggestion="Ask the server's administrator.",

@@ -1,4 +1,4 @@
-"""What holds a database to whom it acts for, and keeps in what tells of rows that not everybody sees."""
+"""Ensures that a database always acts for somebody, and removes facts from rows that not everybody sees."""
 
 from __future__ import annotations
 
@@ -26,58 +26,58 @@ from dragoman.model import (
 
 
 class DelegatedExecutor(WrappedExecutor):
-    """Lets nothing through that is not done as somebody: what forgets to say so must not run as the gateway."""
+    """Refuses everything without an acting identity: a request that lacks it must not run as the gateway."""
 
     def open(self, request: Request) -> AbstractAsyncContextManager[RowStream]:
-        """As `Executor.open`."""
+        """Call `Executor.open` of the wrapped executor."""
         return self.inner.open(_require_somebody(request))
 
     async def describe(self, request: Request) -> Sequence[Column]:
-        """As `Executor.describe`."""
+        """Call `Executor.describe` of the wrapped executor."""
         return await self.inner.describe(_require_somebody(request))
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
-        """As `Executor.explain`."""
+        """Call `Executor.explain` of the wrapped executor."""
         return await self.inner.explain(_require_somebody(request), options)
 
     async def estimate_cost(self, request: Request) -> float | None:
-        """As `Executor.estimate_cost`."""
+        """Call `Executor.estimate_cost` of the wrapped executor."""
         return await self.inner.estimate_cost(_require_somebody(request))
 
     async def prepare(self, request: Request) -> None:
-        """As `Executor.prepare`."""
+        """Call `Executor.prepare` of the wrapped executor."""
         await self.inner.prepare(_require_somebody(request))
 
 
 def _require_somebody(request: Request) -> Request:
     if request.acting is None:
         raise PermissionDenied(
-            "This database keeps the rights of callers itself, and nobody is known to ask.",
-            suggestion="Ask it by means of a call.",
+            "This database applies the rights of callers itself, and no caller is known.",
+            suggestion="Query it from within a call.",
         )
     return request
 
 
 class DelegatedInspector(WrappedInspector):
-    """Tells of relations nothing that rows tell which a caller may not see: how many there are, and their values."""
+    """Removes facts about relations that come from rows which a caller may not see: the number of rows, and values."""
 
     async def tables(self, scope: Scope) -> Inspection:
-        """As `Inspector.tables`."""
+        """Return `Inspector.tables` without such facts."""
         told = await self.inner.tables(scope)
         return replace(told, tables=tuple(map(_hide_sizes, told.tables)))
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
-        """As `Inspector.details`."""
+        """Return `Inspector.details` without such facts."""
         return [_hide_sizes(table) for table in await self.inner.details(tables)]
 
     async def names(self, scope: Scope) -> Sequence[Names] | None:
-        """As `Inspector.names`."""
+        """Return `Inspector.names`."""
         return await self.inner.names(scope)
 
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget
     ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
-        """Nothing: statistics are of all rows."""
+        """Return nothing: statistics cover all rows."""
         return {}
 
 
@@ -86,5 +86,5 @@ def _hide_sizes(table: Table) -> Table:
 
 
 def guard(executor: Executor, delegation: Delegation | None) -> Executor:
-    """Return what runs statements of callers."""
+    """Return the executor for statements of callers."""
     return executor if delegation is None else DelegatedExecutor(executor)

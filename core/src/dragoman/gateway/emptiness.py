@@ -1,4 +1,4 @@
-"""An answer of no rows says why: first from what is known, then by one bounded statement through the same judge."""
+"""Explains an answer without rows: first from what is known, then by one bounded statement through the same judge."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
     from dragoman.sql.selection import Comparison, Condition, Selection
 
 SHARE = 0.25
-"""Of the caller's timeout."""
+"""The share of the caller's timeout that the search for a reason may take."""
 MOST_SECONDS = 1.0
 MOST_BYTES = 400
 READ_ROWS, READ_VALUES = 10_000, 200
 
 Run = Callable[[str, Sequence[Any]], Awaitable[list[list[Any]]]]
-"""(SQL, parameters) -> rows, judged and limited as the caller's own statement was."""
+"""Runs SQL with parameters and returns rows, judged and limited as the caller's own statement was."""
 _log = logging.getLogger(__name__)
 
 
 NOTHING: Final = (b"[[0]]", b"[[null]]")
-"""Rows that say in a single value that there is nothing, as an answer without rows does."""
+"""Rows whose single value says that there is nothing, as an answer without rows does."""
 
 
 def is_empty(found: Result) -> bool:
-    """Whether a query found no rows, or says in a single value that there is nothing."""
+    """Return whether a query found no rows, or a single value that says that there is nothing."""
     return found.row_count == 0 or found.rows_json in NOTHING
 
 
 async def why_empty(query: Query, rows: Collected, record: CallRecord) -> tuple[str, ...]:
-    """Return a notice that says why a query found nothing, in time; none where that is not found."""
+    """Return a notice with the reason why a query found nothing; none if it is not found in time."""
     seconds = query.request.limits.timeout * SHARE
     found: list[str] = []
     try:
@@ -53,13 +53,13 @@ async def why_empty(query: Query, rows: Collected, record: CallRecord) -> tuple[
             await asyncio.to_thread(_import_sqlglot)
             async with asyncio.timeout(MOST_SECONDS):
                 await _find_cause(query, rows, record, found)
-    except Exception as error:  # the answer itself is right: nothing that goes wrong here may spoil it
-        _log.debug("why an answer is empty was not found out", exc_info=error)
+    except Exception as error:  # the answer itself is right, and no error here may spoil it
+        _log.debug("could not find out why an answer is empty", exc_info=error)
     return (_cut(query.opened.places.mask(found[-1])),) if found else ()
 
 
 async def _find_cause(query: Query, rows: Collected, record: CallRecord, found: list[str]) -> None:
-    """Add to `found` what is found out, the better answer last."""
+    """Add reasons to `found` as they are found, the better one last."""
     seconds = query.request.limits.timeout * SHARE
 
     async def run(sql: str, params: Sequence[Any]) -> list[list[Any]]:
@@ -88,7 +88,7 @@ async def _find_cause(query: Query, rows: Collected, record: CallRecord, found: 
 
 
 def _import_sqlglot() -> None:
-    """Import what takes apart a query: once, and slowly."""
+    """Import the module that takes queries apart. This is slow the first time."""
     import dragoman.sql.selection  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 
@@ -104,7 +104,7 @@ def _cut(text: str) -> str:
 
 
 async def _tables(opened: OpenDatabase, selection: Selection) -> Mapping[str, Table]:
-    """What the catalog knows of the sources, by the name each has in the query."""
+    """Return what the catalog knows of the sources, by their names in the query."""
     written = {source.name: source.relation for source in selection.sources if source.relation}
     known = await opened.judge.tables(tuple(dict.fromkeys(written.values())))
     return {name: table for name, relation in written.items() if (table := known.get(relation))}
@@ -112,7 +112,7 @@ async def _tables(opened: OpenDatabase, selection: Selection) -> Mapping[str, Ta
 
 @dataclass(frozen=True, slots=True)
 class _Doctor:
-    """Looks for the cause of one empty answer."""
+    """Finds the reason for one empty answer."""
 
     opened: OpenDatabase
     selection: Selection
@@ -122,7 +122,7 @@ class _Doctor:
     found: list[str]
 
     async def find(self) -> None:
-        """Look for the cause, the cheapest way first."""
+        """Find the reason, the cheapest way first."""
         if cause := await self._cause():
             self.found.append(cause)
 
@@ -140,7 +140,7 @@ class _Doctor:
     # The columns of conditions
 
     def _home(self, source: str | None, column: str) -> str | None:
-        """The source that a column is of."""
+        """Return the source of a column."""
         same = self.opened.dialect.same
         if source is not None:
             return next((each.name for each in self.selection.sources if each.name.lower() == source.lower()), None)
@@ -159,10 +159,10 @@ class _Doctor:
         )
         return (table, found[0]) if table and found else None
 
-    # Asking
+    # Queries
 
     async def _diagnose(self, cached: Mapping[str, Insight]) -> str:
-        """Ask, side by side, which of the conditions and joins a row meets."""
+        """Ask in one statement which of the conditions and joins any row meets."""
         from dragoman.sql.selection import home_of
 
         selection = self.selection
@@ -190,7 +190,7 @@ class _Doctor:
         return await self._name_cause(cached, homes, filled, met, joined, kept, without)
 
     def _all_met(self) -> str:
-        """Rows meet the conditions: what comes after them leaves nothing."""
+        """Return the reason when rows meet the conditions: something after the conditions removes them all."""
         selection = self.selection
         if selection.having:
             return "Rows meet the conditions; no group meets HAVING."
@@ -225,7 +225,7 @@ class _Doctor:
         return self._not_together(without)
 
     def _not_together(self, without: Sequence[bool]) -> str:
-        """Each condition is met by some row, and no row meets all."""
+        """Return the reason when each condition is met by some row, and no row meets all."""
         conditions = self.selection.conditions
         guilty = [each.text for each, found in zip(conditions, without, strict=False) if found]
         if len(conditions) == 2:
@@ -235,7 +235,7 @@ class _Doctor:
         return "Every condition is met by some rows, and no row meets all of them." if len(conditions) > 1 else ""
 
     async def _explain_unmet(self, condition: Condition, home: str | None, cached: Mapping[str, Insight]) -> str:
-        """What there is instead of a condition's value."""
+        """Return which values exist instead of the one in a condition."""
         plain = f"{condition.text}: no row meets it."
         comparison = condition.comparison
         known = comparison and self._column_of(comparison)
@@ -252,7 +252,7 @@ class _Doctor:
     async def _instead(
         self, condition: Condition, comparison: Comparison, home: str, table: Table, column: TableColumn
     ) -> str:
-        """Look at some of the column's values: whether there are any, and which were perhaps meant."""
+        """Read some of the column's values: whether there are any, and which may have been meant."""
         from dragoman.sql.selection import column_in
 
         found = column_in(condition)

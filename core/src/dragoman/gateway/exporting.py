@@ -1,4 +1,4 @@
-"""Files that results are written to, and the signed addresses under which their owners fetch them for a while."""
+"""Files that results are written to, and the signed addresses from which their owners fetch them for a limited time."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 PATH: Final = "/exports"
 SECONDS: Final = 600
-"""How long an address holds."""
+"""Seconds for which an address is valid."""
 MOST_READ: Final = 4 * 1024 * 1024
-"""Bytes of a file that one message may carry."""
+"""The most bytes of a file in one message."""
 CELLS: Final = 16_384
-"""Cells that are written between two looks at the room there is."""
+"""The most cells that are written between two checks of the free room."""
 origin: ContextVar[str] = ContextVar("origin", default="")
-"""The scheme, host and port by which whoever calls reaches this server."""
+"""The scheme, host and port by which the current caller reaches this server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """A file that a result was written to for a caller. `expires`: when its address does, in seconds since 1970."""
+    """A file with a caller's result. `expires`: the end of its address, in seconds since 1970."""
 
     kept: Kept
     form: str
@@ -52,7 +52,7 @@ class Exported:
 
 
 class Exports:
-    """The exported files of a gateway. Their addresses are signed and verified here alone."""
+    """The exported files of a gateway. Only this class signs and verifies their addresses."""
 
     def __init__(self, gateway: Gateway, has_room: HasRoom, clock: Callable[[], float] = time.time) -> None:
         self._gateway = gateway
@@ -64,19 +64,19 @@ class Exports:
     async def write(
         self, kept: Kept, form: str, principal: Principal, seconds: float, chart: str | None = None
     ) -> Exported:
-        """Write a result to a file, in `seconds` at most, in which its rows have to come too; `chart` of a picture.
+        """Write a result to a file within `seconds`. Its rows must arrive in this time too. `chart`: for a picture.
 
-        Raises what ended the query early, `QueryTimeout`, `Busy` where there is no room, and what `export` does.
+        Raises what ended the query early, `QueryTimeout`, `Busy` if there is no room, and what `export` raises.
         """
         until = time.monotonic() + seconds
         if kept.task is not None:
             await asyncio.wait({kept.task}, timeout=seconds)
         if kept.running:
             raise _late(kept)
-        if kept.error is not None:  # what came before is no answer
+        if kept.error is not None:  # rows before the error are not an answer
             raise kept.error
         path = kept.pages.path.with_name(f"{kept.name}-{kept.pages.path.stem[:8]}.{form}")
-        # Beside its place first: a reader meanwhile gets the older one whole.
+        # Written beside its place first, so that a reader meanwhile gets the whole older file.
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         work = working_folder(part)
         kept.exports |= {part.name: part, work.name: work}  # both count in the caller's share
@@ -92,10 +92,10 @@ class Exports:
             left.set()
             del kept.exports[part.name], kept.exports[work.name]
             part.unlink(missing_ok=True)
-            # Where the caller was cancelled the thread goes on for a moment, and may make the file at its end.
+            # If the caller was cancelled, the thread goes on for a moment and may create the file at its end.
             writing.add_done_callback(lambda _: part.unlink(missing_ok=True))
         kept.exports[form] = path
-        if kept.is_dropped:  # while it was written
+        if kept.is_dropped:  # it was dropped while the file was written
             path.unlink(missing_ok=True)
             raise _missing()
         return Exported(kept=kept, form=form, path=path, principal=principal, notices=notices)
@@ -114,9 +114,11 @@ class Exports:
         return hmac.new(self._key, signed.encode(), hashlib.sha256).hexdigest()
 
     async def open(self, query: Mapping[str, str], caller: Principal | None) -> tuple[Exported, BinaryIO]:
-        """Return the file of a signed address, if its owner may still read the result; `caller`: who asks, if known.
+        """Return the file of a signed address, if its owner may still read the result.
 
-        Raises `ResultNotFound`, whyever it is not there.
+        `caller`: who fetches it, if known.
+
+        Raises `ResultNotFound`, whatever the reason.
         """
         exported = self._verify(query, caller)
         try:
@@ -130,9 +132,9 @@ class Exports:
             raise _missing() from None
 
     async def read(self, name: str, form: str, principal: Principal) -> bytes:
-        """Return a file that a result of the caller's was written to, if the caller may still read the result.
+        """Return a file with a caller's result, if the caller may still read the result.
 
-        Raises `ResultNotFound`, what refuses its query now, and `ResultTooLarge` beyond `MOST_READ` bytes.
+        Raises `ResultNotFound`, the refusal of its query today, and `ResultTooLarge` beyond `MOST_READ` bytes.
         """
         path = (await self._gateway.kept.find(name, principal)).exports.get(form)
         if path is None or form not in FORMATS:
@@ -140,7 +142,7 @@ class Exports:
         if (size := path.stat().st_size) > MOST_READ:
             raise ResultTooLarge(
                 f"The file has {size} bytes; {MOST_READ} are the most that are read at once.",
-                suggestion="Fetch it where export_result says, or page the result with get_result.",
+                suggestion="Fetch it from the address that export_result returned, or page the result with get_result.",
             )
         with await asyncio.to_thread(_open, path) as file:
             return await asyncio.to_thread(file.read, MOST_READ)
@@ -160,25 +162,25 @@ class Exports:
         return exported
 
     def _may_sign_in(self, owner: Principal) -> bool:
-        """Whether the configured token is still good that its owner signed in with, if it was one."""
+        """Return whether the token that its owner signed in with is still valid, if it was a configured one."""
         now, tokens = self._clock(), self._gateway.configuration.server.tokens
         known = {token.name for token in tokens if token.expires is None or token.expires.timestamp() > now}
         return not owner.token or owner.token in known
 
 
 def home_of(owner: Owner) -> int:
-    """Return the number by which several processes agree on the one that keeps a caller's results."""
+    """Return the number by which several processes agree which of them keeps a caller's results."""
     return crc32("\0".join(owner).encode())
 
 
 def home_in(query: str) -> int | None:
-    """Return that number of whom an address was made for, as it claims; None for what is no address."""
+    """Return this number for the owner that an address claims; None if it is not an address of ours."""
     name = parse_qs(query).get("file", [""])[0]
     return int(name[:8], 16) if re.fullmatch(r"[0-9a-f]{40}", name) else None
 
 
 def _missing() -> ResultNotFound:
-    return ResultNotFound("There is nothing at this address, or not any more.")
+    return ResultNotFound("There is nothing at this address, or it is no longer valid.")
 
 
 def _late(kept: Kept) -> QueryTimeout:
@@ -193,21 +195,21 @@ def _open(path: Path) -> BinaryIO:
 
 
 def full() -> Busy:
-    """Return what is said where neither a caller's share nor the disk has room for another file."""
+    """Return the error if neither a caller's share nor the disk has room for another file."""
     return Busy("There is no room for the file.", suggestion="Drop a result or export less, or try again later.")
 
 
 def write(kept: Kept, part: Path, form: str, check: Callable[[], None], chart: str | None = None) -> tuple[str, ...]:
     """Write a result to a file that nobody else may read, and return notices. Blocks.
 
-    `check` is called as the file grows, every `CELLS` or fewer; what it raises ends the file.
+    `check` is called as the file grows, at least every `CELLS` cells; an exception of it ends the writing.
     """
     part.touch(0o600)
     return export(part, form, kept.columns, lambda: _pieces(kept, check), chart, check=check)
 
 
 def _pieces(kept: Kept, check: Callable[[], None]) -> Iterator[Sequence[Sequence[Any]]]:
-    """The rows in pieces: a row of many columns may take far more of a file than it does of its page."""
+    """Yield the rows in pieces: a row with many columns may take far more bytes in a file than in its page."""
     length = max(1, CELLS // max(1, len(kept.columns)))
     for rows in kept.pages.batches():
         for start in range(0, len(rows), length):
@@ -216,7 +218,7 @@ def _pieces(kept: Kept, check: Callable[[], None]) -> Iterator[Sequence[Sequence
 
 
 def check_room(kept: Kept, has_room: HasRoom, more: int = 0) -> None:
-    """Raise `OSError` where a caller's share or the disk has no room for `more` bytes."""
+    """Raise `OSError` if a caller's share or the disk has no room for `more` bytes."""
     if not has_room(kept.owner, more):
         raise OSError(errno.ENOSPC, "no space left")
 
@@ -224,4 +226,4 @@ def check_room(kept: Kept, has_room: HasRoom, more: int = 0) -> None:
 def _check_progress(kept: Kept, has_room: HasRoom, work: Path, until: float, left: Event) -> None:
     if left.is_set() or time.monotonic() > until:
         raise _late(kept)
-    check_room(kept, has_room, size_of(work))  # what is in the folder goes into the file once more
+    check_room(kept, has_room, size_of(work))  # the contents of the folder are written into the file once more

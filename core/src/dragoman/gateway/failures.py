@@ -1,4 +1,4 @@
-"""What the gateway adds to an error, near names from the catalog or a line that shows where; and what it keeps in."""
+"""Completes errors with near names from the catalog or a line that shows the place, and removes what is hidden."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Named = Callable[[], Awaitable[Sequence[Relation]]]
 
 SHOWN = 3
 PATIENCE = 2.0
-"""Seconds an error waits for the catalog: near names are worth no more."""
+"""Seconds that an error waits for the catalog. Near names are not worth more."""
 _log = logging.getLogger(__name__)
 
 
@@ -38,16 +38,19 @@ class Source:
 
     @property
     def origin(self) -> str:
-        """The dialect's plugin and its distribution, in words."""
+        """The dialect's plugin and its distribution, for messages."""
         return self._plugins.origin(self._database.dialect)
 
     def translate(self, error: Exception, method: str) -> DragomanError:
-        """Return what may be shown of an error in a plugin's code: our own as it is, any other as its fault."""
+        """Return what may be shown of an error in a plugin's code.
+
+        Our own errors are returned unchanged, others as the plugin's fault.
+        """
         if isinstance(error, DragomanError):
             return error
         found = self._plugins.culprit(frame for frame in reversed(_frames(error)))
         origin, function = found or (self.origin, method)
-        _log.error("%s leaked an exception for database %s", origin, self._database.name, exc_info=error)
+        _log.error("%s raised an unexpected exception for database %s", origin, self._database.name, exc_info=error)
         if words := words_of(error):
             return fault(method, origin, words)
         kind = error.kind if isinstance(error, Fatal) else type(error).__name__
@@ -55,7 +58,7 @@ class Source:
 
     @contextmanager
     def ours(self, method: str) -> Generator[None]:
-        """Let only what `translate` returns out of a plugin's code."""
+        """Translate errors raised inside the block with `translate`."""
         try:
             yield
         except DragomanError:
@@ -64,23 +67,23 @@ class Source:
             raise self.translate(error, method) from None
 
     def fault(self, method: str, what: str) -> DialectError:
-        """Return the error of a method of the dialect's that misbehaves."""
+        """Return the error for a method of the dialect that breaks the contract."""
         return fault(method, self.origin, what)
 
     def check(self, answer: T, kind: type[Any], method: str) -> T:
-        """Return what a method answered, which must be a `kind`. Raises `DialectError`."""
+        """Return the answer of a method if it is a `kind`. Raises `DialectError`."""
         check_type(answer, kind, method, self.origin)
         return answer
 
 
 def _frames(error: BaseException) -> list[FrameType]:
-    """The stack of an error, outermost first, and before it that of what it came from."""
+    """Return the stack of an error, outermost frame first, after that of its cause."""
     before = [] if error.__cause__ is None else _frames(error.__cause__)
     return [frame for frame, _ in walk_tb(error.__traceback__)] + before
 
 
 async def explain(error: DragomanError, statement: Statement, catalog: Catalog, named: Named) -> DragomanError:
-    """Return `error` with what helps to fix the statement. `named`: the relations it names."""
+    """Return `error` with hints that help to fix the statement. `named`: the relations that it names."""
     if isinstance(error, TableNotFound) and (missing := await _missing_schema(error, catalog, named)):
         return missing
     near = await _near(error, catalog, named) if isinstance(error, NotFound) and error.identifier else []
@@ -91,7 +94,7 @@ async def explain(error: DragomanError, statement: Statement, catalog: Catalog, 
 
 
 async def have_lost(relations: Sequence[Relation], column: str, catalog: Catalog) -> bool:
-    """Whether relations have lost a column since they were read; they are read again to find out."""
+    """Return whether relations have lost a column since they were read. Reads them again."""
     try:
         async with asyncio.timeout(PATIENCE):
             return await catalog.have_lost(relations, column)
@@ -100,7 +103,7 @@ async def have_lost(relations: Sequence[Relation], column: str, catalog: Catalog
 
 
 async def not_there(written: Relation, statement: Statement, catalog: Catalog) -> DragomanError:
-    """Return the error of a relation of a statement that does not exist for its caller."""
+    """Return the error for a relation of a statement that does not exist for its caller."""
 
     async def only_it() -> tuple[Relation, ...]:
         return (written,)
@@ -110,14 +113,17 @@ async def not_there(written: Relation, statement: Statement, catalog: Catalog) -
 
 
 def locate(error: DragomanError, text: str) -> DragomanError:
-    """Return `error` with the line of `text` it is about and a caret below, when it says where."""
+    """Return `error` with the line of `text` it is about and a caret below, if it has a place."""
     if error.offset is None:
         return error
     return error.replace(context={**error.context, "position": caret(text, error.offset)})
 
 
 async def _missing_schema(error: TableNotFound, catalog: Catalog, named: Named) -> SchemaNotFound | None:
-    """Return the error of a missing relation as that of its schema, where that is missing: few databases say which."""
+    """Return the error of a missing relation as one about its schema, if that is missing.
+
+    Few databases distinguish them.
+    """
     try:
         async with asyncio.timeout(PATIENCE):
             namespace = (await catalog.snapshot()).namespace
@@ -132,7 +138,7 @@ async def _missing_schema(error: TableNotFound, catalog: Catalog, named: Named) 
 
 
 async def _check_schema(relation: Relation, catalog: Catalog, namespace: Namespace) -> None:
-    """Raise `SchemaNotFound`, with near names, for the schema that a relation is written with."""
+    """Raise `SchemaNotFound`, with near names, if the schema that a relation is written with does not exist."""
     if relation.schema is None or catalog.places.is_engine(relation.schema):
         return
     written, *others = namespace.spellings(relation.catalog, relation.schema)
@@ -144,7 +150,7 @@ async def _check_schema(relation: Relation, catalog: Catalog, namespace: Namespa
 
 
 async def _near(error: NotFound, catalog: Catalog, named: Named) -> list[str]:
-    """Near names of what was not found; none when the catalog cannot be read: the error itself matters more."""
+    """Return near names of what was not found; none if the catalog cannot be read: the error itself matters more."""
     name = error.identifier or ""
     try:
         async with asyncio.timeout(PATIENCE):
@@ -158,6 +164,6 @@ async def _near(error: NotFound, catalog: Catalog, named: Named) -> list[str]:
 
 
 async def _find_known(catalog: Catalog, named: Named) -> list[Relation]:
-    """The relations of a statement that the catalog knows."""
+    """Return the relations of a statement that the catalog knows."""
     snapshot = await catalog.snapshot()
     return [relation for relation in await named() if relation in snapshot.by_relation]

@@ -1,4 +1,4 @@
-"""Tables that read other servers or files: refused, through views too, unless the configuration opens them."""
+"""Refuses tables that read other servers or files, behind views too, unless the configuration allows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from dragoman.sql import Statement
 
 
 class ForeignTables(Validator):
-    """Asks `catalog`, which must be the dialect's own: what a policy hides is read all the same."""
+    """Uses `catalog`, which must be the dialect's own.
+
+    Views read relations that a policy hides, too.
+    """
 
     def __init__(self, resolver: Resolver, catalog: Catalog, database: Database) -> None:
         self._resolver = resolver
@@ -20,21 +23,21 @@ class ForeignTables(Validator):
         self._asked = False
 
     async def state(self) -> object:
-        """Return the version of the catalog, once it was asked; what cannot be determined never stays the same."""
+        """Return the version of the catalog once it was read. Before that, return a value that never equals another."""
         try:
             return (await self._catalog.snapshot()).version if self._asked else None
         except DragomanError:
             return object()
 
     async def check(self, statement: Statement, call: Call) -> None:
-        """Raise `UnsafeSql` for a query that reads a foreign table, or a view of which that cannot be determined."""
+        """Raise `UnsafeSql` for a query that reads a foreign table, or a view for which this cannot be determined."""
         if not call.parsed.relations:
             return
         self._asked = True
         for relation in await self._resolver.foreign(call.parsed):
             if str(relation).lower() not in self._opened:
                 raise UnsafeSql(
-                    f"Reading {relation} reaches a foreign table: another server, or a file.",
+                    f"{relation} reads a foreign table: another server, or a file.",
                     suggestion="Query other tables. The server's administrator can allow it with allow_relations, or"
                     " all foreign tables with allow_foreign_tables.",
                 )

@@ -47,20 +47,25 @@ from dragoman.words import nearest
 Source = Configuration | Sequence[Database] | str | Path | None
 PLAIN = ExplainOptions()
 SETS_OF_ROLES = 64
-"""Sets of roles and restrictions whose view of the databases is kept, the least recently used forgotten first."""
+"""The number of role and restriction sets whose view of the databases is kept.
+
+The least recently used is dropped first.
+"""
 Restricted = tuple[Restricting, ...]
 Seen = tuple[tuple[str, ...] | None, tuple[tuple[str, Restricted], ...], tuple[tuple[str, Acting | None], ...]]
-"""What makes callers see the same: roles, what policies leave, and as whom databases act for them."""
+"""What determines a caller's view: roles, what policies leave, and the identities under which databases act."""
 PATIENCE = 10.0
-"""Seconds that a database may take at the start to tell whether roles fit it."""
+"""Seconds that a database may take at the start to check whether roles match it."""
 _log = logging.getLogger(__name__)
 
 
 class StatementOptions(TypedDict, total=False):
-    """How a statement is meant.
+    """Options of a statement.
 
-    `timeout`: seconds, at most the database's. `from_dialect`: the SQL it is written in, when that is not the
-    database's. `principal` asks, by means of `tool`.
+    - `timeout`: seconds, at most the database's.
+    - `from_dialect`: the SQL that it is written in, if that is not the database's.
+    - `principal`: the caller.
+    - `tool`: the tool that the caller uses.
     """
 
     timeout: float | None
@@ -70,9 +75,9 @@ class StatementOptions(TypedDict, total=False):
 
 
 class QueryOptions(StatementOptions, total=False):
-    """And how much of its result is wanted: `limit` rows, at most the database's; `max_bytes` of JSON.
+    """Options of a query: `limit` rows of its result, at most the database's; `max_bytes` of JSON.
 
-    `ceiling`: limits in place of the database's and of these, for what is kept or written to a file.
+    `ceiling`: limits that replace the database's and these, for results that are kept or written to a file.
     """
 
     limit: int | None
@@ -81,9 +86,9 @@ class QueryOptions(StatementOptions, total=False):
 
 
 class Gateway:
-    """Many databases. `names`: theirs, as configured; `default`: the one meant where none is named, or None.
+    """Many databases. `names`: their configured names. `default`: the database of calls that name none, or None.
 
-    Open it with `Gateway.open`. All methods raise `DragomanError`s only; what they take is in `QueryOptions`.
+    Open it with `Gateway.open`. All methods raise only `DragomanError`s; `QueryOptions` describes their options.
     `database` is a name, or None for the default. Parameters are JSON values for `$1`.. or `?`. Cancelling a call ends
     its work in the database before the cancellation goes on.
     """
@@ -124,10 +129,9 @@ class Gateway:
     @classmethod
     @asynccontextmanager
     async def open(cls, source: Source = None) -> AsyncGenerator[Gateway]:
-        """Open the databases of a configuration, a file's, or those given; None: where configuration is usually found.
+        """Open the databases of a configuration, of a file, or the given ones; None: of the usual configuration.
 
-        Nothing connects before it is used, unless there are roles: they must fit what the databases have.
-
+        Nothing connects before its first use, unless there are roles, which must match the contents of the databases.
         Raises `ConfigurationError`, and `DialectError` for a broken policy.
         """
         async with cls(_configuration(source), Plugins.discover()).run() as gateway:
@@ -135,18 +139,21 @@ class Gateway:
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[Gateway]:
-        """Be open meanwhile, as `open` says."""
+        """Keep the gateway open inside the block, as `open` does."""
         self._check()
         try:
             await self._recorder.open()
             await self._check_roles()
             yield self
         finally:
-            # Parts that do not end are each given up after `CLEANUP` seconds.
+            # Parts that do not end are abandoned after `CLEANUP` seconds each.
             await finish(self._close(), 2 * CLEANUP)
 
     def _check(self) -> None:
-        """Raise `ConfigurationError` for what stops the start. A broken dialect stops only its own databases."""
+        """Raise `ConfigurationError` for problems that prevent a start.
+
+        A broken dialect stops only its own databases.
+        """
         for database in self.configuration.databases.values():
             try:
                 self.plugins.prepare(database)
@@ -156,7 +163,10 @@ class Gateway:
                 _log.warning("the database %s cannot be used: %s %s", database.name, error.message, error.suggestion)
 
     async def _check_roles(self) -> None:
-        """Raise `ConfigurationError` for roles that do not fit a database; one that is down is checked later."""
+        """Raise `ConfigurationError` for roles that do not match a database.
+
+        A database that is down is checked later.
+        """
         await self._check_fit(self.roles, self.configuration, self._opened)
 
     async def _check_fit(self, roles: Roles, configuration: Configuration, opened: Mapping[str, OpenDatabase]) -> None:
@@ -172,21 +182,21 @@ class Gateway:
             opened = opened or self.database(name)
             grants, found = roles.everything(name), list[Misfit]()
             async with asyncio.timeout(PATIENCE):
-                for face in opened.faces():
+                for face in opened.identity_views():
                     found += await face.fitting(grants).problems(await face.catalog.snapshot())
             return found
         except (DragomanError, TimeoutError):
             return []
 
     def _wrong_delegations(self, configuration: Configuration) -> Iterator[Misfit]:
-        """Yield what cannot be of databases whose engine keeps the rights of callers."""
+        """Yield wrong settings of databases whose engine applies the rights of callers."""
         for name, delegation in delegations(configuration).items():
             with suppress(DialectError):  # a broken dialect stops its own databases
                 dialect = self.plugins.load(configuration.databases[name].dialect).dialect
                 yield from delegation.problems(dialect.name, dialect.identities, tuple(configuration.roles))
 
     def _quotas(self) -> Quotas | None:
-        """Return what counts the use of callers, where any role bounds it; what was counted is kept."""
+        """Return the counter of callers' use, if any role sets a quota. Earlier counts are kept."""
         if not self.roles.have_quotas:
             return None
         return self._calls.quotas or Quotas(lambda principal: self.roles.quota(principal))
@@ -196,10 +206,10 @@ class Gateway:
         return Sinks(audit, self.plugins.audit_store(audit.database) if audit.database is not None else None)
 
     async def reload(self, configuration: Configuration) -> tuple[str, ...]:
-        """Take another configuration; return the names of the databases added, changed or removed.
+        """Apply another configuration; return the names of the databases added, changed or removed.
 
-        Those that are as before stay open. Calls that run go on with what they began with; what was replaced is closed
-        after them. Raises `ConfigurationError` or `DialectError`, and then nothing has changed.
+        Unchanged databases stay open. Running calls keep what they began with; what was replaced is closed after them.
+        If it raises `ConfigurationError` or `DialectError`, nothing has changed.
         """
         before, after = self.configuration.databases, configuration.databases
         check_rest(self.configuration, configuration)
@@ -225,13 +235,13 @@ class Gateway:
         return changed
 
     def _retire_later(self, replaced: list[OpenDatabase | Sinks]) -> None:
-        """Close what was replaced, once the calls of now have ended."""
+        """Close what was replaced once the present calls have ended."""
         task = asyncio.create_task(self._retire(replaced))
         self._replaced[task] = replaced
         task.add_done_callback(lambda done: self._replaced.pop(done, None))
 
     def _take(self, configuration: Configuration, roles: Roles) -> None:
-        """Be the gateway of a configuration that was checked."""
+        """Apply a checked configuration."""
         self.configuration, self.roles, self.has_roles = configuration, roles, bool(roles)
         self._delegations = delegations(configuration)
         self.varies = self.varies or self.has_roles or bool(self._delegations)
@@ -243,7 +253,7 @@ class Gateway:
         self.version += 1
 
     async def _open_all(self, databases: Mapping[str, Database], roles: Roles) -> dict[str, OpenDatabase]:
-        """Open databases, all of them or none."""
+        """Open all of these databases, or none."""
         opened: dict[str, OpenDatabase] = {}
         try:
             for name, database in databases.items():
@@ -269,19 +279,22 @@ class Gateway:
         await self._recorder.aclose()
 
     def note_change(self, detail: str) -> None:
-        """Have the audit note a change that an administrator made."""
+        """Record in the audit a change that an administrator made."""
         self._recorder.note("change", detail)
 
     def stop(self) -> None:
-        """Report that the gateway is stopping, so that balancers send no more calls; calls are still answered."""
+        """Report that the gateway is stopping, so that load balancers send no more calls. Calls are still answered."""
         self.stopping = True
 
     def metrics(self) -> str:
-        """Return the counters since the start and the state now, as Prometheus reads them."""
+        """Return the counters since the start and the present state, in Prometheus's text format."""
         return self._recorder.metrics.text(gauges(self._opened, self.version))
 
     def database(self, name: str | None = None) -> OpenDatabase:
-        """Return a database, opening it at first. Raises `UnknownDatabase`, `DialectError`, `ConfigurationError`."""
+        """Return a database. Opens it at the first call.
+
+        Raises `UnknownDatabase`, `DialectError`, `ConfigurationError`.
+        """
         name = self.default if name is None else name
         known = self._opened if self._restricting is None else self._granted
         opened = None if name is None else known.get(name)
@@ -301,15 +314,15 @@ class Gateway:
         return opened
 
     def make(self, database: Database, roles: Roles) -> OpenDatabase:
-        """Return a database with what serves it. Raises `DialectError` and `ConfigurationError`."""
-        waiting = 2 * self.configuration.server.max_concurrent  # those who ran and those who waited before
+        """Return a database with the objects that serve it. Raises `DialectError` and `ConfigurationError`."""
+        waiting = 2 * self.configuration.server.max_concurrent  # those who ran, and those who waited before
         grants, state = roles.everything(database.name), self.configuration.server.state_dir
         return OpenDatabase(self.plugins, database, waiting, self._offload, grants, state)
 
     def for_principal(self, principal: Principal) -> Gateway:
-        """Return the gateway as a principal sees it: what roles or policies keep from it is not there.
+        """Return the gateway as a principal sees it, without what roles or policies hide.
 
-        Its own results are. Raises `DialectError` for a policy that does not answer.
+        It includes the principal's kept results. Raises `DialectError` for a policy that does not answer.
         """
         if not self.varies or self.own or self._restricting is not None:
             return self
@@ -333,7 +346,7 @@ class Gateway:
         return seen
 
     def _close_unused(self) -> None:
-        """Close the catalogs of those for whom no database has acted for long."""
+        """Close the catalogs of identities for which no database has acted for a long time."""
         used = {each for _, _, acting in self._seen for each in acting}
         unused: list[OpenDatabase | Sinks] = []
         for name, opened in self._opened.items():
@@ -342,7 +355,7 @@ class Gateway:
             self._retire_later(unused)
 
     def _restrict(self, principal: Principal, access: Access | None) -> dict[str, Restricted]:
-        """What the policies leave a principal of those databases that they restrict."""
+        """Return what the policies leave a principal of the databases that they restrict."""
         names = self.configuration.databases if access is None else access.databases
         found = {
             name: self.plugins.restricting(database, principal)
@@ -367,26 +380,32 @@ class Gateway:
 
     @property
     def access(self) -> Access | None:
-        """What the one who sees this gateway may; None: everything that is configured."""
+        """Return what the viewer of this gateway may do; None: everything that is configured."""
         return self._access
 
     @property
     def is_restricted(self) -> bool:
-        """Whether roles or policies keep something from the one who sees this gateway."""
+        """Return whether roles or policies hide something from the viewer of this gateway."""
         return self._access is not None or bool(self._restricting) or bool(self._acting)
 
     @property
     def differs(self) -> bool:
-        """Whether callers may see different databases."""
+        """Return whether callers may see different databases."""
         return self.has_roles or bool(self._delegations)
 
     @property
     def acting(self) -> Mapping[str, Acting | None]:
-        """As whom databases whose engine keeps the rights of callers act for the one who sees this gateway."""
+        """By database, the identity that acts for the viewer of this gateway.
+
+        Only databases whose engine applies the rights of callers are included.
+        """
         return self._acting
 
     def resolve_name(self, name: str | None) -> str:
-        """Return the name of the database a call means. Raises `UnknownDatabase`, and `ParameterError` for none."""
+        """Return the name of the database that a call means.
+
+        Raises `UnknownDatabase`, and `ParameterError` for none.
+        """
         chosen = self.default if name is None else name
         if chosen is None and not self.names:
             raise UnknownDatabase(
@@ -415,10 +434,10 @@ class Gateway:
         whole: bool = True,
         sql: str | None = None,
     ) -> AbstractAsyncContextManager[CallRecord]:
-        """Be one call, or a part of the call this runs in; every method below is one. `sql`: what it runs, if it does.
+        """Run a call, or a part of the current call; every method below is one. `sql`: its statement, if it has one.
 
-        The one place that bounds how many calls run at once, writes their lines in the log and records them. What runs
-        in this context meanwhile is a part of it, if it is `whole`. Raises `Busy` and `QuotaExceeded`.
+        Only this method bounds how many calls run at once, writes their lines in the log and records them. With
+        `whole`, everything that runs in this context meanwhile is a part of it. Raises `Busy` and `QuotaExceeded`.
         """
         name = self.default if database is None else database
         # No record shows a name that a caller made up.
@@ -464,7 +483,7 @@ class Gateway:
     async def stream(
         self, database: str | None, sql: str, params: Sequence[Any] = (), **how: Unpack[QueryOptions]
     ) -> AsyncGenerator[RowStream]:
-        """Run one query and hand out its rows as they come, exact and within the limits; leaving ends it.
+        """Run one query and yield its rows as they arrive, exact and within the limits. Leaving ends it.
 
         Batches are `Encoded`. Once they are exhausted, columns, notices and `truncated` are final.
         """
@@ -488,7 +507,7 @@ class Gateway:
         options: ExplainOptions = PLAIN,
         **how: Unpack[StatementOptions],
     ) -> Plan:
-        """Return the plan of a query; `options.analyze` runs it, inside the same read-only envelope."""
+        """Return the plan of a query. `options.analyze` runs it, in the same read-only session."""
         how.setdefault("tool", "explain_query")
         async with self.call(how.get("tool", TOOL), how.get("principal", LOCAL), database, sql=sql) as record:
             record.sql, record.params = sql, params
@@ -496,7 +515,7 @@ class Gateway:
             _check_explain(opened.dialect, options)
             query = await Query.prepare(opened, sql, params, **how)
             record.note_query(query)
-            # YAML is made of JSON here, so that no dialect needs to know it.
+            # YAML is made from JSON here, so that no dialect needs to support it.
             async with record.admission.statement(opened.limiter, query.request.limits.timeout):
                 with record.running(opened, query.statement):
                     plan = await query.plan(replace(options, format="json") if options.format == "yaml" else options)
@@ -515,7 +534,7 @@ class Gateway:
         randomize: bool = False,
         principal: Principal = LOCAL,
     ) -> Result:
-        """Return a few rows of a table. `where` is one boolean expression, judged like any query."""
+        """Return a few rows of a table. `where` is one boolean expression, which is judged like any query."""
         tool = "get_sample_rows"
         async with self.call(tool, principal, database):
             opened = self.for_principal(principal).database(database)
@@ -527,12 +546,12 @@ class Gateway:
                 sample_sql, found, opened.dialect, columns=columns, where=where, randomize=randomize, limit=limit
             )
             result = await self.query(database, sql, limit=limit, principal=principal, tool=tool)
-        # More rows than a sample has is no news.
+        # That the table has more rows than the sample is no news.
         by_rows = result.truncated is not None and result.truncated.reason == "rows"
         return replace(result, truncated=None) if by_rows else result
 
     async def ask(self, question: Question | str, database: str | None = None) -> AskAnswer:
-        """Answer a question in plain words by the configured model; `database`: None to have one picked.
+        """Answer a question in plain words with the configured model. `database`: None lets the model choose one.
 
         Raises `AmbiguousQuery`, `ModelError`, `QuotaExceeded`, and `ConfigurationError` without a model.
         """
@@ -540,11 +559,11 @@ class Gateway:
         if asked.database is not None:
             self.for_principal(asked.principal).resolve_name(asked.database)
         async with self.call("ask", asked.principal, asked.database) as record:
-            record.database = asked.database  # which one is picked is not known yet
+            record.database = asked.database  # if the model chooses one, it is not known yet
             return await self.asker().ask(self.for_principal(asked.principal), record, asked)
 
     def asker(self) -> Asker:
-        """Return what answers questions. Raises `ConfigurationError` without a model."""
+        """Return the asker. Raises `ConfigurationError` without a model."""
         return self._asking.load()
 
 
@@ -572,7 +591,7 @@ def _check_explain(dialect: Dialect, options: ExplainOptions) -> None:
 
 
 def _as_yaml(plan: Plan) -> Plan:
-    import yaml  # only for those who want it
+    import yaml  # only if it is needed
 
     text = None if plan.plan is None else yaml.safe_dump(plan.plan, sort_keys=False, allow_unicode=True)
     return replace(plan, plan=text, format="yaml")

@@ -1,4 +1,4 @@
-"""A database as the holders of some roles see it: what they may not read does not exist for them."""
+"""A database as the holders of some roles see it. What they may not read does not exist for them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ from dragoman.sql import Statement
 from dragoman.words import quote_foreign
 
 TryOut = Callable[[Sequence[Sequence[ReadGrant]], Snapshot, set[ConfinedRelation]], Awaitable[Sequence[Misfit]]]
-"""Tells of the grants of each role which of their filters and masks the database cannot compile; notes those it can."""
+"""Returns, for the grants of each role, the filters and masks that the database cannot compile.
+
+Records those that it can.
+"""
 FEW = 20
-"""Columns named where a statement reads others."""
+"""The most columns that an error names."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +42,7 @@ def limit(database: Database, access: DatabaseAccess) -> Database:
 
 
 class RolesFit:
-    """Whether every role fits the database it speaks of; found out once, at the start or when the catalog is known."""
+    """Whether every role matches its database. Checked once, at the start or when the catalog is known."""
 
     def __init__(self, grants: Sequence[ReadGrant], dialect: Dialect, database: Database, try_out: TryOut) -> None:
         self.grants = tuple(grants)
@@ -53,15 +56,15 @@ class RolesFit:
 
     @property
     def fits(self) -> bool:
-        """Whether they are known to."""
+        """Whether they are known to match."""
         return self._fits
 
     async def problems(self, snapshot: Snapshot) -> list[Misfit]:
-        """Return the names in the grants that the database does not have, else what of them it cannot compile."""
+        """Return the names in the grants that the database does not have, or else the parts that it cannot compile."""
         found = await asyncio.to_thread(
             lambda: list(misfits(self.grants, snapshot.tables, self._dialect, self._database))
         )
-        if snapshot is not self._compiled_of:  # of another catalog, a part may not compile any more
+        if snapshot is not self._compiled_of:  # with another catalog, a part may no longer compile
             self._compiled_of, self._compiled = snapshot, set()
         if not found:
             found += await self._try_out(self._confining_roles(), snapshot, self._compiled)
@@ -69,16 +72,16 @@ class RolesFit:
         return found
 
     def _confining_roles(self) -> list[list[ReadGrant]]:
-        """The grants of each role that filters or masks anything."""
+        """Return the grants of each role that filters or masks anything."""
         roles: dict[str, list[ReadGrant]] = {}
         for grant in self.grants:
             roles.setdefault(grant.role, []).append(grant)
         return [grants for grants in roles.values() if any(grant.confines for grant in grants)]
 
     async def check(self, snapshot: Snapshot) -> None:
-        """Raise `PermissionDenied` when a role does not fit: a mistaken `deny` would be open."""
+        """Raise `PermissionDenied` if a role does not match: a mistaken `deny` would leave something open."""
         if not self._fits:
-            async with self._checking:  # callers of all roles come at once, and one answer does for them
+            async with self._checking:  # callers of all roles come at once, and one check is enough for them
                 await self._check(snapshot)
 
     async def _check(self, snapshot: Snapshot) -> None:
@@ -87,13 +90,13 @@ class RolesFit:
             _log.error("the database %s is closed: %s: %s. %s", self._database.name, *each)
         if problems:
             raise PermissionDenied(
-                f"The roles of this server do not fit the database {self._database.name}, so it is closed.",
+                f"The roles of this server do not match the database {self._database.name}, so it is closed.",
                 suggestion="Tell the server's administrator: the log says what is wrong.",
             )
 
 
 def misfitting(problems: Sequence[Misfit], configuration: Configuration) -> ConfigurationError:
-    """Return the error of roles that do not fit, with the file each stands in."""
+    """Return the error of roles that do not match, with the file of each."""
 
     def describe(problem: Misfit) -> str:
         whole, section = problem.key, ".".join(problem.key.split(".")[:3])
@@ -107,9 +110,9 @@ def misfitting(problems: Sequence[Misfit], configuration: Configuration) -> Conf
 
 
 class Granting:
-    """Refuses statements that read what is not granted. What it says never depends on whether that is there.
+    """Refuses statements that read what is not granted. Its messages never depend on whether that exists.
 
-    `whole`: resolves names as the database does, over what is not granted too.
+    `whole`: resolves names as the database does, including names that are not granted.
     """
 
     def __init__(self, dialect: Dialect, catalog: GrantedCatalog, whole: Resolver) -> None:
@@ -131,7 +134,7 @@ class Granting:
             await self._check_columns(statement, parsed)
 
     async def _check_types(self, parsed: ParsedStatement) -> None:
-        """A relation's name is the type of its rows, which has all of its columns."""
+        """Check names of types: a relation's name is also the type of its rows, which has all of its columns."""
         names = await self._catalog.all_names()
         typed = {Relation(each.name, each.schema): each for each in parsed.types if each.name in names}
         permissions = await self._catalog.permissions()
@@ -139,20 +142,20 @@ class Granting:
         for written, table in (await self._whole.find_tables(tuple(typed))).items() if typed else ():
             permission = permissions.get(table.relation if table else written)
             if table is None and written.name not in granted:
-                continue  # a visible type, which has the name of a hidden relation elsewhere
+                continue  # a visible type that has the name of a hidden relation elsewhere
             if permission is None:
                 raise unknown_type(typed[written])
             if not permission.whole:
                 raise _not_all(written, permission)
 
     async def _resolve(self, written: Relation, table: Table | None) -> Relation:
-        """The relation that a name means; of an aspect, such as `orders$files`, the relation it is a fact of."""
+        """Return the relation that a name means. For a fact such as `orders$files`, return the relation `orders`."""
         whole = self._dialect.loaded_rules.find_whole(written)
         if table is None and whole is not None:
             table = (await self._whole.find_tables((whole,)))[whole]
             permissions = await self._catalog.permissions()
             if table and table.relation in permissions and not permissions[table.relation].whole:
-                return written  # facts of a part are facts of the whole
+                return written  # facts about a part are facts about the whole
         return table.relation if table else written
 
     async def _check_columns(self, statement: Statement, parsed: ParsedStatement) -> None:

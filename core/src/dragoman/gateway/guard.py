@@ -1,4 +1,4 @@
-"""An inspector held to the gateway's rules: only our errors, within the database's timeout, ended when nobody waits."""
+"""An inspector that keeps the gateway's rules: raises only our errors, ends in time, and ends if nobody waits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class GuardedInspector(WrappedInspector):
-    """Asks `inner` as a piece of the database's work, unless the breaker is open; its version always."""
+    """Calls `inner` as part of the database's work, unless the breaker is open. Always calls its `version`."""
 
     def __init__(self, inner: Inspector, database: Database, work: Work, source: Source, breaker: Breaker) -> None:
         super().__init__(inner)
@@ -29,19 +29,19 @@ class GuardedInspector(WrappedInspector):
         self._breaker = breaker
 
     async def version(self) -> str:
-        """As `Inspector.version`."""
+        """Return `Inspector.version`."""
         return await self._call("version", str, self.inner.version)
 
     async def schemas(self) -> Sequence[Schema]:
-        """As `Inspector.schemas`."""
+        """Return `Inspector.schemas`."""
         return await self._call("schemas", Sequence, self.inner.schemas, of=Schema)
 
     async def tables(self, scope: Scope) -> Inspection:
-        """As `Inspector.tables`."""
+        """Return `Inspector.tables`."""
         return await self._call("tables", Inspection, partial(self.inner.tables, scope))
 
     async def names(self, scope: Scope) -> Sequence[Names] | None:
-        """As `Inspector.names`."""
+        """Return `Inspector.names`."""
         told: Any = await self._call("names", object, partial(self.inner.names, scope))
         if told is not None:
             self._source.check(told, Sequence, "Inspector.names")
@@ -51,25 +51,25 @@ class GuardedInspector(WrappedInspector):
         return answer
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
-        """As `Inspector.details`."""
+        """Return `Inspector.details`."""
         told: Sequence[Table] = await self._call("details", Sequence, partial(self.inner.details, tables), of=Table)
         if [table.relation for table in told] != [table.relation for table in tables]:
-            raise self._source.fault("Inspector.details", "answered with other relations than it was asked for")
+            raise self._source.fault("Inspector.details", "returned other relations than those asked for")
         return told
 
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget
     ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
-        """As `Inspector.profiles`, of no other relations than were asked about."""
+        """Return `Inspector.profiles`. They must be about the given relations."""
         told: Mapping[Relation, tuple[ColumnProfile, ...]] = await self._call(
             "profiles", Mapping, partial(self.inner.profiles, tables, budget)
         )
         if told.keys() - {table.relation for table in tables}:
-            raise self._source.fault("Inspector.profiles", "answered with other relations than it was asked for")
+            raise self._source.fault("Inspector.profiles", "returned other relations than those asked for")
         return told
 
     async def fingerprint(self) -> str | None:
-        """As `Inspector.fingerprint`."""
+        """Return `Inspector.fingerprint`."""
         told: Any = await self._call("fingerprint", object, self.inner.fingerprint)
         if told is None or isinstance(told, str):
             return told
@@ -78,7 +78,10 @@ class GuardedInspector(WrappedInspector):
     async def _call(
         self, method: str, kind: type[Any], ask: Callable[[], Coroutine[Any, Any, T]], of: type[Any] | None = None
     ) -> T:
-        """What the inspector answers, which must be a `kind`; `of`: a sequence of these. Its fields are looked into."""
+        """Return the inspector's answer if it is a `kind`. `of`: it must be a sequence of these.
+
+        Checks its fields too.
+        """
         answer = await self._try(method, ask)
         self._source.check(answer, kind, f"Inspector.{method}")
         with self._source.ours(f"Inspector.{method}"):

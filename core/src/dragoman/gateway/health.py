@@ -1,4 +1,4 @@
-"""Whether a database answers: what queries showed, and what asking it shows."""
+"""Whether a database answers, according to queries and to probes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.gateway.breaker import Breaker
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Whether a database answers, as far as is known; `error` says why not, without its address."""
+    """Whether a database answers, as far as is known. `error`: why not, without its address."""
 
     state: Literal["ready", "unknown", "unreachable"] = "unknown"
     version: str = ""
@@ -21,11 +21,9 @@ class Status:
 
 
 class Health:
-    """What is known of one database; `version` asks it, and `up` is called whenever it has come up.
+    """The health of one database. `version` asks it, and `up` is called whenever it has become reachable.
 
-    `breaker` hears of every failure to reach it.
-
-    `ready`: it has answered, and nothing has been seen since that says otherwise.
+    `breaker` is told of every failure to reach it. `ready`: it has answered, and nothing since then contradicts that.
     """
 
     def __init__(self, version: Callable[[], Awaitable[str]], up: Callable[[], None], breaker: Breaker) -> None:
@@ -38,11 +36,11 @@ class Health:
 
     @property
     def known(self) -> Status:
-        """What is known, without asking."""
+        """The status, without asking."""
         return self._known
 
     def saw(self, error: DragomanError | None) -> None:
-        """Take note of an answer, or of an error."""
+        """Record an answer, or an error."""
         if isinstance(error, ConnectionFailed):
             self.breaker.fail(error)
             self._note(replace(self._known, state="unreachable", error=error.message))
@@ -57,7 +55,10 @@ class Health:
             self._up()
 
     async def status(self, wait: float) -> Status:
-        """Return what is known; with `wait`, ask first, for at most so many seconds. Those who ask at once share it."""
+        """Return the status. With `wait`, ask first, for at most so many seconds.
+
+        Concurrent callers share the probe.
+        """
         if wait > 0:
             self._probe = self._probe or asyncio.get_running_loop().create_task(self._ask())
             probe = self._probe

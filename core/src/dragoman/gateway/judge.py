@@ -1,4 +1,4 @@
-"""Statements are judged before they run: text, then every validator. What was judged is what is sent."""
+"""Judges statements before they run: the text, then every validator. What was judged is what is sent."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from dragoman.sql import Statement
 from dragoman.validators import ReadOnly, read
 
 REMEMBERED = 1024
-"""Verdicts kept per database, the least recently used forgotten first."""
+"""The number of verdicts kept per database. The least recently used is dropped first."""
 LONGEST = 4096
-"""Characters of a statement whose verdict is kept: what agents repeat is short, and so the memory is bounded."""
+"""The most characters of a statement whose verdict is kept. Repeated statements are short, and memory stays bounded."""
 
 _Key = tuple[str, str | None, Principal | None]
 _WATCHED = frozenset({"tool", "principal"})
 
 
 class _WatchedCall(Call):
-    """A call that notes what of it is read: verdicts depend on that and on nothing else of it."""
+    """A call that records which parts of it are read. Verdicts depend on these parts only."""
 
     __slots__ = ("read",)
     read: set[str]
@@ -46,9 +46,11 @@ class _WatchedCall(Call):
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What passed; `version`: of the catalog, when a validator looked into it; `states`: of those that have one.
+    """The verdict on an allowed statement.
 
-    `read`: what of the call the validators read.
+    - `version`: of the catalog, if a validator read it.
+    - `states`: of the validators that have one.
+    - `read`: the parts of the call that the validators read.
     """
 
     statement: Statement
@@ -58,7 +60,7 @@ class _Verdict:
 
 
 class Judge:
-    """Judges the statements of one database and remembers what it let pass, by everything a verdict depends on."""
+    """Judges the statements of one database. Remembers what it allowed, with everything the verdict depends on."""
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class Judge:
         self._source = source
         self._offload = offload or Offload()
         self._always = frozenset({"principal"} if any(each.depends_on_principal for each in validators) else ())
-        # What verdicts depended on so far, in every combination that came up: of four there are one or two.
+        # The combinations of parts that verdicts depended on so far. There are four, and usually one or two occur.
         self._dependences: set[frozenset[str]] = set()
         self._changing = [each for each in validators if type(each).state is not Validator.state]
         self._resolver = Resolver(dialect, database, catalog, self._offload)
@@ -113,21 +115,21 @@ class Judge:
         return verdict.statement
 
     async def relations(self, statement: Statement) -> tuple[Relation, ...]:
-        """Return the relations a statement names, as the catalog knows them; one it does not know stays as written."""
+        """Return the relations a statement names, as the catalog knows them; unknown ones stay as written."""
         return await self._resolver.relations(await self._read(statement))
 
     async def tables(self, written: Sequence[Relation]) -> Mapping[Relation, Table | None]:
-        """Return what the catalog knows under names that a statement reads."""
+        """Return what the catalog knows about the names that a statement reads."""
         return await self._resolver.find_tables(written)
 
     async def _read(self, statement: Statement) -> ParsedStatement:
-        """What a statement names; a long one is read in a process that can be killed."""
+        """Parse a statement. A long one is parsed in a process that can be killed."""
         with self._source.ours("Dialect.read"):
             return await self._offload.call(len(statement.text), read, self._dialect, statement)
 
     async def _holds(self, verdict: _Verdict) -> bool:
         try:
-            # On the way of every repeated statement: `within` would be one call more.
+            # Every repeated statement passes here, and `within` would be one more call.
             async with asyncio.timeout(self._database.timeout + GRACE):
                 for validator, state in zip(self._changing, verdict.states, strict=True):
                     try:
@@ -141,13 +143,13 @@ class Judge:
         return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
 
     async def _state(self, validator: Validator) -> object:
-        """What its verdicts depend on now. It may ask the database, so there is a deadline as for every reading."""
+        """Return the state that its verdicts depend on. It may query the database, so it has a deadline."""
         with self._source.ours(f"{type(validator).__name__}.state"):
             async with within(self._database.timeout):
                 return await validator.state()
 
     async def _split_off(self, sql: str) -> Statement:
-        """Return the statement in a text; a long one is read in a thread, so that the event loop goes on."""
+        """Return the statement in a text. A long text is tokenized in a thread, so that the event loop goes on."""
         parse = partial(Statement.parse, sql, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
         return parse() if len(sql) <= SHORT else await asyncio.to_thread(parse)
 
@@ -159,7 +161,8 @@ class Judge:
 
         async def look() -> None:
             nonlocal version
-            if version is None:  # of several looks the first: a catalog that changes meanwhile must end the verdict
+            # the first of several versions: if the catalog changes meanwhile, the verdict must become invalid
+            if version is None:
                 version = (await self._catalog.snapshot()).version
 
         async def resolve() -> Resolution:
@@ -194,7 +197,7 @@ class Judge:
             await self._visible.check(statement, parsed)
         for validator in self._validators:
             if validator in self._changing:
-                # Before it checks: what changes meanwhile must end the verdict.
+                # Read before the check: a change meanwhile must make the verdict invalid.
                 states.append(await self._state(validator))
             if isinstance(validator, ReadOnly):
                 await validator.check(statement, call)
@@ -202,7 +205,7 @@ class Judge:
             with self._source.ours(f"{type(validator).__name__}.check"):
                 async with within(self._database.timeout):
                     await validator.check(statement, call)
-        # Another object, without the trees that judging has built.
+        # Another object, without the trees that the check has built.
         plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
         plain.note_judged(map(str, parsed.names), _name_columns(resolved))
         return _Verdict(plain, frozenset(call.read), version, tuple(states))

@@ -1,4 +1,4 @@
-"""Kept results on behalf of callers: what is kept was judged, and every reading is judged again."""
+"""Kept results of callers. Every query is judged before it is kept, and again at every reading."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Keeper:
         self.databases = ResultsDatabases(gateway, self._store, self._check)
 
     def announce_to(self, tell: Callable[[Owner], None]) -> None:
-        """Call `tell` with whose results are others from now on; it must not raise."""
+        """Call `tell` with each owner whose results change from now on. It must not raise."""
         self._store.changed = tell
 
     async def adopt(self, is_own: Callable[[Owner], bool] = lambda owner: True) -> None:
-        """Take over what an earlier server kept for callers of whom `is_own` is true, where a folder is configured.
+        """Take over what an earlier server kept for callers for whom `is_own` is true, if a folder is configured.
 
-        From now on what is kept outlives this server, too. Without a folder nothing does. Raises `ConfigurationError`.
+        From now on kept results outlive this server, too. Without a folder nothing does. Raises `ConfigurationError`.
         """
         if self._settings.dir is None:
             return
@@ -54,13 +54,14 @@ class Keeper:
             await self._store.adopt(is_own)
         except OSError as error:
             raise ConfigurationError(
-                f"results.dir cannot be used ({error.strerror}).", suggestion="Name a folder the server may write."
+                f"results.dir cannot be used ({error.strerror}).",
+                suggestion="Name a folder that the server may write to.",
             ) from None
         self._gateway.varies = self._gateway.varies or self.databases.offered
 
     @property
     def timeout(self) -> float:
-        """Seconds that a query which is kept, or the export of a result, may take."""
+        """The seconds that a kept query, or the export of a result, may take."""
         return self._settings.timeout
 
     async def keep(
@@ -75,21 +76,22 @@ class Keeper:
         from_dialect: str | None = None,
         timeout: float | None = None,
     ) -> Kept:
-        """Begin to keep the whole answer of a query; return when it is there, or soon with what has come.
+        """Start to keep the whole answer of a query.
 
-        It runs for `timeout` seconds at most, or as long as results may take; half of a pool's places are for others.
+        Return when it is complete, or after a short time with the rows so far.
 
-        Raises what refuses the query, `ParameterError` for the name, and `Busy`.
+        It runs for `timeout` seconds at most, or as long as results may take. Half of a pool's slots are reserved for
+        others. Raises the refusal of the query, `ParameterError` for the name, and `Busy`.
         """
         gateway = self._gateway
         opened = gateway.for_principal(principal).database(database)
-        # Before anything is kept, so that a refusal is this call's own.
+        # Checked before anything is kept, so that this call itself reports a refusal.
         async with gateway.call(tool, principal, database, sql=sql):
             query = await Query.prepare(opened, sql, params, from_dialect=from_dialect, principal=principal, tool=tool)
         text = query.statement.text
         settings = self._settings
         size = opened.config.pool_size
-        # Where there is one place only, a query that is kept may not keep it longer than any other.
+        # If there is only one slot, a kept query may not hold it longer than any other.
         longest = settings.timeout if size > 1 else min(settings.timeout, opened.config.timeout)
         seconds = min(timeout or longest, longest)
         most = min(settings.max_rows, opened.role_rows or settings.max_rows)
@@ -120,12 +122,12 @@ class Keeper:
         return kept
 
     async def reuse(self, query: Query, principal: Principal, seconds: float) -> Collected | None:
-        """Return the rows of a judged query from what its caller kept of the same in the last seconds; None: nothing.
+        """Return the rows of a judged query from a result that its caller kept in the last seconds, or None.
 
-        The same is: database, statement, parameters, roles and what they confine, under the configuration of now.
+        The database, statement, parameters, roles and their restrictions must be the same, under today's configuration.
         """
         kept = self._store.latest(principal, await self._same_as(query, principal), seconds)
-        if kept is None or query.opened.config.name == RESULTS:  # what is kept may be another by now
+        if kept is None or query.opened.config.name == RESULTS:  # the kept results may be others by now
             return None
         limits = query.request.limits
         # Without the array's brackets, and with a comma after the last row.
@@ -150,20 +152,22 @@ class Keeper:
         return _digest(gateway.version, *parts)
 
     async def _sources(self, query: Query, name: str, principal: Principal) -> tuple[Source, ...]:
-        """Return what a result is made of: of kept results, whatever those are made of that the text may mean."""
+        """Return the sources of a result. For kept results that the text may name, these are their sources."""
         database, sql, request = query.opened.config.name, query.statement.text, query.request
         if database != RESULTS or not self.databases.offered:
             part = await _part(query.opened, query.statement, request.confinement, request.acting)
             return ((database, sql, part),)
         meant = [kept for kept in self._store.of(principal) if kept.name.lower() in sql.lower()]
         if any(kept.name == name for kept in meant):
-            raise ParameterError(f"The query reads {name}, which it would replace.", suggestion="Keep it as another.")
+            raise ParameterError(
+                f"The query reads {name}, which it would replace.", suggestion="Keep it under another name."
+            )
         return tuple(dict.fromkeys(source for kept in meant for source in kept.sources))
 
     async def find(self, name: str, principal: Principal) -> Kept:
         """Return a caller's result, if the caller may still run its query and has the same part of its tables.
 
-        Raises `ResultNotFound`, and what refuses the query now.
+        Raises `ResultNotFound`, and the refusal of the query today.
         """
         kept = self._store.find(principal, name)
         await self._check(kept, principal)
@@ -181,7 +185,7 @@ class Keeper:
                 raise ResultNotFound(f"What you may read has changed since {kept.name} was kept.")
 
     async def drop(self, name: str, principal: Principal) -> None:
-        """End and forget a caller's result. Raises `ResultNotFound`."""
+        """End and remove a caller's result. Raises `ResultNotFound`."""
         await self._store.drop(principal, name)
 
     def of(self, principal: Principal) -> tuple[Kept, ...]:
@@ -189,11 +193,11 @@ class Keeper:
         return self._store.of(principal)
 
     def expires_in(self, kept: Kept) -> float:
-        """Return the seconds until a result goes, if nobody reads it."""
+        """Return the seconds until a result is removed, if nobody reads it."""
         return self._store.expires_in(kept)
 
     async def aclose(self) -> None:
-        """End what runs and remove every file."""
+        """End running work and remove every file."""
         await self.databases.aclose()
         await self._store.aclose()
 
@@ -201,17 +205,17 @@ class Keeper:
 async def _part(
     opened: OpenDatabase, statement: Statement, confinement: Confinement | None, acting: Acting | None
 ) -> str:
-    """What stands for where a statement runs, as whom, and on which part of its tables; equal where those are."""
+    """Return a key for where a statement runs, as whom, and on which part of its tables. Equal keys mean equal rows."""
     database = opened.config
     place = database.dialect, database.host, database.port, database.database, database.user, str(database.folder)
-    # The values by themselves: neither a confinement nor what acts shows them.
+    # The values are added separately, since neither a confinement nor an identity shows them.
     values = sorted(confinement.values.items()) if confinement else ()
     columns = await _columns(opened, statement) if opened.delegation else ()
     return _digest(place, confinement, values, acting, acting and acting.settings, columns)
 
 
 async def _columns(opened: OpenDatabase, statement: Statement) -> tuple[tuple[str, ...], ...]:
-    """The columns of a statement's tables that the engine lets its caller read, as far as the catalog knows."""
+    """Return the columns of a statement's tables that the engine lets its caller read, as far as the catalog knows."""
     tables = await opened.judge.tables(await opened.judge.relations(statement))
     return tuple(tuple(column.name for column in table.columns) for table in tables.values() if table)
 

@@ -1,6 +1,6 @@
-"""The database `results`: what a caller keeps, as tables that SQL reads.
+"""The database `results`: a caller's kept results, as tables for SQL.
 
-A folder of the caller's own has a Parquet file for each kept result, and the DuckDB dialect reads that folder as a
+A folder of the caller holds a Parquet file for each kept result, and the DuckDB dialect reads that folder as a
 database. So statements on it are judged, limited and recorded like any other.
 """
 
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 NAME: Final = "results"
 CALLERS: Final = 16
-"""Callers whose database stays open, the least recently used closed first."""
+"""The number of callers whose database stays open. The least recently used is closed first."""
 _TABLE: Final = "table"
-"""The key of the Parquet file among the files that a result was written to."""
+"""The key of the Parquet file among the files of a result."""
 _PROCESSES: Final = 2
 _OF_SQL: Final = ("execute_query", "explain_query")
-"""Tools that say what they run when they run it; other tools may look at every table."""
+"""Tools that name their statement when they run it. Other tools may read every table."""
 _LISTS: Final = re.compile(r"show|describe|information_schema|duckdb_|pg_|sqlite_", re.IGNORECASE)
-"""What stands in statements that may tell of tables which they do not name."""
+"""Texts in statements that may list tables without naming them."""
 _log = logging.getLogger(__name__)
 
 
 class ResultsDatabases:
-    """The database `results` of each caller who keeps something; `check` raises where a result may not be read now."""
+    """The database `results` of each caller who keeps something. `check` raises if a result may not be read now."""
 
     def __init__(self, gateway: Gateway, store: Store, check: Callable[[Kept, Principal], Awaitable[None]]) -> None:
         self._gateway = gateway
@@ -60,17 +60,17 @@ class ResultsDatabases:
     def _is_offered(self) -> bool:
         configuration = self._gateway.configuration
         if NAME in configuration.databases:
-            _log.warning("the configured database %s stands in the place of callers' kept results", NAME)
+            _log.warning("the configured database %s hides callers' kept results", NAME)
             return False
         installed = "duckdb" in self._gateway.plugins.names and importlib.util.find_spec("pyarrow") is not None
         return installed and configuration.server.results
 
     def serves(self, principal: Principal) -> bool:
-        """Whether a caller has the database: as soon as something is kept."""
+        """Return whether the caller has the database, which is the case once something is kept."""
         return self.offered and self._store.has(principal)
 
     def add_to(self, seen: Gateway, principal: Principal) -> Gateway:
-        """Return a gateway as a caller sees it, with the database `results`."""
+        """Return a gateway as a caller sees it, with the database `results` added."""
         opened = self.database(principal)
         shown = copy.copy(seen)
         databases = {**seen.configuration.databases, NAME: opened.config}
@@ -80,10 +80,10 @@ class ResultsDatabases:
         return shown
 
     def database(self, principal: Principal) -> OpenDatabase:
-        """Return a caller's database; nothing is read for it."""
+        """Return a caller's database, without reading anything for it."""
         owner, folder = principal.identity, self._store.folder_of(principal)
         if owner in self._opened and self._opened[owner].config.database != str(folder):
-            self._retire(self._opened.pop(owner))  # of a folder that went with the caller's last result
+            self._retire(self._opened.pop(owner))  # its folder was removed with the caller's last result
         if owner not in self._opened:
             words = "Your kept results, each a table; DuckDB's SQL."
             config = Database(
@@ -104,9 +104,9 @@ class ResultsDatabases:
     async def call(
         self, call: AbstractAsyncContextManager[CallRecord], principal: Principal, tool: str, sql: str | None
     ) -> AsyncGenerator[CallRecord]:
-        """Be a call on a caller's database, whose tables are what the caller may read now.
+        """Run a call on a caller's database, whose tables are the results that the caller may read now.
 
-        `sql`: what it runs; None: nothing by itself, or nothing yet where the `tool` runs SQL.
+        `sql`: its statement. None: it has none of its own, or none yet if the `tool` runs SQL.
         """
         async with call as record:
             if sql is not None or tool not in _OF_SQL:
@@ -119,12 +119,12 @@ class ResultsDatabases:
                 raise self._late(principal, sql or missing.message) or missing from None
 
     def _coming(self, principal: Principal, text: str) -> list[Kept]:
-        """The results that a text names and whose rows are still coming, which are no tables yet."""
+        """Return the results that a text names and whose rows are still arriving. They are not tables yet."""
         words = {word.lower() for word in re.findall(r"\w+", text)}
         return [kept for kept in self._store.of(principal) if kept.running and kept.name.lower() in words]
 
     async def _wait(self, principal: Principal, sql: str) -> None:
-        """Give results that a statement names a moment to become tables."""
+        """Wait briefly until the results that a statement names are tables."""
         tasks = {kept.task for kept in self._coming(principal, sql) if kept.task is not None}
         if tasks:
             await asyncio.wait(tasks, timeout=SOON)
@@ -153,7 +153,7 @@ class ResultsDatabases:
             await catalog.look(Scope())
 
     async def _show(self, kept: Kept, principal: Principal) -> bool:
-        """Return whether a table came or went."""
+        """Show or hide a table. Return whether anything changed."""
         try:
             await self._check(kept, principal)
         except DragomanError:
@@ -179,11 +179,11 @@ class ResultsDatabases:
             kept.exports.pop("part", None)
             part.unlink(missing_ok=True)
         kept.exports[_TABLE] = path
-        if kept.is_dropped:  # while it was written
+        if kept.is_dropped:  # it was dropped while the table was written
             path.unlink(missing_ok=True)
 
     async def aclose(self) -> None:
-        """Close every caller's."""
+        """Close the databases of all callers."""
         for opened in self._opened.values():
             self._retire(opened)
         self._opened.clear()

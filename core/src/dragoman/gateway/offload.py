@@ -1,6 +1,6 @@
-"""Work whose time a caller's text decides, in processes that can be killed: the event loop never waits for it.
+"""Runs work whose duration a caller's text decides in processes that can be killed. The event loop never waits for it.
 
-A thread would not do: Python's own code in one keeps the loop waiting, and nothing ends it.
+A thread is not enough: Python code in a thread keeps the event loop waiting, and nothing can end it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from dragoman.processes import Process, Processes
 T = TypeVar("T")
 
 SHORT: Final = 512
-"""Characters of a text that is worked on at hand: it takes less than a process costs."""
+"""The most characters of a text that is handled on the event loop. It takes less time than a process costs."""
 SECONDS: Final = 5.0
-"""A piece of work may take this long."""
+"""Seconds that a piece of work may take."""
 IMPORTING: Final = 20.0
-"""Seconds that a worker may take to start and to import what it works with, which no caller's text decides."""
+"""Seconds that a worker may take to start and to import its modules. This does not depend on a caller's text."""
 WORKERS: Final = 2
 MEMORY: Final = 2 * 1024**3
 """Bytes of address space of a worker."""
@@ -43,7 +43,10 @@ class _Worker(Process):
     idle = True
 
     async def work(self, work: bytes, seconds: float) -> tuple[bool | None, Any]:
-        """Return what `_await_answer` made of the work. Raises `TimeoutError`, and `_GONE` when the process ends."""
+        """Return the answer to the work, as `_await_answer` makes it.
+
+        Raises `TimeoutError`, and `_GONE` if the process ends.
+        """
         self.idle = False
         async with asyncio.timeout(seconds):
             self._input.write(_HEAD.pack(len(work)) + work)
@@ -59,10 +62,10 @@ class _Workers(Processes[_Worker]):
         self._seconds = seconds
 
     async def open(self, seconds: float) -> _Worker:
-        """Start a process. Raises `Busy` when the system starts none."""
+        """Start a process. Raises `Busy` if the system cannot start one."""
         command = serving_command(__name__, str(self._seconds))
         try:
-            # In a session of its own: what a terminal interrupts is our business to end.
+            # In a session of its own, so that we and not the terminal end it.
             return await _Worker.spawn(*command, env=environment(), start_new_session=True)
         except OSError as error:
             raise Busy(
@@ -71,28 +74,28 @@ class _Workers(Processes[_Worker]):
             ) from error
 
     async def clean(self, resource: _Worker) -> bool:
-        """Return whether it waits for work; one that was left in the middle of it is killed."""
+        """Return whether it waits for work. One that was left in the middle of it is killed."""
         return resource.idle
 
 
 class Offload:
-    """Up to two worker processes, started when they are needed and kept. Close it, and none is left."""
+    """Up to two worker processes, started on demand and kept. Closing it ends them."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
-        self._seconds = seconds + IMPORTING  # the worker itself keeps to its seconds
+        self._seconds = seconds + IMPORTING  # the worker itself limits the work to `seconds`
         self._workers = Pool(_Workers(seconds), WORKERS, "processes that read long statements")
 
     async def call(self, size: int, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """Return what `function` returns, or raise what it raises; `size` characters decide where it runs.
+        """Return what `function` returns, or raise what it raises. `size`, in characters, decides where it runs.
 
-        A function and arguments that cannot be pickled, which a plugin may have, run at hand. Raises `InvalidSql` for
-        what takes too long or too much memory, and `Busy` when no process is free in time.
+        A function or arguments that cannot be pickled, as a plugin may have, run in this process. Raises `InvalidSql`
+        for work that takes too much time or memory, and `Busy` if no process is free in time.
         """
         work = None if size <= SHORT else _pickle((function, arguments, named))
         if work is None:
             return function(*arguments, **named)
         succeeded, answer = await self._answer(work)
-        if succeeded is None:  # the worker cannot import it, or not send its answer
+        if succeeded is None:  # the worker cannot import it, or cannot send its answer
             return function(*arguments, **named)
         if not succeeded:
             raise answer
@@ -105,7 +108,7 @@ class Offload:
                 return await worker.work(work, self._seconds)
             except (TimeoutError, *_GONE):
                 raise InvalidSql(
-                    "The statement takes too long to be read.",
+                    "The statement takes too long to parse.",
                     suggestion="Make it shorter or simpler, and pass long values as parameters.",
                 ) from None
 
@@ -119,12 +122,12 @@ _VIEW: Any = MappingProxyType
 
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
-        """Views of mappings, which dialects hold, are sent too."""
+        """Pickle views of mappings too, which dialects hold."""
         return (_show, (dict(value),)) if isinstance(value, _VIEW) else NotImplemented
 
 
 def _show(mapping: dict[Any, Any]) -> Any:
-    """Return a view; its type itself has no name that can be sent."""
+    """Return a view. Its type has no name that can be pickled."""
     return MappingProxyType(mapping)
 
 
@@ -144,10 +147,10 @@ def serve() -> None:
     """Answer calls on stdin until it ends. Work that takes too long ends the process, even without a parent."""
     limit_resource(resource.RLIMIT_AS, MEMORY)
     seconds, calls, answers = float(sys.argv[1]), sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what code of others prints is no answer
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # output of other code must not mix with answers
     while (work := _read(calls)) is not None:
         called = _unpickle(work)
-        signal.setitimer(signal.ITIMER_REAL, seconds)  # whose signal kills
+        signal.setitimer(signal.ITIMER_REAL, seconds)  # its signal kills the process
         answer = pickle.dumps((None, None)) if called is None else _await_answer(*called)
         signal.setitimer(signal.ITIMER_REAL, 0)
         answers.write(_HEAD.pack(len(answer)) + answer)
@@ -160,7 +163,7 @@ def _read(calls: BinaryIO) -> bytes | None:
 
 
 def _unpickle(work: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None:
-    """Return a function and its arguments, importing their modules; None for what this process cannot import."""
+    """Return a function and its arguments, importing their modules; None if this process cannot import them."""
     try:
         called: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] = pickle.loads(work)
     except Exception:

@@ -1,4 +1,4 @@
-"""A configured database with everything that serves it. Opening does no I/O: the first use connects."""
+"""A configured database with all objects that serve it. Opening does no I/O; the first use connects."""
 
 from __future__ import annotations
 
@@ -68,25 +68,27 @@ if TYPE_CHECKING:
 
 CheckCatalog = Callable[[Snapshot], Awaitable[None]]
 TRANSLATING = 4
-"""How much longer a text takes to be translated than to be read."""
+"""How many times as long a translation may take as parsing."""
 _log = logging.getLogger(__name__)
 
 
 class Closing(Protocol):
-    """What is closed with a database."""
+    """Something that is closed with a database."""
 
     async def aclose(self) -> None:
         """Close it."""
 
 
 class OpenDatabase:
-    """A database, its dialect, executor, catalog and judge. Raises `DialectError` or `ConfigurationError` when made.
+    """A database, its dialect, executor, catalog and judge. Raises `DialectError` or `ConfigurationError` when created.
 
-    `written`: what files tell of it. `limits`: those of a call that asks for none of its own. `running`:
-    statements, now. `whole`: the database itself, where this is what some roles see of it. `role_rows`: the most
-    rows of one answer that those roles have, and `max_cost` the most that the database may expect a query to cost,
-    if they set a limit. `confiner`: what holds their statements to parts of relations, if there is any and the
-    dialect can.
+    - `written`: what files say about it.
+    - `limits`: the limits of a call that sets none of its own.
+    - `running`: statements that run now.
+    - `whole`: the database itself, if this is what some roles see of it.
+    - `role_rows`: the most rows of one answer that those roles allow.
+    - `max_cost`: the highest estimated cost of a query that they allow.
+    - `confiner`: confines their statements to parts of relations, if there are any and the dialect can.
     """
 
     config: Database
@@ -138,7 +140,7 @@ class OpenDatabase:
             )
         self._faces: dict[Acting, OpenDatabase] = {}
         meaning = read_meaning(self.config)
-        examples = () if self.delegation else meaning.examples  # no one run of them holds for everybody
+        examples = () if self.delegation else meaning.examples  # an answer of one caller does not hold for everybody
         self.written = Written(replace(meaning, examples=examples), self._run_example)
         self.limits = _limits(self.config)
         self.limiter = Limiter(f"{database.name} runs statements", self.config.pool_size, waiting)
@@ -157,11 +159,12 @@ class OpenDatabase:
         self.health = Health(self.inspector.version, self.watch.begin, self._breaker)
 
     def _serve(self, parts: Parts, state: Path | None) -> None:
-        """Make what reads the catalog and judges statements."""
+        """Create the catalog and the judge."""
         self.inspector: Inspector = self._guard(parts.inspector)
         if self.delegation is not None:
             self.inspector = DelegatedInspector(self.inspector)
-        if state is not None and parts.inspector is parts.own_inspector:  # what policies hide changes with them
+        # policies may change what they hide, so then nothing is kept
+        if state is not None and parts.inspector is parts.own_inspector:
             self.inspector = KeptInspector(self.inspector, state, self.config)
         if self._described.tables:
             self.inspector = DescribedInspector(self.inspector, self._described, self.config.name)
@@ -183,7 +186,7 @@ class OpenDatabase:
         self.judge = Judge(self.dialect, self.config, self.catalog, self.validators, self.source, self._offload)
 
     def act_as(self, acting: Acting) -> OpenDatabase:
-        """Return the database as the engine shows it to who acts so: what runs statements is shared."""
+        """Return the database as the engine shows it to this identity. The executor is shared."""
         face = self._faces.get(acting)
         if face is None:
             face = copy.copy(self)
@@ -199,17 +202,17 @@ class OpenDatabase:
         return face
 
     def forget(self, acting: Container[Acting]) -> list[OpenDatabase]:
-        """Return what is made for those who act otherwise, to be closed once nobody uses it."""
+        """Return the databases of other identities, to be closed once nobody uses them."""
         return [self._faces.pop(each) for each in tuple(self._faces) if each not in acting]
 
-    def faces(self) -> tuple[OpenDatabase, ...]:
-        """Return the database as those see it whom the configuration names: roles must fit what each sees."""
+    def identity_views(self) -> tuple[OpenDatabase, ...]:
+        """Return the database as each configured identity sees it. Roles must match all of them."""
         if self.delegation is None or self.config.identity == "user":
             return (self,)
         return tuple(self.act_as(acting) for acting in self.delegation.known)
 
     def acting(self, principal: Principal) -> Acting | None:
-        """Return as whom a statement of a caller runs; None: as the gateway. Raises `PermissionDenied`."""
+        """Return the identity under which a caller's statement runs. None: the gateway's. Raises `PermissionDenied`."""
         if self.delegation is None or self.config.acting is None:
             return None
         return self.delegation.complete(self.config.acting, principal)
@@ -218,7 +221,7 @@ class OpenDatabase:
         return GuardedInspector(inspector, self.config, self.work, self.source, self._breaker)
 
     async def _run_example(self, sql: str) -> None:
-        """Judge and run a query that a file has. Raises what is wrong with it."""
+        """Judge and run an example query from a file. Raises its error."""
         statement = await self.judge.judge(sql, "execute_query", LOCAL)
         await self._collect(statement.text, self.config.timeout, 1)
 
@@ -246,7 +249,10 @@ class OpenDatabase:
             self.limiter.slots.release()
 
     def _foreign(self, parts: Parts) -> Sequence[Validator]:
-        """The check for foreign tables, if there may be any to refuse, over the whole of the dialect's own catalog."""
+        """Return the check for foreign tables, if any must be refused.
+
+        It uses the dialect's own, unrestricted catalog.
+        """
         if self.config.allow_foreign_tables or not self.dialect.foreign_tables:
             return ()
         everything = replace(self.config, schemas=())
@@ -256,21 +262,24 @@ class OpenDatabase:
         return (ForeignTables(resolver, self._own_catalog, self.config),)
 
     def fitting(self, grants: Sequence[ReadGrant]) -> RolesFit:
-        """Return whether grants fit this database."""
+        """Return the check whether grants match this database."""
         if self.delegation is not None:
             grants = self.delegation.fitting(grants, self.config.acting)
-        if self._tried is None or self._tried.grants != tuple(grants):  # who asks again needs no other look
+        if self._tried is None or self._tried.grants != tuple(grants):  # the same grants need no second check
             self._tried = RolesFit(grants, self.dialect, self.config, self._try_parts)
         return self._tried
 
     def take(self, grants: Sequence[ReadGrant]) -> None:
-        """Be held to other grants from now on."""
+        """Apply other grants from now on."""
         self._grants = grants
         for each in (self, *self._faces.values()):
             each.fit = each.fitting(grants)
 
     async def _check_roles(self, snapshot: Snapshot) -> None:
-        """Raise `PermissionDenied` when roles do not fit; where users see different things, what the gateway sees."""
+        """Raise `PermissionDenied` if roles do not match.
+
+        If identities see different things, check what the gateway sees.
+        """
         if self.config.identity == "user":
             snapshot = snapshot if self.whole.fit.fits else await self.whole.catalog.snapshot()
             return await self.whole.fit.check(snapshot)
@@ -279,7 +288,7 @@ class OpenDatabase:
     async def _try_parts(
         self, roles: Sequence[Sequence[ReadGrant]], snapshot: Snapshot, compiled: set[ConfinedRelation]
     ) -> Sequence[Misfit]:
-        """Return what of the filters and masks of roles, each with its grants, the database cannot compile."""
+        """Return which filters and masks of roles, each with its grants, the database cannot compile."""
         confiner = self.restrict(DatabaseAccess(roles=(), grants=()), check=_take).confiner
         if confiner is None:
             return ()
@@ -295,7 +304,7 @@ class OpenDatabase:
             await self.work.do(self.config.timeout, self._own_executor.prepare, request)
 
     def _value_of(self, name: str, principal: Principal) -> Any:
-        """Return a value of a policy's: `name` is value.POLICY.NAME."""
+        """Return a value of a policy. `name` is value.POLICY.NAME."""
         policy, _, own = name.removeprefix("value.").rpartition(".")
         return self._plugins.value(policy, own, self.config, principal)
 
@@ -305,9 +314,9 @@ class OpenDatabase:
         restricting: Sequence[Restricting] = (),
         check: CheckCatalog | None = None,
     ) -> OpenDatabase:
-        """Return the database as those see it who have some roles, None where there are none, and whom policies bind.
+        """Return the database as callers with some roles see it, or without roles (None), restricted by policies.
 
-        What serves it is shared.
+        The objects that serve it are shared.
         """
         if access is None and not restricting:
             return self
@@ -315,7 +324,7 @@ class OpenDatabase:
         if access is not None:
             deciders.insert(0, Grants(access.grants, self.dialect, self.config))
         resolver = Resolver(self.dialect, self.config, self.catalog, self._offload)
-        self.catalog.watch()  # a view is there for what it reads
+        self.catalog.watch()  # a view is visible depending on what it reads
         seen = copy.copy(self)
         if access is not None:
             seen.role_rows, seen.max_cost = access.max_rows, access.max_cost
@@ -334,7 +343,7 @@ class OpenDatabase:
         )
         seen.judge = Judge(
             self.dialect,
-            # What the configuration opens to everybody, roles do not: they grant what they grant.
+            # Roles do not get what the configuration allows everybody; they get only their grants.
             replace(seen.config, allow_relations=frozenset()),
             catalog,
             self.validators,
@@ -349,7 +358,7 @@ class OpenDatabase:
         return seen
 
     async def insights(self, tables: Sequence[Table]) -> Mapping[Relation, Insight]:
-        """Return what is known of relations beside their structure: only of those that are granted as a whole."""
+        """Return what is known of relations beside their structure, only for those that are granted as a whole."""
         if not isinstance(self.catalog, GrantedCatalog):
             return await self.knowledge.of(tables)
         permissions = await self.catalog.permissions()
@@ -362,7 +371,7 @@ class OpenDatabase:
         return nothing | judged
 
     async def get_known(self, table: Table) -> Insight:
-        """Return what is known of a relation already, as `insights`."""
+        """Return what is already known of a relation, with the restriction of `insights`."""
         if not isinstance(self.catalog, GrantedCatalog):
             return self.knowledge.get_known(table)
         if await self.is_reduced(table):
@@ -370,26 +379,29 @@ class OpenDatabase:
         return self.knowledge.judge_again(table, self.knowledge.get_known(table), await self.catalog.snapshot())
 
     async def suggest_joins(self, source: Table, target: Table, max_depth: int) -> list[tuple[Step, ...]]:
-        """Return ways to join two relations that nobody declared: none to those who see a part of the database."""
+        """Return ways to join two relations that nobody declared. Callers who see a part of the database get none."""
         if isinstance(self.catalog, GrantedCatalog):
-            return []  # they were found over what is not granted too
+            return []  # they were found with relations that are not granted
         return await self.knowledge.join_paths(source, target, max_depth)
 
     @property
     def reports(self) -> Mapping[str, Report]:
-        """What the database's server tells of itself: nothing to those who see a part, or where a policy vetoes."""
+        """Return the reports of the database's server.
+
+        None for callers who see a part, or if a policy vetoes values.
+        """
         if isinstance(self.catalog, GrantedCatalog) or self._vetoed or self.delegation:
             return {}
         named = self.config.knowledge.reports
         return {name: each for name, each in self.dialect.reports.items() if not each.opt_in or name in named}
 
     async def report(self, name: str) -> list[dict[str, Any]]:
-        """Return the rows of one of the reports. Raises what the database answers."""
+        """Return the rows of one of the reports. Raises the database's error."""
         columns, rows = await self._collect(self.reports[name].sql, self.config.timeout)
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
     async def read_files(self) -> Written | None:
-        """Return what files tell of the database; None for those who see a part: it may speak of the rest."""
+        """Return what files say about the database. None for callers who see a part: it may describe the rest."""
         if (
             self.delegation
             or self.whole.places.hides
@@ -399,27 +411,27 @@ class OpenDatabase:
         return self.written
 
     async def describe(self) -> str:
-        """Return what is said of the database as a whole: by the configuration, else by files."""
+        """Return the description of the database: from the configuration, else from files."""
         if self.config.description or not self.written.about:
             return self.config.description
         written = await self.read_files()
         return "" if written is None else written.about
 
     async def is_reduced(self, table: Table) -> bool:
-        """Whether something of a relation is not granted to those who see this database."""
+        """Return whether something of a relation is not granted to the callers who see this database."""
         if not isinstance(self.catalog, GrantedCatalog):
             return False
         return not (await self.catalog.permissions())[table.relation].whole
 
     async def status(self, wait: float = 0.0) -> Status:
-        """Return whether it answers, as far as is known; with `wait`, ask it first, for at most so many seconds."""
+        """Return whether it answers, as far as is known. With `wait`, ask it first, for at most so many seconds."""
         return await self.health.status(wait)
 
     async def doctor(self) -> tuple[Finding, ...]:
-        """Return what the role could do if all protections failed, and what the configuration opens, worst first.
+        """Return what the role could do if all protections failed, and what the configuration allows, worst first.
 
-        Asks the database past the policies, and then through them. Raises `ConnectionFailed`, and `QueryTimeout` when
-        it takes longer than a query may.
+        Asks the database past the policies, and then through them. Raises `ConnectionFailed`, and `QueryTimeout` if it
+        takes longer than a query may.
         """
         with self.source.ours("Executor.doctor"):
             told = await self.work.do(self.config.timeout, self._own_executor.doctor)
@@ -434,10 +446,10 @@ class OpenDatabase:
     ) -> tuple[str, Sequence[Any], tuple[str, ...]]:
         """Return `sql`, written in the SQL named `source`, and its parameters, for this database, with notices.
 
-        Raises `ParameterError` for an unknown name or too few parameters, `InvalidSql`, and `Unsupported` rather than
-        translate wrongly.
+        Raises `ParameterError` for an unknown name or too few parameters, `InvalidSql`, and `Unsupported` if the
+        translation would not be exact.
         """
-        # sqlglot is slow to import: in a thread, and only for those who want it.
+        # sqlglot is slow to import, so in a thread, and only when needed.
         translate = await asyncio.to_thread(_translator)
         dialect = self.dialect
         done = await self._offload.call(
@@ -459,9 +471,9 @@ class OpenDatabase:
         return done.sql, [params[number - 1] for number in done.order], done.notices
 
     async def aclose(self) -> None:
-        """End what runs and release everything; a part that fails or hangs does not keep the others open."""
+        """End running work and release everything. A part that fails or hangs does not keep the others open."""
         self.health.close()
-        if self.config.acting is not None:  # what runs statements is of all who act as somebody
+        if self.config.acting is not None:  # all identities share the executor
             return await self._close(self.knowledge, *self._catalogs, self.inspector, *self._owned)
         for face in self._faces.values():
             await face.aclose()
@@ -480,7 +492,7 @@ class OpenDatabase:
             except (Exception, SystemExit) as error:
                 why = f"it took more than {CLEANUP:g} seconds" if isinstance(error, TimeoutError) else "it failed"
                 _log.error(
-                    "closing the database %s, served by %s, was given up: %s",
+                    "closing the database %s, served by %s, was abandoned: %s",
                     self.config.name,
                     self.source.origin,
                     why,
@@ -489,7 +501,7 @@ class OpenDatabase:
 
 
 async def _take(snapshot: Snapshot) -> None:
-    """Take a catalog as it is."""
+    """Use a given catalog."""
 
 
 def _translator() -> Callable[..., Translation]:
@@ -499,5 +511,5 @@ def _translator() -> Callable[..., Translation]:
 
 
 def _limits(database: Database) -> Limits:
-    """The limits of a call that asks for none of its own."""
+    """Return the limits of a call that sets none of its own."""
     return Limits(min(database.default_rows, database.max_rows), database.max_bytes, database.timeout)

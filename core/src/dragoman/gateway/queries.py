@@ -1,4 +1,4 @@
-"""One statement's way: translated, judged, bounded, then run by the executor in a task of its own."""
+"""The path of one statement: translated, judged, bounded, then run by the executor in a task of its own."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from dragoman.sql import Statement
 P = ParamSpec("P")
 T = TypeVar("T")
 TOOL = "execute_query"
-"""By means of what statements are asked for that name no tool."""
+"""The tool name of statements that no tool asks for."""
 NO_TAGS = Request(statement="").tags
-_CHANGED = "A table has changed since its columns were read. Ask again."
-_NO_PLAN = "The query reads tables of which you may see a part: it would run, but its plan is not shown."
+_CHANGED = "A table has changed since its columns were read. Send the query again."
+_NO_PLAN = "The query reads tables of which you may see only a part. It would run, but its plan is not shown."
 Put = Callable[[Encoded], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A judged statement; nothing has run yet. `sql` is there when what will run is not what came."""
+    """A judged statement that has not run yet. `sql`: the SQL that will run, if it is not what the caller sent."""
 
     opened: OpenDatabase
     statement: Statement
@@ -56,7 +56,7 @@ class Query:
         principal: Principal = LOCAL,
         tool: str = TOOL,
     ) -> Query:
-        """Return the query behind `sql`. Raises what refuses it."""
+        """Return the query behind `sql`. Raises the refusal."""
         limits: Limits = ceiling or opened.limits
         notices: tuple[str, ...] = ()
         if ceiling is None and not (limit is timeout is max_bytes is None):
@@ -91,14 +91,14 @@ class Query:
         return query
 
     async def check_part(self) -> None:
-        """Have the database compile it, once, where it reads a part of a relation: what is left out is not there."""
+        """Have the database compile it, once, if it reads a part of a relation, so that hidden columns do not exist."""
         confiner, text = self.opened.confiner, self.statement.text
         if self.confined is not None and confiner is not None and text not in confiner.compiling:
             await self._run("prepare", self.opened.executor.prepare, self.request)
             confiner.compiling.add(text)
 
     async def rows(self) -> Collected:
-        """Run it and return its rows within the limits; of those of a deadline, the rows that came before it."""
+        """Run it and return its rows within the limits. At a deadline, return the rows that came before it."""
         opened = self.opened
         if opened.max_cost is not None:
             await self._check_cost(opened.max_cost)
@@ -116,7 +116,7 @@ class Query:
             return await collector.collect(stream, self.request.limits)
 
     def _part(self, collector: Collector, error: DragomanError) -> Collected:
-        """Return the rows that came before a deadline struck. Raises any other error."""
+        """Return the rows that came before a deadline. Raises any other error."""
         limits = self.request.limits
         part = collector.collected_until(limits.timeout, limits) if isinstance(error, QueryTimeout) else None
         if part is None:
@@ -145,13 +145,16 @@ class Query:
         return withhold(plan) if await opened.catalog.reaches_outside(plan, relations) else plan
 
     async def _no_plan(self, options: ExplainOptions) -> Plan:
-        """Have the database check the query. Its plan would show filters, and by its costs how much is hidden."""
+        """Have the database check the query.
+
+        Its plan would show filters, and its costs would show how much is hidden.
+        """
         await self._run("prepare", self.opened.executor.prepare, self.request)
         return Plan(plan=None, format=options.format, notices=(_NO_PLAN,))
 
     @asynccontextmanager
     async def stream(self, record: CallRecord) -> AsyncGenerator[RowStream]:
-        """Run it and hand out its rows as they come, within the limits, until the deadline; `record` counts them."""
+        """Run it and yield its rows as they arrive, within the limits, until the deadline. `record` counts them."""
         if self.opened.max_cost is not None:
             await self._check_cost(self.opened.max_cost)
         handed = RowStream((), _none(), [*self.notices])
@@ -163,7 +166,7 @@ class Query:
             self.opened.work.feed(feed, self.request.limits.timeout) as items,
             aclosing(self._forward(items)) as batches,
         ):
-            await anext(batches)  # the empty batch that says it is open, or what went wrong
+            await anext(batches)  # the empty batch that says that it is open, or the error
             handed.batches = batches
             yield handed
 
@@ -190,16 +193,18 @@ class Query:
         self.opened.health.saw(None)
 
     async def _check_cost(self, most: float) -> None:
-        """Raise `CostExceeded` when the database expects more; what it expects may tell of hidden rows, so never say.
+        """Raise `CostExceeded` if the database estimates more than `most`.
 
-        A database that cannot tell is bounded by the timeout.
+        The estimate may reveal hidden rows, so it is not shown.
+
+        If the database gives no estimate, only the timeout bounds the query.
         """
         cost = await self._run("estimate_cost", self.opened.executor.estimate_cost, self.request)
         if cost is not None and self.opened.source.check(cost, Real, "Executor.estimate_cost") > most:
             raise CostExceeded(f"The query is expected to cost more than the {most:g} your roles allow.")
 
     async def _check_translation(self) -> None:
-        """Have the database compile a translation before it runs: sqlglot proposes, the database decides."""
+        """Have the database compile a translation before it runs: sqlglot may be wrong."""
         dialect = self.opened.dialect
         if Capability.DESCRIBE not in dialect.capabilities:
             return
@@ -223,7 +228,7 @@ class Query:
         return done
 
     async def _explain(self, error: Exception, method: str) -> DragomanError:
-        """Return an executor's error as callers see it: with a remedy, and without a driver's own words."""
+        """Return an executor's error as callers see it: with a remedy, and without a driver's own text."""
         opened = self.opened
         told = opened.source.translate(error, f"Executor.{method}")
         opened.health.saw(told)
@@ -240,9 +245,10 @@ class Query:
 def _lower(
     limits: Limits, database: Database, rows: int | None, timeout: float | None, max_bytes: int | None
 ) -> tuple[Limits, tuple[str, ...]]:
-    """Return the limits of a call that asks for its own, within the configured ones, and notices of what was lowered.
+    """Return the limits of a call that sets its own, within the configured ones, and notices about lowered ones.
 
-    `max_bytes` has no ceiling: only those who run the gateway set it. Raises `ParameterError` for what is not positive.
+    `max_bytes` has no ceiling: only the server's administrators set it. Raises `ParameterError` unless they are
+    positive.
     """
     for name, value in (("limit", rows), ("timeout", timeout), ("max_bytes", max_bytes)):
         if value is not None and not value > 0:
@@ -263,7 +269,7 @@ def _lower(
 
 
 def _about(error: DragomanError, sql: str | None) -> DragomanError:
-    """Return `error`, which is about `sql` when that is not what the caller wrote."""
+    """Return `error` with `sql`, if that is not what the caller wrote."""
     return error if sql is None else error.replace(context={**error.context, "sql": sql})
 
 

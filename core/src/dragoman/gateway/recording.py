@@ -1,4 +1,4 @@
-"""The audit's record of a call, written before its answer leaves."""
+"""Writes the audit's record of a call before its answer is sent."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 PATIENCE = 15.0
-"""Seconds a record may take to be written to a database, or to a file that another process keeps locked."""
+"""Seconds that writing a record may take, to a database, or to a file that another process keeps locked."""
 _PAUSE = 0.02
 _SECOND = 1.0
 _SQL = ("sql", "params")
 _VALUES = ("params", "key")
 _ADDRESS = ("url",)
-"""What holds passwords is never kept."""
+"""Matches statements that contain passwords, which are never kept."""
 _LONGEST = 65536
-"""Characters of a statement that are kept: what is longer is never run."""
+"""The most characters of a statement that are kept. A longer one never runs."""
 _LARGEST = 8 * _LONGEST
 
 
@@ -42,9 +42,9 @@ NamesOf = Callable[[Principal], tuple[str, ...]]
 
 
 class Recorder:
-    """Takes note of every call that is over: for OpenTelemetry, in the audit, in the counters.
+    """Records every finished call: for OpenTelemetry, in the audit, in the counters.
 
-    `sinks`: where the audit goes. `roles`: the names of the roles that a principal has.
+    `sinks`: where the audit goes. `roles`: returns the names of a principal's roles.
     """
 
     def __init__(self, sinks: Sinks, slow_query: float = 0.0, roles: NamesOf = lambda _: ()) -> None:
@@ -57,24 +57,24 @@ class Recorder:
         self._process = os.urandom(6).hex()
 
     async def open(self) -> None:
-        """Open the audit's database. Raises `ConfigurationError` where the audit is required and it cannot be used."""
+        """Open the audit's database. Raises `ConfigurationError` if the audit is required and it cannot be used."""
         await self._sinks.open()
 
     def change(self, sinks: Sinks) -> Sinks:
-        """Write to other sinks from now on; return those before, to be closed once no call writes to them."""
+        """Use other sinks from now on. Return the former ones, to be closed once no call writes to them."""
         before, self._sinks = self._sinks, sinks
         return before
 
     async def aclose(self) -> None:
-        """Close the audit's files and database and send what a collector has not got yet."""
+        """Close the audit's files and database, and send what the collector has not received yet."""
         await self._sinks.aclose()
         if self._tracing is not None:
             await asyncio.to_thread(self._tracing.close)
 
     def record(self, call: CallRecord) -> Coroutine[None, None, None] | None:
-        """Record a call that is over; where its audit keeps us waiting, the rest is returned, to be awaited.
+        """Record a finished call. If its audit must wait, return the rest as a coroutine to await.
 
-        Raises `InternalError` when the audit needs a record that cannot be written.
+        Raises `InternalError` if the audit requires a record that cannot be written.
         """
         where = origin()
         if where is not None:
@@ -121,7 +121,7 @@ class Recorder:
                 _log.warning("slow query", extra={"query": {name: value for name, value in told.items() if value}})
 
     def note(self, event: Event, detail: str) -> None:
-        """Record what happened to the gateway itself; the log tells when that fails."""
+        """Record an event of the gateway itself. A failure is logged."""
         body = encode(Record(ts=moment(time.time()), event=event, detail=detail))
         if self._sinks.stored is not None:
             task = asyncio.create_task(self._note_stored(self._sinks.stored, event, body))
@@ -140,7 +140,7 @@ class Recorder:
             _log.error("the audit record of a %s could not be written: %s", event, error.message)
 
     async def _write_late(self, file: AuditFile, call: CallRecord, body: bytes) -> None:
-        """Write a record once the process that keeps the files locked lets go of them; one that is stopped does not."""
+        """Write a record once the process that keeps the files locked releases them. A stopped process does not."""
         until = time.monotonic() + PATIENCE
         while not self._write(file, call, body, patience=0.0):
             if time.monotonic() > until:
@@ -148,7 +148,7 @@ class Recorder:
             await asyncio.sleep(_PAUSE)
 
     def _write(self, file: AuditFile, call: CallRecord, body: bytes, **patience: float) -> bool:
-        """Write a record; False while another process keeps the files locked."""
+        """Write a record. Return False while another process keeps the files locked."""
         try:
             call.audit = str(file.append(body, **patience))
         except BlockingIOError:
@@ -158,7 +158,7 @@ class Recorder:
         return True
 
     def _miss(self, call: CallRecord, why: str) -> None:
-        """Tell that a call could not be recorded. Raises `InternalError` where it must be."""
+        """Report that a call could not be recorded. Raises `InternalError` if the record is required."""
         _log.error("the audit record of a call could not be written: %s", why)
         if self._sinks.audit.required:
             call.outcome = InternalError.code
@@ -199,7 +199,7 @@ class Recorder:
         )
 
     def _model(self, use: ModelUse) -> dict[str, Any]:
-        """What a call used of a language model; its statements as far as the configuration keeps them."""
+        """Return what a call used of a language model, with its statements as far as the configuration keeps them."""
         facts = {name: getattr(use, name) for name in ("name", "calls", "input_tokens", "output_tokens", "cost")}
         attempts: list[dict[str, str]] = []
         for sql, outcome in use.attempts:
@@ -218,7 +218,10 @@ class Recorder:
 
 
 def _encode(record: Record) -> bytes:
-    """Return a record as JSON; what a caller sent and JSON cannot hold, or is too long, is kept as plain text, cut."""
+    """Return a record as JSON.
+
+    Data of a caller that JSON cannot hold, or that is too long, is kept as shortened text.
+    """
     try:
         body = encode(record)
         if len(body) < _LARGEST:
@@ -240,7 +243,7 @@ def _plain(arguments: Any) -> str:
 
 
 def _tracing() -> Tracing | None:
-    """Return what tells a collector of calls, where OpenTelemetry's variables name one."""
+    """Return the exporter to a collector, if OpenTelemetry's variables name one."""
     if not wants_telemetry():
         return None
     try:
@@ -262,14 +265,16 @@ def gauges(opened: Mapping[str, OpenDatabase], version: int) -> list[Gauge]:
     up = tuple(({"database": name}, float(each.health.known.state != "unreachable")) for name, each in opened.items())
     return [
         Gauge("pool_in_use", "Statements that run on a database now.", used),
-        Gauge("pool_size", "Statements that may run on a database at once.", sizes),
+        Gauge("pool_size", "Statements that may run concurrently on a database.", sizes),
         Gauge("database_up", "0 where the last call or probe did not reach the database.", up),
-        Gauge("config_version", "How often a configuration was taken, the first one counted.", (({}, float(version)),)),
+        Gauge(
+            "config_version", "How often a configuration was applied, the first one included.", (({}, float(version)),)
+        ),
     ]
 
 
 def _tell_acting(acting: Acting | None) -> str:
-    """Name whom a database acts for, and the settings that tell it more: their names, never their values."""
+    """Return the identity for which a database acts, and the names of its settings, never their values."""
     if acting is None:
         return ""
     who = f"user {acting.user}" if acting.user else f"role {acting.role}" if acting.role else "session"
@@ -282,7 +287,7 @@ def _once(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _filter(part: ConfinedRelation) -> str:
-    """Return the condition on a relation's rows, with the names of the caller's values and not the values."""
+    """Return the condition on a relation's rows, with the names of the caller's values instead of the values."""
     return f"{part.relation}: {part.filter.write(lambda name: f'${name}')}" if part.filter else ""
 
 

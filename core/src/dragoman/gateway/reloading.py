@@ -1,4 +1,4 @@
-"""What may change while a gateway runs. Everything else takes a restart, and is refused by name."""
+"""What may change while a gateway runs. Any other change needs a restart, and the error names it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _TAKEN_OF_SERVER = frozenset({"token", "tokens", "auth"})
 
 
 def check_rest(before: Configuration, after: Configuration) -> None:
-    """Raise `ConfigurationError` when more has changed than a running gateway takes, naming the keys."""
+    """Raise `ConfigurationError`, naming the keys, if more has changed than a running gateway can apply."""
     changed = list(_differences(before, after))
     if changed:
         raise ConfigurationError(
             f"{', '.join(changed)} cannot change while the server runs.",
-            suggestion="Restart the server to take it.",
+            suggestion="Restart the server to apply them.",
         )
 
 
@@ -44,7 +44,7 @@ def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[
 
 
 def changed_keys(before: Configuration, after: Configuration) -> tuple[str, ...]:
-    """Return the dotted keys of what a running gateway takes and is not as it was; values are not told."""
+    """Return the dotted keys that a running gateway can apply and that have changed. Their values are not shown."""
     return (
         *(f"databases.{name}" for name in changed_names(before.databases, after.databases)),
         *(f"roles.{name}" for name in changed_names(before.roles, after.roles)),

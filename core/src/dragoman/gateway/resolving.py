@@ -1,4 +1,4 @@
-"""What a statement touches, resolved against the catalog: for validators, which ask for it when they need it."""
+"""Resolves what a statement touches against the catalog, for validators that ask for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOREIGN = "foreign table"
 Columns = tuple[tuple[Relation, str], ...]
 _Outputs = tuple[tuple[str | None, Columns], ...]
 MOST_COLUMNS = 10_000
-"""Columns that a statement may touch: a policy looks at them on the event loop."""
+"""The most columns that a statement may touch: a policy checks them on the event loop."""
 _Tables = dict[Relation, Table | None]
 _Outline = tuple[Relation, RelationType, tuple[tuple[str, str | None], ...]]
 _Outlines = Mapping[Relation, _Outline | None]
@@ -34,9 +34,9 @@ T = TypeVar("T")
 
 
 class Resolver:
-    """Resolves the statements of one database. Raises `InvalidSql` for what cannot be followed.
+    """Resolves the statements of one database. Raises `InvalidSql` if it cannot trace them.
 
-    sqlglot and the dialect's grammar never run on the event loop: what is short does in a thread, what is long in a
+    sqlglot and the dialect's grammar never run on the event loop: short texts are parsed in a thread, long ones in a
     process that can be killed.
     """
 
@@ -47,11 +47,11 @@ class Resolver:
         self._offload = offload
 
     def watch(self) -> None:
-        """Resolve from now on by what the database holds now."""
+        """Resolve from now on with a catalog that is checked to be current."""
         self._catalog.watch()
 
     async def resolution(self, statement: Statement, parsed: ParsedStatement) -> Resolution:
-        """Relations and columns; what the catalog does not know stays as written."""
+        """Return the resolution: relations and columns. Names that the catalog does not know stay as written."""
         tables = await self._tables(parsed.names)
         columns, outputs = await self._call_with_tables(tables, _trace_columns, statement)
         return Resolution(
@@ -63,22 +63,22 @@ class Resolver:
         )
 
     async def relations(self, parsed: ParsedStatement) -> tuple[Relation, ...]:
-        """The relations alone, as the dialect's own grammar read them where it has one."""
+        """Return only the relations, as the dialect's own grammar found them if it has one."""
         return _resolve_names(await self._tables(parsed.names))
 
     async def find_tables(self, written: Sequence[Relation]) -> Mapping[Relation, Table | None]:
-        """What the catalog knows under names that a statement reads."""
+        """Return what the catalog knows about the names that a statement reads."""
         return await self._tables(written)
 
     async def _call_with_tables(
         self, tables: _Tables, function: Callable[[Dialect, Statement, _Outlines], T], statement: Statement
     ) -> T:
-        """Call a function of the columns of a statement, with what the catalog knows of its tables."""
+        """Call a function about the columns of a statement, with what the catalog knows of its tables."""
         outlines = {written: _outline(table) if table else None for written, table in tables.items()}
         return await self._apart(len(statement.text), function, self._dialect, statement, outlines)
 
     async def _read_view(self, view: Table) -> tuple[Statement, ParsedStatement]:
-        """Return the query behind a view, and what it names. Raises what is wrong with its definition."""
+        """Return the query of a view, and what it names. Raises the error of its definition."""
         definition = view.definition or ""
         return await self._apart(len(definition), _read_view, self._dialect, definition)
 
@@ -88,14 +88,14 @@ class Resolver:
         return await self._offload.call(size, function, *arguments, **named)
 
     async def foreign(self, parsed: ParsedStatement) -> tuple[Relation, ...]:
-        """What of the relations reaches a foreign table; a view counts when that cannot be determined of it."""
+        """Return the relations that read a foreign table. A view counts if this cannot be determined."""
         if not any(table.type == FOREIGN for table in (await self._catalog.snapshot()).tables):
             return ()
         tables = await self._tables(parsed.names)
         return tuple([table.relation for table in tables.values() if table and await self._reaches(table)])
 
     async def _reaches(self, table: Table, around: frozenset[Relation] = frozenset()) -> bool:
-        """Whether a table is foreign, or a view that reads one or may."""
+        """Return whether a table is foreign, or a view that reads one or may read one."""
         if table.type != "view" or table.system or table.relation in around:
             return table.type == FOREIGN
         try:
@@ -109,7 +109,7 @@ class Resolver:
         return any([await self._reaches(each, around) for each in inner if each])
 
     async def behind(self, view: Table, around: frozenset[Relation] = frozenset()) -> frozenset[Relation] | None:
-        """Return the relations that a view reads, through further views too; None: that cannot be determined."""
+        """Return the relations that a view reads, directly or through other views. None: they cannot be determined."""
         from dragoman.sql.views import defining_query
 
         try:
@@ -134,7 +134,7 @@ class Resolver:
         return {each: await self._lookup(each) for each in written}
 
     async def _lookup(self, written: Relation) -> Table | None:
-        """What the catalog knows under a name of which only the dialect's own grammar can say whether it was quoted."""
+        """Return what the catalog knows about a name. Only the dialect's own grammar knows whether it was quoted."""
         spellings = Namespace(self._dialect).spellings
         schemas = spellings(written.catalog or None, written.schema or None)
         named = [(name, schema or None) for schema in schemas for name in spellings(written.name)]
@@ -158,9 +158,9 @@ class Resolver:
         return MappingProxyType({view.relation: await self._behind(view) for view in _user_views(tables)})
 
     async def _look_up_from(self, view: Relation, written: Relation) -> Table | None:
-        """What a name in a view's definition means: in some databases as seen from the view, in others from here.
+        """Return what a name in a view's definition means. Some databases look it up from the view, others from here.
 
-        Raises `UnsafeSql` when both mean something.
+        Raises `UnsafeSql` if the two differ.
         """
         home = replace(written, schema=written.schema or view.schema, catalog=written.catalog or view.catalog)
         here, there = [await self._lookup(each) for each in (written, home)]
@@ -169,7 +169,7 @@ class Resolver:
         return there or here
 
     async def _behind(self, view: Table, around: frozenset[Relation] = frozenset()) -> Columns | None:
-        """The columns a view's definition touches, those of the views it uses included; None where unknown."""
+        """Return the columns that a view's definition touches, including those of views it uses; None if unknown."""
         try:
             query, parsed = await self._read_view(view)
             tables = {each: await self._look_up_from(view.relation, each) for each in parsed.names}
@@ -187,11 +187,11 @@ class Resolver:
         return tuple(touched)
 
 
-# What runs apart: functions of the module, whose arguments another process can be sent.
+# Functions that run apart. They are functions of the module, whose arguments can be sent to another process.
 
 
 def _outline(table: Table) -> _Outline:
-    """What columns are resolved by: of a thousand wide tables it is sent in milliseconds."""
+    """Return what is needed to resolve columns. For a thousand wide tables, sending it takes milliseconds."""
     return table.relation, table.type, tuple((column.name, column.generated) for column in table.columns)
 
 
@@ -202,7 +202,7 @@ def _restore(outline: _Outline) -> Table:
 
 
 def _trace_columns(dialect: Dialect, statement: Statement, outlines: _Outlines) -> tuple[Columns, _Outputs | None]:
-    """Return the columns a statement touches, and those that each column of its answer is made of."""
+    """Return the columns that a statement touches, and those that each column of its answer is computed from."""
     from dragoman.sql.lineage import trace_columns  # sqlglot is slow to import
 
     columns, outputs = trace_columns(*_prepare(dialect, statement, outlines))
@@ -210,7 +210,7 @@ def _trace_columns(dialect: Dialect, statement: Statement, outlines: _Outlines) 
 
 
 def _find_columns(dialect: Dialect, statement: Statement, outlines: _Outlines) -> Columns:
-    """Return the columns a statement touches."""
+    """Return the columns that a statement touches."""
     from dragoman.sql.columns import find_touched_columns
 
     return _check_number(find_touched_columns(*_prepare(dialect, statement, outlines)))
@@ -219,7 +219,7 @@ def _find_columns(dialect: Dialect, statement: Statement, outlines: _Outlines) -
 def _prepare(
     dialect: Dialect, statement: Statement, outlines: _Outlines
 ) -> tuple[Statement, Mapping[Relation, Table | None], Names]:
-    """Return what both functions need: the query itself, its tables, and what the dialect makes of names."""
+    """Return what both functions need: the query itself, its tables, and the dialect's treatment of names."""
     from dragoman.sql.columns import Names
 
     names = Names(same=dialect.same, implicit=dialect.implicit_columns, reserved=dialect.reserved)
@@ -255,5 +255,5 @@ def _name(written: Relation, table: Table | None) -> Relation:
 
 
 def _resolve_names(tables: _Tables) -> tuple[Relation, ...]:
-    """The relations as the catalog knows them; one it does not know stays as written."""
+    """Return the relations as the catalog knows them; unknown ones stay as written."""
     return tuple(dict.fromkeys(_name(written, table) for written, table in tables.items()))

@@ -1,4 +1,4 @@
-"""The SELECT behind a sample of rows, built from names the catalog knows and one judged expression."""
+"""Builds the SELECT for a sample of rows, from names in the catalog and one judged expression."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dragoman.sql.expressions import read_expression
 from dragoman.words import display, nearest, quote_foreign
 
 FEW = 20
-"""Columns named when none is near."""
+"""The number of columns named if none is similar."""
 CHANCE: Final = ("random", "newid", "rand", "randcanonical", "dbms_random.value")
-"""Functions of several engines that give each row another value; SQL Server's `rand` does not."""
+"""Functions of several engines that return a new random value for each row. SQL Server's `rand` does not."""
 
 
 LIMITING: Final = frozenset(
     "athena bigquery clickhouse databricks doris duckdb hive mysql postgres presto redshift risingwave singlestore"
     " snowflake spark sqlite starrocks trino".split()
 )
-"""Dialects, as sqlglot calls them, in which LIMIT ends a SELECT; others have other words."""
+"""Dialects, as sqlglot calls them, in which LIMIT ends a SELECT. Others have other words."""
 
 
 def sample_sql(
@@ -35,11 +35,10 @@ def sample_sql(
     randomize: bool,
     limit: int | None = None,
 ) -> str:
-    """Return the SELECT of at most `limit` rows, where the dialect has LIMIT; elsewhere the call's own limit bounds it.
+    """Return the SELECT of at most `limit` rows. Where the dialect has no LIMIT, the call's own limit bounds it.
 
-    With it the database plans for a few rows, and says what those cost.
-
-    Raises `ColumnNotFound`; for `where`, `UnsafeSql` or `InvalidSql`; `Unsupported` where no rows come by chance.
+    With LIMIT, the database plans for a few rows, and estimates the cost of those. Raises `ColumnNotFound`; for
+    `where`, `UnsafeSql` or `InvalidSql`; `Unsupported` if rows cannot be chosen at random.
     """
     picked = ", ".join(dialect.quote(find_column(name, table, dialect)) for name in columns or ()) or "*"
     sql = f"SELECT {picked} FROM {dialect.qualify(table.relation)}"
@@ -50,17 +49,15 @@ def sample_sql(
 
 
 def _chance(dialect: Dialect) -> str:
-    """The function by which this dialect's rows come in an order of chance."""
+    """Return the function that orders this dialect's rows at random."""
     found = next((name for name in CHANCE if name in dialect.loaded_rules.functions), None)
     if found is None:
-        raise Unsupported(
-            f"The rules of {dialect.name} allow no function of chance.", suggestion="Leave out randomize."
-        )
+        raise Unsupported(f"The rules of {dialect.name} allow no random function.", suggestion="Leave out randomize.")
     return found
 
 
 def find_column(written: str, table: Table, dialect: Dialect) -> str:
-    """Return the column that is meant, as it is stored. Raises `ColumnNotFound`."""
+    """Return the stored name of the column that is meant. Raises `ColumnNotFound`."""
     names = [column.name for column in table.columns]
     if written in names:
         return written
@@ -80,7 +77,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _expression(where: str, dialect: Dialect) -> str:
-    """The text of one expression: it must not leave the parentheses it is put into."""
+    """Return the text of one expression, which must not leave the parentheses it is put into."""
     try:
         return read_expression(where, "where_clause", sqlglot=dialect.sqlglot, lexicon=dialect.lexicon).text
     except DragomanError as error:

@@ -1,4 +1,4 @@
-"""Where the audit's records go: files, a table of a database, both or nowhere."""
+"""The sinks of the audit's records: files, a table of a database, both or none."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _log = logging.getLogger(__name__)
 
 
 class Sinks:
-    """The audit's `file` and table (`stored`), None where the settings name none.
+    """The audit's `file` and table (`stored`); None where the settings name none.
 
-    `store`: where the audit's database keeps it. Raises `ConfigurationError` when the files cannot be written.
+    `store`: the table in the audit's database. Raises `ConfigurationError` if the files cannot be written.
     """
 
     def __init__(self, audit: Audit, store: AuditStore | None = None) -> None:
@@ -26,7 +26,7 @@ class Sinks:
         self.notes: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Open the database. Raises `ConfigurationError` where the audit is required and it cannot be used."""
+        """Open the database. Raises `ConfigurationError` if the audit is required and it cannot be used."""
         if self.stored is None:
             return
         try:
@@ -37,7 +37,7 @@ class Sinks:
             _log.error("the audit's database cannot be used: %s", error.message)
 
     async def aclose(self) -> None:
-        """Write what waits, and close both."""
+        """Write waiting records, and close both."""
         if self.file is not None:
             self.file.close()
         if self.stored is None:
@@ -58,6 +58,6 @@ def _open_file(audit: Audit) -> AuditFile | None:
     except OSError as error:
         raise ConfigurationError(
             f"audit.path: {audit.path} cannot be written ({error.strerror}).",
-            suggestion="Name a folder that only the gateway's user may write.",
+            suggestion="Name a folder that only the gateway's user may write to.",
         ) from None
     return file

@@ -1,4 +1,4 @@
-"""Work on a database runs in a task of its own, so that it ends when its caller goes away."""
+"""Work on a database runs in a task of its own, so that it ends when its caller leaves."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 GRACE = 0.5
-"""Seconds the engine has to enforce its own deadline, whose error says more, before ours does."""
+"""Seconds that the engine gets to enforce its own deadline, whose error says more, before ours applies."""
 
 
 class Fatal(Exception):
-    """Something that would have ended the event loop, and every database with it: `kind` is its type's name."""
+    """Wraps an exception that would have ended the event loop, and every database with it.
+
+    `kind` is its type's name.
+    """
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -27,7 +30,7 @@ class Fatal(Exception):
 
 
 class Work:
-    """Everything under way on one database."""
+    """All running work on one database."""
 
     def __init__(self) -> None:
         self._jobs: set[_Job[Any]] = set()
@@ -35,10 +38,10 @@ class Work:
     async def do(
         self, timeout: float, function: Callable[P, Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs
     ) -> T:
-        """Return what `function` returns. When the caller is cancelled or the time is up, end it first.
+        """Return what `function` returns. If the caller is cancelled or the time is up, end the function first.
 
-        `timeout`: seconds, to which comes some grace.
-        Raises `QueryTimeout`, and `QueryCancelled` when everything is closed meanwhile.
+        `timeout`: seconds, to which a grace is added. Raises `QueryTimeout`, and `QueryCancelled` if everything is
+        closed meanwhile.
         """
         job = _Job(self._jobs, timeout, partial(function, *arguments, **named))
         try:
@@ -52,9 +55,9 @@ class Work:
     async def feed(
         self, work: Callable[[Callable[[T], Awaitable[None]]], Coroutine[Any, Any, None]], timeout: float
     ) -> AsyncGenerator[AsyncIterator[T]]:
-        """Let `work(put)` run, and yield an iterator over what it puts, one ahead at most; leaving ends the work.
+        """Run `work(put)`, and yield an iterator over what it puts, at most one item ahead. Leaving ends the work.
 
-        The iterator raises what the work raises, and what `do` does.
+        The iterator raises what the work raises, and what `do` raises.
         """
         items: asyncio.Queue[T | None] = asyncio.Queue()
         room = asyncio.Semaphore(1)
@@ -67,7 +70,7 @@ class Work:
             while (item := await items.get()) is not None:
                 room.release()
                 yield item
-            items.put_nowait(None)  # it stays ended, however often it is asked
+            items.put_nowait(None)  # it stays ended, however often it is read
             job.result()
 
         job = _Job(self._jobs, timeout, partial(work, put))
@@ -78,7 +81,7 @@ class Work:
             await job.cancel_and_wait()
 
     async def aclose(self) -> None:
-        """End all of it; callers that wait for it get `QueryCancelled`."""
+        """End all work. Callers that wait for it get `QueryCancelled`."""
         jobs = list(self._jobs)
         for job in jobs:
             job.end(QueryCancelled("The gateway was closed while the query ran."))
@@ -86,7 +89,7 @@ class Work:
 
 
 class _Job(Generic[T]):
-    """A task with a deadline, and the reason when it was ended before its own end."""
+    """A task with a deadline, and the reason if it was ended early."""
 
     def __init__(self, under_way: set[_Job[Any]], timeout: float, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -115,7 +118,7 @@ class _Job(Generic[T]):
         if not self.over.done():  # it was cancelled before it began
             self.over.set_result(None)
         if not task.cancelled():
-            task.exception()  # seen: asyncio would report it when nobody waits any more
+            task.exception()  # mark as retrieved: asyncio would report it when nobody waits any more
 
     def _let_go(self) -> None:
         """Wake the waiting caller: the work does not end although it was cancelled."""
@@ -123,7 +126,7 @@ class _Job(Generic[T]):
             self.over.set_result(None)
 
     def end(self, why: DragomanError) -> None:
-        """Cancel it, for the reason that `result` will raise."""
+        """Cancel it. `result` will raise the reason."""
         if self.task.done():
             return
         self._why = self._why or why
@@ -132,7 +135,7 @@ class _Job(Generic[T]):
         self._timer = self._loop.call_later(CLEANUP, self._let_go)
 
     def result(self) -> T:
-        """Return or raise what the task did; or raise why it was ended."""
+        """Return or raise what the task did, or raise why it was ended."""
         if self._why is not None:
             raise self._why
         if self.task.cancelled():  # not by a caller: a driver gave up, or the loop ends
@@ -140,7 +143,7 @@ class _Job(Generic[T]):
         return self.task.result()
 
     async def cancel_and_wait(self) -> None:
-        """Cancel it unless it is done, and wait until it is, whatever strikes the caller meanwhile."""
+        """Cancel it unless it is done, and wait until it is, even if the caller is cancelled meanwhile."""
         if not self.task.done():
             self.task.cancel()
             await wait_for(self.task)
@@ -148,9 +151,9 @@ class _Job(Generic[T]):
 
 @asynccontextmanager
 async def within(timeout: float) -> AsyncGenerator[None]:
-    """Cancel what is in the block when the time is up: for what is mostly quick, and ends when it is cancelled.
+    """Cancel the block when the time is up: for work that is usually quick and ends when it is cancelled.
 
-    `timeout`: seconds, to which comes some grace. Raises `QueryTimeout`.
+    `timeout`: seconds, to which a grace is added. Raises `QueryTimeout`.
     """
     limit = asyncio.timeout(timeout + GRACE)
     try:
@@ -163,5 +166,5 @@ async def within(timeout: float) -> AsyncGenerator[None]:
 
 
 def late(timeout: float) -> QueryTimeout:
-    """Return the error of a database that takes longer than so many seconds."""
+    """Return the error for a database that takes longer than so many seconds."""
     return QueryTimeout(f"The database did not answer within {timeout:g} seconds and was told to stop.")

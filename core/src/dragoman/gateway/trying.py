@@ -1,4 +1,4 @@
-"""Whether the database takes what roles leave of its tables: tried at the start, before anybody asks."""
+"""Checks at the start whether the database compiles what roles leave of its tables."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from dragoman.gateway.confining import UNFIT, Confiner, Prepare
 from dragoman.model import ConfinedRelation, Database, Relation, Table
 
 TOGETHER = 16
-"""Parts of relations that the database is asked to compile in one statement."""
-_ONE_ROW = "Leave out aggregates, window functions and what returns sets; a filter may have them in a subquery."
+"""The number of parts of relations that the database compiles in one statement."""
+_ONE_ROW = (
+    "Leave out aggregates, window functions and functions that return sets; a filter may have them in a subquery."
+)
 
 
 Found = Mapping[ConfinedRelation, Sequence[str]]
-"""Parts of relations, and the keys of the grants that each is told under."""
+"""Parts of relations, and the keys of the grants that errors name for each."""
 
 
 class PartsOfRoles:
-    """Finds what roles leave of relations, of those alone that their grants filter or mask."""
+    """Finds the parts that roles leave of relations, only where their grants filter or mask."""
 
     def __init__(self, snapshot: Snapshot, dialect: Dialect, database: Database, behind: Behind) -> None:
         self._snapshot = snapshot
@@ -51,7 +53,7 @@ class PartsOfRoles:
         return [each for table, each in found if each and await self._is_there(table, each, decider)]
 
     async def _is_there(self, table: Table, permission: Permission, decider: Grants) -> bool:
-        """Whether a relation exists for the role, as `GrantedCatalog` decides: a view of a part may not."""
+        """Return whether a relation exists for the role, as `GrantedCatalog` decides. A view of a part may not."""
         shown = () if table.shows is None else (table.shows,)
         behind = () if permission.named else await self._sources(table)
         return behind is not None and all(self._is_whole(each, decider) for each in (*shown, *behind))
@@ -72,10 +74,10 @@ class PartsOfRoles:
 async def try_parts(
     found: Found, confiner: Confiner, prepare: Prepare, compiled: set[ConfinedRelation]
 ) -> list[Misfit]:
-    """Return which parts, as roles' filters and masks leave them, the database cannot compile.
+    """Return the filters and masks of roles that the database cannot compile.
 
-    Those that do not compile together are halved, until it is known which. Those that do are added to `compiled`, and
-    what is there already is not asked again: who is interrupted goes on where they were. Raises `ConnectionFailed`.
+    Parts that do not compile together are split in halves until the faulty one is found. Parts that compile are added
+    to `compiled` and not tried again, so an interrupted check continues where it stopped. Raises `ConnectionFailed`.
     """
     wrong: list[Misfit] = []
     left = _batch([part for part in found if part not in compiled])[::-1]
@@ -96,7 +98,7 @@ async def try_parts(
 
 
 def _batch(parts: Sequence[ConfinedRelation]) -> list[list[ConfinedRelation]]:
-    """Return what is tried in one statement each: of one relation a single part."""
+    """Return the batches to try, each in one statement, with at most one part of each relation."""
     rounds: list[list[ConfinedRelation]] = []
     seen = Counter[Relation]()
     for part in parts:
@@ -110,15 +112,15 @@ def _batch(parts: Sequence[ConfinedRelation]) -> list[list[ConfinedRelation]]:
 async def _explain(
     part: ConfinedRelation, error: DragomanError, confiner: Confiner, prepare: Prepare
 ) -> tuple[str, str]:
-    """Return what is wrong with a part that does not compile, and the remedy."""
+    """Return why a part does not compile, and the remedy."""
     wrong, why = await _find_of_rows(part, confiner, prepare), error.message.removesuffix(".")
     if wrong is None:
-        return f"the filter or a mask does not fit {part.relation}: {why}", error.suggestion
+        return f"the filter or a mask does not match {part.relation}: {why}", error.suggestion
     return f"the {wrong} must be an expression of one row of {part.relation}: {why}", _ONE_ROW
 
 
 async def _find_of_rows(part: ConfinedRelation, confiner: Confiner, prepare: Prepare) -> str | None:
-    """Return which expression compiles as what is shown, and not as a condition on one row."""
+    """Return the expression that compiles in a SELECT list, but not as a condition on one row."""
     first = replace(part.columns[0], expression=None)
     masks = {f"mask of {column.name}": column.expression for column in part.columns}
     for name, expression in {"filter": part.filter, **masks}.items():

@@ -1,4 +1,4 @@
-"""The gate of a database of which callers see a part: a statement reads and names that part and nothing else."""
+"""The gate of a database of which callers see a part: a statement may read and name only that part."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _ASK = "Use list_tables, describe_table and search_catalog."
 
 
 class Visible:
-    """Refuses what leads outside. What it says depends on what a statement names, never on what is there."""
+    """Refuses statements that leave the visible part.
+
+    Its messages depend on what a statement names, never on what exists.
+    """
 
     def __init__(self, dialect: Dialect, database: Database, catalog: Catalog, resolver: Resolver) -> None:
         self._dialect = dialect
@@ -34,16 +37,16 @@ class Visible:
         self._told: tuple[Snapshot | None, frozenset[str]] = (None, frozenset())
 
     async def check_types(self, parsed: ParsedStatement) -> None:
-        """Raise `UnsafeSql` for a type, or another name, of what is not visible, whether there is one or not.
+        """Raise `UnsafeSql` for a type, or another name, that is not visible, whether it exists or not.
 
-        Comes before every check that knows what is hidden: which of two errors is told must not tell of it.
+        This comes before every check that knows what is hidden: the choice between two errors must not reveal it.
         """
-        snapshot = await self._catalog.snapshot()  # also tells which schemas are the engine's own
+        snapshot = await self._catalog.snapshot()  # also reads which schemas are the engine's own
         self._check_names((*parsed.types, *parsed.others))
         self._check_types(parsed.types, snapshot)
 
     async def check(self, statement: Statement, parsed: ParsedStatement) -> None:
-        """Raise `NotFound` for a relation that is not visible, `UnsafeSql` for what would tell of one."""
+        """Raise `NotFound` for a relation that is not visible, `UnsafeSql` for anything that would reveal one."""
         self._check_kind(statement)
         self._check_calls(parsed.calls)
         for written, table in (await self._resolver.find_tables(parsed.names)).items():
@@ -53,11 +56,11 @@ class Visible:
     def _check_kind(self, statement: Statement) -> None:
         word = statement.first_word
         if word == "explain":
-            raise UnsafeSql("A plan may tell of more than is shown here.", suggestion="Use explain_query.", offset=0)
+            raise UnsafeSql("A plan may show more than is visible here.", suggestion="Use explain_query.", offset=0)
         text = statement.text.strip()
         telling = any(pattern.fullmatch(text) for pattern in self._dialect.loaded_rules.telling_statements)
         if telling or (self._places.hides and word not in QUERIES):
-            raise UnsafeSql("It would tell of more than is shown here.", suggestion=_ASK, offset=0)
+            raise UnsafeSql("It would show more than is visible here.", suggestion=_ASK, offset=0)
 
     def _check_calls(self, calls: Iterable[FunctionCall]) -> None:
         telling = self._dialect.loaded_rules.telling
@@ -65,7 +68,7 @@ class Visible:
             forms = telling.get(call.dotted, telling.get(f"*.{call.name}"))
             if forms is not None and call.dotted not in self._functions and not fits_form(call, forms):
                 raise UnsafeSql(
-                    f"{call.name} tells of objects by name or number, and only a part of them is shown here.",
+                    f"{call.name} shows objects by name or number, and only a part of them is visible here.",
                     suggestion=f"{_ASK} The server's administrator can allow it with allow_functions.",
                 )
 
@@ -73,12 +76,12 @@ class Visible:
         for name in names:
             if name.schema is not None and not self._places.knows(name.schema):
                 raise UnsafeSql(
-                    f"Nothing of a schema {name.schema} is shown here.",
-                    suggestion="list_schemas tells which there are.",
+                    f"Nothing of a schema {name.schema} is visible here.",
+                    suggestion="Use list_schemas to see which schemas exist.",
                 )
 
     def _check_types(self, types: Iterable[Named], snapshot: Snapshot) -> None:
-        """Refuse types that may be those of a hidden relation's rows, whether there is one or not."""
+        """Refuse types that may be those of a hidden relation's rows, whether it exists or not."""
         own = self._dialect.loaded_rules.types
         if not self._places.hides or not own:
             return
@@ -88,7 +91,7 @@ class Visible:
                 raise unknown_type(each)
 
     def _types_of(self, snapshot: Snapshot) -> frozenset[str]:
-        """The names of the types of visible columns, and of visible relations' rows."""
+        """Return the names of the types of visible columns, and of visible relations' rows."""
         if self._told[0] is not snapshot:
             lexicon = self._dialect.lexicon
             texts = {column.type for table in snapshot.tables for column in table.columns}
@@ -106,15 +109,15 @@ class Visible:
         return table is not None and not (table.system and self._places.hides)
 
     async def _is_aspect(self, written: Relation) -> bool:
-        """Whether it is a fact of a visible relation."""
+        """Return whether it is a fact about a visible relation."""
         whole = self._dialect.loaded_rules.find_whole(written)
         return whole is not None and self._is_open(whole, (await self._resolver.find_tables((whole,)))[whole])
 
 
 def unknown_type(named: Named) -> UnsafeSql:
-    """Return the error of a type that a statement may not name, whether there is one or not."""
+    """Return the error for a type that a statement may not name, whether it exists or not."""
     return UnsafeSql(
-        f"No column that is shown here has the type {named.name}.",
+        f"No visible column has the type {named.name}.",
         suggestion="Leave the cast out, or cast to a type of the database's own.",
         offset=named.offset,
     )

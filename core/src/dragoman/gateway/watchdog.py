@@ -1,4 +1,4 @@
-"""Tells the log when a plugin keeps the event loop from turning: until it returns, no database answers."""
+"""Logs when a plugin blocks the event loop: until it returns, no database answers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from types import FrameType
 from typing import Final
 
 INTERVAL: Final = 0.5
-"""Seconds between two looks while calls are under way; while there are none, nobody looks."""
+"""Seconds between two checks while calls are running. Without calls, nothing is checked."""
 LIMIT: Final = 1.0
-"""Seconds the loop may stand still before the log says so."""
+"""Seconds that the loop may be blocked before this is logged."""
 Culprit = Callable[[Iterable[FrameType]], tuple[str, str] | None]
 _log = logging.getLogger(__name__)
 
 
 class Watchdog:
-    """Watches while calls are `under_way`, from a thread that begins with the first. `culprit` reads a stack.
+    """Watches while calls are `under_way`, in a thread that starts with the first one.
 
-    The caller of a call counts it in `under_way`, and calls `wake` when the watchdog is `asleep`.
+    `culprit` finds the plugin in a stack.
+
+    The code around a call counts it in `under_way`, and calls `wake` if the watchdog is `asleep`.
     """
 
     def __init__(self, culprit: Culprit) -> None:
@@ -34,7 +36,7 @@ class Watchdog:
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
-        """Watch from now on: a call is under way."""
+        """Watch from now on: a call is running."""
         self.asleep = False
         self._awake.set()
         if self._thread is None and not self._closed.is_set():
@@ -48,7 +50,7 @@ class Watchdog:
             event.set()
 
     def _sleep(self) -> None:
-        """Wait until a call is under way. One that begins just now sees `asleep`, or is seen here."""
+        """Wait until a call is running. A call that begins just now sees `asleep`, or is seen here."""
         self.asleep = True
         if not self.under_way:
             self._awake.wait()
@@ -72,8 +74,8 @@ class Watchdog:
         frame = sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
         who, where = self._culprit(_outwards(frame)) or ("no plugin", frame.f_code.co_qualname if frame else "nothing")
         _log.warning(
-            "the event loop stands still: %s has kept it for more than %g seconds, in %s; no database answers"
-            " meanwhile. Work that takes long belongs into a thread or a process",
+            "the event loop is blocked: %s has blocked it for more than %g seconds, in %s; no database answers"
+            " meanwhile. Work that takes long belongs in a thread or a process",
             who,
             LIMIT,
             where,

@@ -1,4 +1,4 @@
-"""What files tell of a database beside its relations: notes, and example questions whose queries have run."""
+"""What files say about a database beside its relations: notes, and example questions whose queries were run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.meaning import Example, Meaning, Note
 from dragoman.meaning.search import rank
 
 PATIENCE = 2.0
-"""Seconds that a call waits for the queries of examples to have run."""
+"""Seconds that a call waits until the queries of examples have run."""
 Try = Callable[[str], Awaitable[None]]
 """Judges and runs a query. Raises `DragomanError`."""
 _log = logging.getLogger(__name__)
@@ -30,13 +30,13 @@ class Written:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Begin to run the queries of those examples that were not run yet."""
+        """Start to run the queries of the examples that have not run yet."""
         running = self._task is not None and not self._task.done()
         if self._waiting and not running:
             self._task = asyncio.create_task(self._run(), context=contextvars.Context())
 
     async def examples(self, patience: float = PATIENCE) -> Sequence[Example]:
-        """Return the examples whose queries have run; waits for them so many seconds."""
+        """Return the examples whose queries have run. Waits at most `patience` seconds for others."""
         self.begin()
         if self._task is not None and not self._task.done():
             await asyncio.wait({self._task}, timeout=patience)
@@ -47,7 +47,7 @@ class Written:
         return [*map(str, self.notes), *map(str, await self.examples())]
 
     async def find(self, question: str, limit: int) -> list[str]:
-        """Return the notes and examples that fit a question, best first, each as one text."""
+        """Return the notes and examples that match a question, best first, each as one text."""
         return rank(question, await self.all(), str)[:limit]
 
     async def _run(self) -> None:
@@ -56,7 +56,7 @@ class Written:
             try:
                 await self._attempt(example.sql)
             except ConnectionFailed:
-                return  # the next who asks tries again
+                return  # the next caller tries again
             except DragomanError as error:
                 _log.warning("%s: the example is dropped, its query fails: %s", example.place, error.message)
             else:
@@ -64,7 +64,7 @@ class Written:
             del self._waiting[0]
 
     async def aclose(self) -> None:
-        """End what still runs."""
+        """End running queries."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
