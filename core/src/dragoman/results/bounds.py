@@ -1,4 +1,4 @@
-"""Reading a stream up to its limits, exactly: a result with exactly `max_rows` rows is not truncated."""
+"""Reads a stream up to its limits, exactly: a result with exactly `max_rows` rows is not truncated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.shapes import Malformed, check_sequence
 from dragoman.words import with_article
 
 LEAST_FOR_COLUMNS = 16 * 1024
-"""Bytes that names and types of columns may take, however little the rows may."""
+"""The bytes that names and types of columns may take in any case, however small the limit of rows is."""
 REMEMBERED = 64
 """Headings of results that were checked lately: an agent's query is mostly one that ran before."""
 EncodedRow: TypeAlias = bytes
@@ -29,7 +29,7 @@ HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was read: final columns, the rows as one JSON array, and what cut it short."""
+    """What was read: the final columns, the rows as one JSON array, and what cut it short."""
 
     columns: tuple[Column, ...]
     rows_json: bytes
@@ -42,8 +42,8 @@ class Collected:
 class Bounded:
     """The rows of a checked `stream` in their final form, up to its limits. Iterate once; then see `truncated`.
 
-    `rows` and `bytes` count what was handed out, `bytes` as one minified JSON array. Leaving the stream, which ends
-    the database's work, is up to whoever opened it. Iterating raises `ResultTooLarge` when not even the first row fits.
+    `rows` and `bytes` count what was yielded, `bytes` as one minified JSON array. Whoever opened the stream must leave
+    it, which ends the database's work. Iterating raises `ResultTooLarge` if not even the first row fits.
     """
 
     _stream: RowStream
@@ -53,7 +53,7 @@ class Bounded:
     truncated: Truncation | None = None
 
     async def batches(self) -> AsyncIterator[Encoded]:
-        """Yield the rows, as they come, until a limit cuts them."""
+        """Yield the rows, as they arrive, until a limit cuts them."""
         async for batch in self._stream.batches:
             fitting = self.fit(batch)
             if fitting.count or fitting.notices:
@@ -62,7 +62,7 @@ class Bounded:
                 return
 
     def fit(self, batch: Sequence[Sequence[Any]] | Encoded) -> Encoded:
-        """Return what fits of the next batch, encoded; all that follows a batch that is `truncated` does not."""
+        """Return the part of the next batch that fits, encoded. Nothing after a batch that is `truncated` fits."""
         encoded = batch if isinstance(batch, Encoded) else encode(self._stream.columns, batch)
         size = self.bytes + len(encoded.json) + (1 if self.rows and encoded.count else 0)
         if self.rows + encoded.count > self._limits.max_rows or size > self._limits.max_bytes:
@@ -99,7 +99,10 @@ class Bounded:
 
 
 def check_stream(stream: RowStream, limits: Limits) -> None:
-    """Raise `Malformed` unless this is a stream of rows with columns, as the contract says, or as `check_columns`."""
+    """Raise `Malformed` unless this is a stream of rows with columns, as the contract says.
+
+    Raises what `check_columns` raises, too.
+    """
     given: Any = stream
     if not isinstance(given, RowStream):
         raise Malformed(f"yielded {with_article(type(given).__name__)}, not a RowStream")
@@ -110,10 +113,10 @@ def check_stream(stream: RowStream, limits: Limits) -> None:
 
 
 def check_columns(columns: Sequence[Column], limits: Limits) -> None:
-    """Raise `Malformed` unless these are columns; `ResultTooLarge` when they take more bytes than rows may."""
+    """Raise `Malformed` unless these are columns; `ResultTooLarge` if they take more bytes than rows may."""
     try:
         _check_columns(tuple(columns), max(limits.max_bytes, LEAST_FOR_COLUMNS))
-    except TypeError:  # no columns: what is one has a hash
+    except TypeError:  # these are not columns, which have a hash
         check_sequence(Column, columns, "RowStream.columns")
         raise
 
@@ -136,9 +139,9 @@ class Collector:
     collected: Collected | None = None
 
     async def collect(self, stream: RowStream, limits: Limits) -> Collected:
-        """Read `stream` until a limit cuts it. Leaving the stream is up to the caller.
+        """Read `stream` until a limit cuts it. The caller must leave the stream.
 
-        Raises `ResultTooLarge` when not even the first row fits `limits.max_bytes`.
+        Raises `ResultTooLarge` if not even the first row fits `limits.max_bytes`.
         """
         check_stream(stream, limits)
         bounded = Bounded(stream, limits)
@@ -164,7 +167,7 @@ class Collector:
         return found
 
     def collected_until(self, deadline: float, limits: Limits) -> Collected | None:
-        """Return the rows that came before a deadline ended the reading, marked as a part; None: there were none."""
+        """Return the rows that came before a deadline ended the reading, marked as truncated; None: there were none."""
         if self.collected is None or self.collected.row_count == 0:
             return None
         check_columns(self.collected.columns, limits)
@@ -172,5 +175,5 @@ class Collector:
 
 
 def truncation(reason: Literal["rows", "bytes"], limits: Limits) -> Truncation:
-    """Return what says that a limit cut."""
+    """Return the truncation by a limit."""
     return Truncation(reason, limits.max_rows if reason == "rows" else limits.max_bytes, HINTS[reason])

@@ -1,4 +1,4 @@
-"""JSON documents: passed on as JSON values where that loses nothing."""
+"""JSON documents, passed on as JSON values if that loses nothing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any, cast
 import msgspec
 
 MAX_SAFE = 2**53 - 1
-"""The largest integer every JSON reader keeps exactly (RFC 8259, section 6)."""
+"""The largest integer that every JSON reader keeps exactly (RFC 8259, section 6)."""
 DEEPEST = 100
-"""Levels of nesting beyond which a document stays a text: many readers of JSON give up soon after."""
+"""Levels of nesting beyond which a document stays a text: many JSON readers fail soon after."""
 
 _SEPARATOR = "".join(secrets.choice(string.ascii_lowercase[5:]) for _ in range(10))
 """A document that stands between two: found at every other place, none gave a part to another or was empty. Nobody
@@ -84,10 +84,10 @@ def _may_be_deep(texts: Sequence[str]) -> bool:
 
 
 def _comes_back(whole: bytes, again: bytes) -> bool:
-    """Whether documents were encoded `again` to the same tokens, and have no integer that readers may round.
+    """Return whether documents were encoded `again` to the same tokens, and have no integer that readers may round.
 
-    Space is left out of both, in strings too: it separates no tokens that could become one. A key that stood twice is
-    gone, and so is every spelling but the encoder's own: -0, 1.10, 1e5, an escaped surrogate.
+    Space is ignored in both, in strings too: it separates no tokens that could become one. A duplicate key would be
+    missing, and any spelling but the encoder's own would differ: -0, 1.10, 1e5, an escaped surrogate.
     """
     tokens = whole.translate(None, _SPACE)
     if tokens + b"\n" != again.translate(None, _SPACE):
@@ -97,11 +97,11 @@ def _comes_back(whole: bytes, again: bytes) -> bool:
 
 
 def _loses_nothing(whole: bytes, again: bytes) -> bool:
-    """Whether no number of documents lost a digit or its sign, and no object a key. They may be spelled in any way."""
+    """Return whether no number of documents lost a digit or its sign, and no object a key, whatever the spelling."""
     outside = _outside_strings(whole)
     if _INEXACT.search(outside) or _SURROGATE.search(whole):
         return False
-    # Mostly nothing but the space between tokens is gone, and a line's end has come.
+    # Usually only the space between tokens is gone, and a line's end was added.
     if len(again) == len(whole) + 1 - sum(map(outside.count, (b" ", b"\t", b"\r"))):
         return True
     return outside.count(b":") == _outside_strings(again).count(b":")
@@ -110,11 +110,11 @@ def _loses_nothing(whole: bytes, again: bytes) -> bool:
 def _outside_strings(documents: bytes) -> bytes:
     if b"\\" in documents:
         return _STRINGS.sub(b"", documents)
-    return b"".join(documents.split(b'"')[::2])  # every quote begins or ends a string; a sixth of the time
+    return b"".join(documents.split(b'"')[::2])  # every quote begins or ends a string; takes a sixth of the time
 
 
 def exact_json(text: str) -> msgspec.Raw:
-    """Return JSON minified, with every digit and key, when others will read it so.
+    """Return JSON minified, with every digit and key, if other readers will read it so.
 
     Raises `ValueError`, `ArithmeticError` or `RecursionError`.
     """
@@ -123,7 +123,7 @@ def exact_json(text: str) -> msgspec.Raw:
     )
     if text.count("[") + text.count("{") > DEEPEST and _deeper(value, DEEPEST):
         raise ValueError("too deep")
-    return msgspec.Raw(_encode(value))  # at once, since this too may fail: a lone surrogate, written as \ud800
+    return msgspec.Raw(_encode(value))  # encoded now, since this may fail too: a lone surrogate, written as \ud800
 
 
 def _deeper(value: Any, levels: int) -> bool:

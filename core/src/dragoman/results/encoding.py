@@ -1,7 +1,7 @@
 """Exact encoding of rows to JSON, decided once per column.
 
-Pure and light, so that a dialect's worker process may import it. A result's values: integers beyond 2^53-1 and decimals
-are strings, NaN and infinities too, binary is base64, JSON columns are JSON where that loses nothing.
+Pure and light, so that a dialect's worker process may import it. In a result, integers beyond 2^53-1, decimals, NaN and
+infinities are strings, binary is base64, and JSON columns are JSON if that loses nothing.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ MANY = 100
 
 
 def encode(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> Encoded:
-    """Return rows as minified JSON arrays, with notices for what had to change.
+    """Return rows as minified JSON arrays, with notices about changed values.
 
-    Values arrive as `column.kind` says; where one is of another type, its own type decides. Raises
-    `Malformed` for a row that is no sequence as long as `columns` and for a value that has no text but a `repr`, and
-    `ResultTooLarge` for one that is nested too deeply.
+    Values arrive as `column.kind` says; if one has another type, its own type decides. Raises `Malformed` for a row
+    that is not a sequence as long as `columns` and for a value whose only text is its `repr`, and `ResultTooLarge` for
+    a value that is nested too deeply.
     """
     kinds = {*map(type, rows)}
     if not kinds <= _ROW_TYPES or {*map(len, rows)} - {len(columns)}:
@@ -64,7 +64,7 @@ def _encode_rows(columns: Sequence[Column], rows: Sequence[Sequence[Any]], *, by
     by_column = list(zip(*rows, strict=True))
     try:
         converted = [encoder.column(column, values) for column, values in zip(columns, by_column, strict=True)]
-        # Mostly nothing had to change, and the rows can go as they came.
+        # Usually nothing had to change, and the rows can be sent unchanged.
         same = all(map(operator.is_, converted, by_column)) and type(rows[0]) in _ARRAYS
         array = _encode(rows if same else list(zip(*converted, strict=True)))
     except RecursionError:
@@ -126,7 +126,7 @@ class _Encoder:
                 return self.native
 
     def or_text(self, convert: Convert) -> Convert:
-        """What is built of values, unless the server wrote it as one text."""
+        """Return a converter that leaves a value unchanged if the server wrote it as one text."""
         return lambda value: self.text(value) if isinstance(value, str) else convert(value)
 
     def array(self, element: Convert) -> Convert:
@@ -143,7 +143,7 @@ class _Encoder:
         return convert
 
     def entries(self, pairs: Sequence[tuple[Any, Any]]) -> Any:
-        """An object; the pairs themselves where two keys have one text, since an object would lose one of them."""
+        """Return an object; or the pairs, if two keys have the same text, since an object would lose one of them."""
         entries = {_key(name): item for name, item in pairs}
         if len(entries) == len(pairs):
             return entries
@@ -198,7 +198,7 @@ class _Encoder:
             return self.text(value)
 
     def native(self, value: Any) -> Any:
-        """Any Python value a driver may hand out, as its exact JSON counterpart or its text."""
+        """Return the exact JSON counterpart, or the text, of any Python value that a driver may return."""
         convert = _NATIVE.get(type(value))  # pyright: ignore[reportUnknownArgumentType]
         if convert is not None:
             return convert(value)
@@ -285,7 +285,7 @@ def _decimal(value: decimal.Decimal) -> str:
 
 
 def _interval(value: datetime.timedelta) -> str:
-    """ISO 8601 with every microsecond, sign first: -P1DT2H3M4.5S."""
+    """Return ISO 8601 with every microsecond, sign first: -P1DT2H3M4.5S."""
     sign, rest = ("-", -value) if value < datetime.timedelta() else ("", value)
     minutes, seconds = divmod(rest.seconds, 60)
     hours, minutes = divmod(minutes, 60)
