@@ -132,13 +132,13 @@ async def test_a_renewed_certificate_is_taken_at_a_reload(server, authority, fol
     peer, url = server
     number = certify(folder, authority)
     peer.process.send_signal(signal.SIGHUP)
-    await peer.logged("configuration was taken")
+    await peer.logged("configuration was applied")
     async with httpx2.AsyncClient(verify=trusting(authority)) as http, http.stream("GET", f"{url}/health") as answer:
         shown = answer.extensions["network_stream"].get_extra_info("ssl_object").getpeercert()
     assert int(shown["serialNumber"], 16) == number
     (folder / "tls" / "key.pem").write_text("nothing")
     peer.process.send_signal(signal.SIGHUP)
-    await peer.logged(r"configuration was not taken: server\.tls_cert, server\.tls_key")
+    await peer.logged(r"configuration was not applied: server\.tls_cert, server\.tls_key")
     async with httpx2.AsyncClient(verify=trusting(authority)) as http:
         assert (await http.get(f"{url}/health")).status_code == 200
 

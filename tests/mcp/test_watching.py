@@ -206,11 +206,11 @@ async def test_a_hangup_takes_the_configuration_and_a_wrong_one_changes_nothing(
         wrong = file.read_text() + "[databases.other]\nurl = 'nonsense://x'\n"
         file.write_text(wrong)
         peer.process.send_signal(signal.SIGHUP)
-        await peer.logged('"the configuration was not taken')
+        await peer.logged('"the configuration was not applied')
         assert (await ask(client, url, "SELECT count(*) FROM orders"))["result"]["isError"] is False
         file.write_text(wrong.replace("nonsense://x", "sqlite:///shop.db"))
         peer.process.send_signal(signal.SIGHUP)
-        await peer.logged('"the configuration was taken; changed: databases.other"')
+        await peer.logged('"the configuration was applied; changed: databases.other"')
         listed = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": MODERN}}
         headers = {**JSON, "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list"}
         answer = (await client.post(f"{url}/mcp", json=listed, headers=headers)).text

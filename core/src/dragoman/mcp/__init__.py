@@ -1,9 +1,9 @@
-"""The MCP server, and the only part that imports the MCP SDK.
+"""The MCP server. No other package imports the MCP SDK.
 
-Every call ends in `Toolbox.call`: arguments, policy, limits, the log line and the deadline exist once, there. What is
-here only carries calls to it, over stdio or Streamable HTTP, in both eras of the protocol. The SDK takes most of the
-start-up time and most of the time of a small call, so well-formed calls pass by it (`gate`), and over stdio the
-handshake is answered before it is imported (`early`). Whatever is not plainly one of these is the SDK's.
+Every call ends in `Toolbox.call`, the only place with arguments, policy, limits, the log line and the deadline. This
+package only carries calls to it, over stdio or Streamable HTTP, in both eras of the protocol. The SDK takes most of the
+start-up time and most of the time of a small call. So well-formed calls bypass it (`gate`), and over stdio the
+handshake is answered before it is imported (`early`). Everything else goes to the SDK.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _LOADED_BEHIND = (
 
 
 def run(configuration: Configuration, principal: Principal = LOCAL, reread: Reread | None = None) -> None:
-    """Serve as `serve` does, in an event loop of its own; over stdio the handshake is answered before that begins."""
+    """Serve as `serve` does, in an event loop of its own.
+
+    Over stdio the handshake is answered before the loop starts.
+    """
     from dragoman.mcp.switch import hot_path
 
     hot = hot_path()
@@ -54,7 +57,7 @@ def run(configuration: Configuration, principal: Principal = LOCAL, reread: Rere
 
 
 def _run_workers(configuration: Configuration, hot: bool, reread: Reread | None) -> None:
-    """Serve in several processes; this one returns when all have ended, and each of them when it ends."""
+    """Serve in several processes. The first one returns when all have ended, and each of the others when it ends."""
     from dragoman.mcp.sdk import import_sdk
 
     import_sdk()
@@ -79,7 +82,10 @@ def _handshake(configuration: Configuration, principal: Principal) -> Any:
 
 
 def _may_be_hidden(told: Shown, configuration: Configuration) -> bool:
-    """Whether some tool is a saved query that reads what this caller may not: the database has to be asked."""
+    """Return whether some tool is a saved query that may read more than this caller may.
+
+    The database must then be asked.
+    """
     if not any(spec.handler == "run_tool" for spec in told.specs):
         return False
     from importlib.metadata import entry_points
@@ -102,7 +108,7 @@ def _load() -> None:
 
 
 def _run(serving: Coroutine[Any, Any, None], hot: bool) -> None:
-    """Run in uvloop where that is installed and the hot path is on, else in asyncio's own loop."""
+    """Run in uvloop if it is installed and the hot path is on, else in asyncio's own loop."""
     import asyncio
 
     with asyncio.Runner(loop_factory=_fast_loop() if hot else None) as runner:
@@ -128,10 +134,14 @@ async def serve(
 ) -> None:
     """Serve the configured databases until the client leaves (stdio) or the process is told to stop.
 
-    `early`: how far the handshake has come. `hot`: whether calls may pass by the SDK; None: as `hot_path` says.
-    `principal`: who calls over stdio. `reread`: reads the configuration again, at every SIGHUP. `worker`: which
-    of several processes this is. Returns after the databases were closed and every worker process is gone. Raises
-    `ConfigurationError` when the HTTP address cannot be bound.
+    - `early`: the state of the handshake.
+    - `hot`: whether calls may bypass the SDK; None: `hot_path` decides.
+    - `principal`: the caller over stdio.
+    - `reread`: reads the configuration again, at every SIGHUP.
+    - `worker`: which of several processes this is.
+
+    Returns after the databases were closed and every worker process has ended. Raises `ConfigurationError` if the HTTP
+    address cannot be bound.
     """
     from dragoman.gateway import Gateway
     from dragoman.gateway.exporting import home_of
@@ -139,8 +149,8 @@ async def serve(
     from dragoman.tools.toolbox import Toolbox
 
     settings = configuration.server
-    # At info it tells of every request that it came and went; what matters of a call is in our own line.
-    # And addresses of exported files, which another worker is asked for, are as good as a token.
+    # At level info it logs the beginning and end of every request, and our own line has the facts of a call. Addresses
+    # of exported files, which another worker is asked for, are as good as a token.
     for chatty in ("mcp", "httpx2", "httpcore2"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     async with Gateway.open(configuration) as gateway:

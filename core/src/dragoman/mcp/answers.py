@@ -1,4 +1,4 @@
-"""Answers as the bytes of a JSON-RPC message, made without decoding anything that was encoded before."""
+"""Answers as the bytes of a JSON-RPC message, built without decoding anything that was already encoded."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from dragoman.tools.answer import Link
 
 encode = msgspec.json.Encoder().encode
-"""Any JSON value, minified. A text becomes the literal that quotes it."""
+"""Returns any JSON value, minified. A text becomes a quoted literal."""
 
 RequestId: TypeAlias = int | str
 
 
 def message(request: RequestId, answer: Answer, stamp: dict[str, Any] | None) -> bytes:
-    """Return the response to `tools/call`. `stamp`: who answers, which only the modern version of the protocol says."""
+    """Return the response to `tools/call`.
+
+    `stamp`: the server's name, which only the modern version of the protocol includes.
+    """
     parts = [b'{"jsonrpc":"2.0","id":', encode(request), b',"result":{']
     meta = answer.meta if stamp is None else {**answer.meta, SERVER_KEY: stamp}
     if meta:
@@ -45,7 +48,7 @@ def _link(link: Link) -> dict[str, Any]:
 
 
 def one_line(document: bytes) -> bytes:
-    """Return a JSON document without line ends, which in valid JSON are only ever space between its parts."""
+    """Return a JSON document without line ends. In valid JSON they only ever separate tokens."""
     if b"\n" in document or b"\r" in document:
         return document.replace(b"\n", b" ").replace(b"\r", b" ")
     return document

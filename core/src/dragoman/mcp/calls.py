@@ -1,4 +1,4 @@
-"""The one function in which every call of a tool ends, whichever way it came."""
+"""The function in which every call of a tool ends, whichever way it came."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("dragoman.mcp")
 WITHOUT_LINKS: Final = ("2024-11-05", "2025-03-26")
-"""Versions of the protocol in which an answer has no links."""
+"""Versions of the protocol whose answers have no links."""
 
 
 class Calls:
-    """The calls of a toolbox that are running, so that a server that is told to stop can end and still answer them."""
+    """The running calls of a toolbox, so that a server that is told to stop can end and still answer them."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
@@ -35,11 +35,11 @@ class Calls:
         self._streams: list[Callable[[], None]] = []
 
     def takes(self, name: str, principal: Principal) -> bool:
-        """Whether `call` answers for a tool, with no more to ask about the principal."""
+        """Return whether `call` accepts a tool, without further questions about the principal."""
         return self._toolbox.is_plain(name, principal)
 
     async def refuse(self, name: str, principal: Principal, origin: Origin | None = None) -> None:
-        """Record a call of a tool that is not there for a principal."""
+        """Record a call of a tool that does not exist for a principal."""
         with coming_from(origin):
             await self._toolbox.refuse(name, principal)
 
@@ -52,7 +52,7 @@ class Calls:
         principal: Principal,
         origin: Origin | None = None,
     ) -> Answer:
-        """Answer a call of a tool that is there. Raises nothing but cancellation: what goes wrong is an answer too."""
+        """Answer a call of an existing tool. Raises only cancellation: errors are answers too."""
         if not self._stopped:
             with self._enter(), coming_from(origin):
                 answer = await self._call(name, arguments, progress, principal)
@@ -79,7 +79,7 @@ class Calls:
                 self._scopes.discard(scope)
 
     def add_stream(self, end: Callable[[], None]) -> None:
-        """Note what ends answers that last until the client leaves."""
+        """Register the function that ends answers which last until the client leaves."""
         self._streams.append(end)
 
     def end_streams(self) -> None:
@@ -88,7 +88,7 @@ class Calls:
             end()
 
     def stop(self) -> None:
-        """End every call that runs and answer it; from now on none is begun."""
+        """End and answer every running call. No call starts after this."""
         self._stopped = True
         self.end_streams()
         for scope in self._scopes:

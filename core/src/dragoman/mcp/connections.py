@@ -1,9 +1,10 @@
-"""The connections of the HTTP server: how many there may be, and how long one may take to say what it wants.
+"""The connections of the HTTP server: their number, and the time each may take to send a request.
 
-uvicorn gives a connection for ever to send its first request, and room for any number of further ones. Here each
-connection is wrapped: it has a deadline until its request's head is complete, a bound on what it sends before, a bound
-on what it sends behind a request that was not answered yet, and a place among those that were not let in yet. When
-these are too many, the oldest of the peer that has most of them is dropped, so that a new client is always heard.
+uvicorn gives a connection unlimited time for its first request, and room for any number of further ones. Here each
+connection is wrapped. It has a deadline until its request's head is complete, a bound on what it sends before that, a
+bound on what it sends after a request that was not answered yet, and a place among those that were not admitted yet. If
+these are too many, the oldest connection of the peer with most of them is dropped, so that a new client is always
+heard.
 """
 
 from __future__ import annotations
@@ -27,16 +28,18 @@ STATE = "dragoman.connection"
 _SWEEP = 0.5
 
 _SLICE = 4096
-"""What the server's own protocol is given at once: so much of requests that nobody waited for is read at most."""
+"""The most bytes passed to the server's protocol at once: only this much is read of requests that nobody waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a connection may take. Seconds and bytes."""
+    """The limits of a connection, in seconds and bytes."""
 
     connections: int = 1024
-    """All of them, never more than half of the files this process may open. A peer has at most half of them, and at
-    most half of them wait to be let in."""
+    """The number of connections, never more than half of the files that this process may open.
+
+    A peer has at most half of them, and at most half of them wait to be admitted.
+    """
 
     head: float = 10.0
     """From a request's first byte, or from the connection, to the end of its headers."""
@@ -48,21 +51,23 @@ class Limits:
     """Between two requests."""
 
     stall: float = 30.0
-    """An answer that the client does not read."""
+    """For an answer that the client does not read."""
 
     head_bytes: int = 64 * 1024
-    """Of one head, or of everything that comes behind a request before its answer. A longer head is refused with a
-    word; at four times as much the connection is dropped."""
+    """For one head, or for everything that comes after a request before its answer.
+
+    A longer head is refused with an error. At four times as much, the connection is dropped.
+    """
 
     behind: int = 16
     """Requests that wait for the answer to an earlier one of the same connection."""
 
     drain_bytes: int = 8 * 1024 * 1024
-    """What a client may still send of a body that was refused; it is not kept."""
+    """What a client may still send of a refused body. It is not kept."""
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection. Everything passes on to `inner`, the server's own protocol."""
+    """One client's connection. It passes everything on to `inner`, the server's own protocol."""
 
     def __init__(self, inner: Callable[[Connection], asyncio.Protocol], connections: Connections) -> None:
         self._inner = inner(self)
@@ -84,7 +89,7 @@ class Connection(asyncio.Protocol):
 
     @contextmanager
     def serving(self) -> Generator[None]:
-        """Serve one request; between requests the connection is on a deadline again as soon as it sends."""
+        """Serve one request. Between requests the connection gets a deadline again as soon as it sends."""
         self._requests += 1
         self._received, self._deadline, self._allowance = 0, math.inf, 4 * self._limits.head_bytes
         try:
@@ -93,22 +98,22 @@ class Connection(asyncio.Protocol):
             self._requests -= 1
 
     def let_in(self) -> None:
-        """Note that it sent a whole request that may be served; it no longer has to make room for others."""
+        """Record that it sent a whole request that may be served. It is no longer dropped to make room for others."""
         self._all.let_in(self)
 
     def notify(self, departure: Callable[[], None] | None) -> None:
-        """Call `departure` when the client goes away, now if it has; None: the answer is made, call nothing."""
+        """Call `departure` when the client leaves, now if it has left. None: the answer is ready, call nothing."""
         self._departure = departure
         if self._gone and departure is not None:
             departure()
 
     def discard_body(self) -> None:
-        """Note that the request's body is refused and not read."""
+        """Record that the request's body is refused and not read."""
         self._allowance = self._limits.drain_bytes
         self._deadline = self._now() + self._limits.head
 
     def drop(self, reason: str) -> None:
-        """Close the connection at once; log why, unless `reason` is empty."""
+        """Close the connection at once. Log the reason, unless it is empty."""
         self._all.leave(self)
         if self._transport is not None:
             self._transport.abort()
@@ -118,9 +123,9 @@ class Connection(asyncio.Protocol):
             self._all.log.note(self.peer, reason)
 
     def overdue(self, now: float) -> str | None:
-        """Return why it has to be dropped by now, if it has. Asked regularly: it notes what the client has read.
+        """Return why it must be dropped now, or None. Called regularly: it also records what the client has read.
 
-        The reason is empty for one that sent nothing, which is no news: a browser that connects ahead, a probe.
+        The reason is empty for a connection that sent nothing, which is normal: a browser that connects ahead, a probe.
         """
         unsent = self._transport.get_write_buffer_size() if self._transport is not None else 0
         if not unsent or unsent < self._unsent:
@@ -137,7 +142,7 @@ class Connection(asyncio.Protocol):
         return asyncio.get_running_loop().time()
 
     def secure(self, client: socket.socket, peer: str, context: ssl.SSLContext) -> None:
-        """Take in a client that has yet to agree on TLS: it has its place, and its deadline, from now on."""
+        """Accept a client that has yet to agree on TLS: it has its place, and its deadline, from now on."""
         self.peer = peer
         if self._enter():
             self._securing = asyncio.get_running_loop().create_task(self._secure(client, context))
@@ -166,7 +171,7 @@ class Connection(asyncio.Protocol):
     # What the event loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection in, or close it when there is no room."""
+        """Accept the connection, or close it if there is no room."""
         self._transport = cast("asyncio.Transport", transport)
         if self._securing is None:
             self.peer = str((transport.get_extra_info("peername") or ["unknown"])[0])
@@ -185,7 +190,7 @@ class Connection(asyncio.Protocol):
             self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Pass data on, unless there is too much of it before a request is complete, or behind one."""
+        """Pass data on, unless there is too much of it before a request is complete, or after one."""
         for start in range(0, len(data), _SLICE):
             if self._transport is None or self._transport.is_closing():
                 return
@@ -201,7 +206,7 @@ class Connection(asyncio.Protocol):
             self._all.log.note(self.peer, "it does not speak HTTP", status=400)
 
     def _is_too_much(self, data: bytes, answered: bool, *, behind: bool) -> bool:
-        """Tell whether `data`, which comes `behind` a whole request or is part of one, ends the connection."""
+        """Return whether `data` ends the connection. It comes `behind` a whole request, or is part of one."""
         if answered and not self._requests:
             if not self._received:
                 self._deadline = min(self._deadline, self._now() + self._limits.head)
@@ -230,9 +235,9 @@ class Connection(asyncio.Protocol):
 
 
 class _Gathered:
-    """A transport that sends a head together with its body: uvicorn writes them one after the other.
+    """A transport that sends a head together with its body, which uvicorn writes one after the other.
 
-    A write of its own costs the server a system call, and the client is woken for a head that says nothing yet.
+    A separate write costs the server a system call, and wakes the client for a head without content.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -241,7 +246,7 @@ class _Gathered:
         self._loop = asyncio.get_running_loop()
 
     def write(self, data: bytes) -> None:
-        """Hold a short piece until the next one or the loop's next turn; send any other with what is held."""
+        """Hold a short piece until the next one or the loop's next turn. Send any other piece with what is held."""
         if self._held or len(data) > _SLICE:
             self._send(data)
         else:
@@ -250,7 +255,7 @@ class _Gathered:
 
     def _send(self, data: bytes = b"") -> None:
         held, self._held = self._held, b""
-        # Not `writelines`: that of Python 3.12.0 to 3.12.8 knows no high-water mark (CVE-2024-12254).
+        # Not `writelines`: in Python 3.12.0 to 3.12.8 it has no high-water mark (CVE-2024-12254).
         if (whole := held + data) and not self._transport.is_closing():
             self._transport.write(whole)
 
@@ -264,7 +269,7 @@ class _Gathered:
 
 
 class SecureServer:
-    """Takes the connections of a listener, as `asyncio.Server` does, and knows of them before TLS is agreed upon."""
+    """Accepts the connections of a listener, as `asyncio.Server` does, and knows them before TLS is agreed upon."""
 
     def __init__(self, listener: socket.socket, context: ssl.SSLContext, create: Callable[[], Connection]) -> None:
         self._listener = listener
@@ -278,18 +283,18 @@ class SecureServer:
         while True:
             try:
                 client, address = await loop.sock_accept(self._listener)
-            except OSError:  # no descriptor is left, or the client is gone again
+            except OSError:  # no descriptor is left, or the client has left again
                 await asyncio.sleep(_SWEEP)
                 continue
             self._create().secure(client, str(address[0]), self._context)
-            await asyncio.sleep(0)  # others have their turn, however many clients come
+            await asyncio.sleep(0)  # others get their turn, however many clients come
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Accept no more connections."""
         self._accepting.cancel()
 
     async def wait_closed(self) -> None:
-        """Wait until none is taken any more."""
+        """Wait until no connection is accepted any more."""
         await asyncio.wait({self._accepting})
 
 
@@ -315,7 +320,7 @@ class Connections:
         return create
 
     def enter(self, new: Connection) -> bool:
-        """Take a connection in; tell whether there was, or could be made, room."""
+        """Accept a connection. Return whether there was room, or room could be made."""
         half = self._most // 2
         if self._peers[new.peer] >= half:
             room = self._drop_oldest(new.peer)
@@ -338,14 +343,14 @@ class Connections:
         return True
 
     def let_in(self, connection: Connection) -> None:
-        """Take a connection off those that wait."""
+        """Remove a connection from those that wait."""
         waiting = self._waiting.get(connection.peer, {})
         waiting.pop(connection, None)
         if not waiting:
             self._waiting.pop(connection.peer, None)
 
     def leave(self, connection: Connection) -> None:
-        """Forget a connection; one that is not known is left alone."""
+        """Remove a connection. An unknown one is ignored."""
         if connection not in self._open:
             return
         self._open.discard(connection)
@@ -371,7 +376,7 @@ def _for_origins(base: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio
     """Return uvicorn's protocol class `base`, except that it refuses requests to a proxy.
 
     A target such as `http://host/mcp` names a host of its own, which the checks of `Host` would not see. httptools
-    leaves it out of the path; of h11 it is the path, which is not there.
+    removes it from the path; for h11 it is the path, which does not exist.
     """
     read_target: Any = getattr(base, "on_url", None)
     if read_target is None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def standard_streams() -> Generator[tuple[int, int]]:
-    """Take descriptors 0 and 1 for the protocol and put harmless ones in their place: the null device and stderr.
+    """Take descriptors 0 and 1 for the protocol and replace them by harmless ones: the null device and stderr.
 
     So neither a stray print nor a child process reaches the client.
     """

@@ -32,7 +32,7 @@ _HEADERS: Final = {
 
 
 def downloads(gateway: Gateway) -> Route:
-    """Return the route of exported files. Whatever is wrong with an address, it is answered 404 with the same words."""
+    """Return the route of exported files. Whatever is wrong with an address, the answer is 404 with the same text."""
 
     async def download(request: Request) -> Response:
         caller = request.scope.get(PRINCIPAL)
@@ -57,7 +57,7 @@ async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
 
 
 class Addressed:
-    """Notes by which address a request reached this server. `own`: the server's own, where that is configured."""
+    """Records the address by which a request reached this server. `own`: the server's own address, if configured."""
 
     def __init__(self, app: ASGIApp, scheme: str, own: str = "") -> None:
         self._app = app

@@ -1,10 +1,10 @@
-"""The handshake over stdio, answered before the SDK is there.
+"""The handshake over stdio, answered before the SDK is loaded.
 
 A client waits for `initialize` and `tools/list` before it shows anything, and importing the SDK takes a second. So
-these are answered from what is known without it; the SDK gets the same frames as soon as it is loaded, and each of its
-answers is compared with the one that was sent. Whatever is not plainly one of these requests is left to the SDK.
+these are answered from what is known without it. The SDK gets the same frames as soon as it is loaded, and each of its
+answers is compared with the one that was sent. Everything that is not clearly one of these requests is left to the SDK.
 
-Nothing heavy is imported here, asyncio included: it stands before the first answer.
+Nothing heavy is imported here, not even asyncio, since this runs before the first answer.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from dragoman.mcp.handshake import (
 )
 
 _SILENCE = 0.15
-"""Seconds after which a client is taken to wait for nothing, so that the rest may be imported."""
+"""Seconds after which a silent client is assumed to wait for nothing, so that the rest may be imported."""
 _CHUNK = 65536
 _MAX_LINE = 65536
-"""Bytes of a line that is looked at here; a longer one is the SDK's."""
+"""The most bytes of a line that is handled here. A longer one is the SDK's."""
 _LARGEST_ID = 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A frame that was taken care of. `result` is what a request was answered; a notification has neither."""
+    """A frame that was handled. `result`: the answer to a request; a notification has neither id nor answer."""
 
     frame: bytes
     request: int | str | None = None
@@ -48,10 +48,12 @@ class Exchange:
 
 @dataclass(slots=True)
 class Early:
-    """How far the handshake has come. `version`: what the connection speaks, None while that is open.
+    """The state of the handshake.
 
-    `rest`: bytes that were read and not answered. `ended`: the input has. `stopped`: a signal has come, or the client
-    has gone.
+    - `version`: of the protocol on the connection; None while that is open.
+    - `rest`: bytes that were read and not answered.
+    - `ended`: the input has ended.
+    - `stopped`: a signal has arrived, or the client has left.
     """
 
     source: int
@@ -64,9 +66,9 @@ class Early:
 
 
 def answer_early(early: Early, handshake: Handshake, load: Callable[[], None]) -> None:
-    """Answer what can be, until `load` is done: it imports, in a thread, what answers everything else.
+    """Answer what can be answered, until `load` is done: it imports, in a thread, what answers everything else.
 
-    It begins once `tools/list` was answered, at the first frame that is not ours, or when the client is silent.
+    It starts once `tools/list` was answered, at the first frame that is not ours, or when the client is silent.
     """
     with _signals(early) as woken:
         _Front(early, handshake, load, woken).run()
@@ -74,7 +76,7 @@ def answer_early(early: Early, handshake: Handshake, load: Callable[[], None]) -
 
 @contextmanager
 def _signals(early: Early) -> Generator[tuple[int, int]]:
-    """Note SIGTERM and SIGINT instead of dying of them, and wake the waiting thread; yields both ends of a pipe."""
+    """Record SIGTERM and SIGINT instead of dying of them, and wake the waiting thread. Yields both ends of a pipe."""
     read, write = os.pipe()
     os.set_blocking(write, False)
 
@@ -118,7 +120,7 @@ class _Front:
             self._loading.join()
 
     def _read(self) -> bool:
-        """Take what the client sent; tells whether to go on."""
+        """Read what the client sent. Return whether to go on."""
         chunk = os.read(self._early.source, _CHUNK)
         self._early.rest += chunk
         while self._ours and b"\n" in self._early.rest:
@@ -166,7 +168,7 @@ class _Front:
         if not is_object(frame) or frame.get("jsonrpc") != "2.0":
             return None
         if frame == {"jsonrpc": "2.0", "method": "notifications/initialized"}:
-            # Before the handshake it would open the connection by itself; behind it, it only says so.
+            # Before the handshake it would open the connection by itself; after it, it only reports this.
             return Exchange(line) if self._early.version in HANDSHAKE_VERSIONS else None
         version = _version(frame, self._early.version)
         if version is None:
@@ -186,7 +188,7 @@ class _Front:
             ready, writable, _ = select.select([self._woken], [self._early.sink], [])
             if writable:
                 try:
-                    # As much as a pipe that is ready is sure to take at once.
+                    # The most bytes that a pipe which is ready certainly accepts at once.
                     rest = rest[os.write(self._early.sink, rest[: select.PIPE_BUF]) :]
                 except OSError:
                     self._early.stopped = True  # nobody reads any more
@@ -197,7 +199,7 @@ class _Front:
 
 
 def _version(frame: dict[str, Any], known: str | None) -> str | None:
-    """Return the version of the protocol a request is to be answered in, or None when it is not ours to answer."""
+    """Return the version of the protocol in which to answer a request, or None if it is not ours to answer."""
     if frame.keys() - {"params"} != {"jsonrpc", "id", "method"} or not _plain_id(frame["id"]):
         return None
     method, params = frame["method"], frame.get("params", {})
@@ -212,7 +214,7 @@ def _version(frame: dict[str, Any], known: str | None) -> str | None:
 
 
 def _initialize(params: dict[str, Any]) -> str | None:
-    """Return the version asked for, when every SDK would accept these params and that version."""
+    """Return the requested version, if every SDK would accept these params and that version."""
     if params.keys() != {"protocolVersion", "capabilities", "clientInfo"}:
         return None
     version = params["protocolVersion"]
@@ -231,7 +233,7 @@ def _refuse(constant: str) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a key given twice: parsers differ in which one counts."""
+    """Refuse a duplicate key: parsers differ in which one counts."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key twice")

@@ -1,7 +1,7 @@
-"""Reading one message: what it is, or what is wrong with it and to which request that is said.
+"""Reads one message: what it is, or what is wrong with it and which request gets the error.
 
 The parser refuses some JSON that clients do send: lone surrogates, nesting beyond 200 levels, bytes that are not UTF-8.
-A client waits for ever for a request that is answered without its id, so the id of such a message is looked for.
+A client waits forever for a request that is answered without its id, so the id of such a message is searched.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import mcp_types as types
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-# Beyond so many strings and brackets the search would hold up the event loop.
+# With more strings and brackets, the search would block the event loop.
 _MOST_TOKENS = 20_000
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _TOKEN = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
@@ -26,7 +26,7 @@ _LAST_MEMBER = re.compile(_ID + rb"}\s*+\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a line is no message. `id`: the request's, as JSON; `null` when it cannot be determined."""
+    """Why a line is not a message. `id`: the request's, as JSON; `null` if it cannot be determined."""
 
     id: bytes
     code: int
@@ -48,7 +48,7 @@ def read_message(line: bytes) -> types.JSONRPCMessage | Fault:
 
 
 def find_nameless(line: bytes) -> Fault | None:
-    """Return what is wrong with a request whose id is no id; None for any other line, however wrong."""
+    """Return the fault of a request whose id is not valid; None for any other line, however wrong."""
     if b'"id"' not in line and b"\\u" not in line:
         return None
     try:
@@ -80,7 +80,7 @@ def _id_of(value: Any) -> bytes:
 
 
 def _find_id(line: bytes) -> bytes:
-    """Return the id of a request that is no JSON as a whole, as it was written there; the last one, as parsers do."""
+    """Return the id of a request that is not valid JSON as a whole, as written there; the last one, as in parsers."""
     depth = 0
     found = b"null"
     for count, token in enumerate(_TOKEN.finditer(line)):
@@ -93,7 +93,7 @@ def _find_id(line: bytes) -> bytes:
 
 
 def find_id_at_ends(head: bytes, tail: bytes) -> bytes:
-    """Return the id of a request of which only both ends are known; `null` where neither has it."""
+    """Return the id of a request of which only both ends are known; `null` if neither has it."""
     if b'"method"' not in head and b'"method"' not in tail:
         return b"null"
     last = _LAST_MEMBER.search(tail)

@@ -1,7 +1,7 @@
-"""Which messages are well-formed calls of a tool, so that they need not pass through the SDK.
+"""Decides which messages are well-formed calls of a tool, so that they need not pass through the SDK.
 
-The gate only accepts. Whatever it is not certain that the SDK would accept too, and with the same meaning, goes to the
-SDK untouched, so that every error of the protocol stays the SDK's own.
+The gate only accepts. If it is not certain that the SDK would accept a message too, with the same meaning, the message
+goes to the SDK untouched. So every error of the protocol is the SDK's own.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from dragoman.mcp.wire import same_id
 from dragoman.telemetry import TRACE_KEYS, Origin
 
 _DEEPEST = 100
-"""Opening brackets in a message beyond which it could be too deeply nested for one of the parsers."""
+"""The number of opening brackets in a message beyond which it may be nested too deeply for one of the parsers."""
 _LONG_NUMBER = re.compile(rb"\d{100}")
 _LONGEST_ID = 2**53
 _RESERVED = "io.modelcontextprotocol/"
 _TOKEN = "progressToken"
 _CHANGING = TRACE_KEYS | {_TOKEN}
 _REMEMBERED = 256
-"""Envelopes that were accepted; a client sends the same one with every request."""
+"""The number of accepted envelopes that are remembered. A client sends the same one with every request."""
 
 _NO_TRACE: Mapping[str, str] = MappingProxyType({})
 
 Judge = Callable[[str, dict[str, Any]], bool]
-"""Whether the SDK accepts these params of `tools/call` at this version of the protocol."""
+"""Returns whether the SDK accepts these params of `tools/call` at this version of the protocol."""
 
 
 class _Params(msgspec.Struct, forbid_unknown_fields=True):
@@ -54,7 +54,7 @@ _object = msgspec.json.Decoder(dict[str, Any]).decode
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a tool that is there. `token`: what its progress is reported under, or None.
+    """A call of an existing tool. `token`: for its progress notifications, or None.
 
     `trace`: the keys of its `_meta` that carry the caller's trace.
     """
@@ -67,7 +67,7 @@ class Call:
 
 
 class Gate:
-    """Recognises calls. `judge` asks the SDK; without it only what every SDK accepts passes."""
+    """Recognises calls. `judge` asks the SDK. Without it, only messages pass that every SDK accepts."""
 
     def __init__(self, tools: Collection[str], judge: Judge | None = None) -> None:
         self._tools = frozenset(tools)
@@ -75,7 +75,7 @@ class Gate:
         self._accepted: set[tuple[str, bytes]] = set()
 
     def call(self, message: bytes, version: str) -> Call | None:
-        """Return the call that a message is, on a connection of this version, or None when it is the SDK's to say."""
+        """Return the call in a message, on a connection of this version, or None if the SDK must decide."""
         if message.count(b"{") + message.count(b"[") > _DEEPEST or _LONG_NUMBER.search(message):
             return None
         try:
@@ -91,7 +91,7 @@ class Gate:
         return Call(request.id, params.name, _arguments(params), meta.get(_TOKEN), trace_of(meta))
 
     def _meta(self, version: str, params: _Params) -> Mapping[str, Any] | None:
-        """Return the `_meta` of a call, as far as it differs from call to call; None: the SDK may not accept it."""
+        """Return the part of a call's `_meta` that differs from call to call. None: the SDK may not accept it."""
         raw = bytes(params.meta)
         if not raw:
             return _NO_TRACE if version != MODERN_VERSION else None
@@ -125,14 +125,14 @@ class Gate:
 
 
 def trace_of(meta: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the keys of a `_meta` that carry a trace; what is no text is none."""
+    """Return the keys of a `_meta` that carry a trace. Values other than texts are ignored."""
     if not meta.keys() & TRACE_KEYS:
         return _NO_TRACE
     return {key: meta[key] for key in TRACE_KEYS if isinstance(meta.get(key), str)}
 
 
 def origin_of(trace: Mapping[str, str], request: RequestId | None, version: str, linked: str | None = None) -> Origin:
-    """Return where a call comes from. `linked`: the trace of the HTTP request around it; None: over stdio."""
+    """Return the origin of a call. `linked`: the trace of the HTTP request around it; None: over stdio."""
     transport = "pipe" if linked is None else "tcp"
     return Origin(**trace, linked=linked or "", transport=transport, version=version, request=str(request))
 
@@ -146,7 +146,7 @@ def _number(request: RequestId) -> int:
 
 
 def read_cancellation(message: bytes) -> RequestId | None:
-    """Return which request a message cancels, by what it is known by, or None for any other message."""
+    """Return the key of the request that a message cancels, or None for any other message."""
     if b"notifications/cancelled" not in message:
         return None
     try:

@@ -1,7 +1,7 @@
-"""What the server says of itself, in plain dictionaries: the SDK is told it, and the early handshake sends it.
+"""The server's description of itself, in plain dictionaries, for the SDK and for the early handshake.
 
-Imports nothing heavy, since it stands before the first answer. Tests ask the SDK for every one of these results and
-compare; a protocol version that the SDK knows and this page does not fails them.
+Imports nothing heavy, since it runs before the first answer. Tests ask the SDK for every one of these results and
+compare. A protocol version that the SDK knows and this module does not makes them fail.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 
 NAME = "dragoman"
 CACHE_MS = 60_000
-"""How long a client may keep what does not change while a server runs: the tools depend on the configuration."""
+"""How long a client may cache what does not change while a server runs: the tools depend on the configuration."""
 BRIEF_MS = 5_000
-"""And what does: schemas, kept results, files of queries and prompts."""
+"""How long it may cache what does change: schemas, kept results, files of queries and prompts."""
 CACHE_SCOPE: Final = "private"
 
 _CAPABILITIES = {
@@ -33,7 +33,7 @@ _CAPABILITIES = {
     "completions": {},
 }
 _READING = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
-# What a tool changes is the gateway's own and never a database's data.
+# A tool may change the gateway's own data, and never a database's.
 _CHANGING = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
 
 
@@ -57,8 +57,8 @@ class Described(Protocol):
 class Handshake:
     """The results of `initialize`, `server/discover`, `ping` and `tools/list`.
 
-    `lists`: whether the tools are known to be all the client's; else only the databases tell, and `tools/list` is not
-    answered here.
+    `lists`: whether the tools are known to be the same for the client. Otherwise only the databases can decide, and
+    `tools/list` is not answered here.
     """
 
     def __init__(self, tools: Iterable[Described], instructions: str, version: str, *, lists: bool = True) -> None:
@@ -68,7 +68,7 @@ class Handshake:
         self._lists = lists
 
     def result(self, method: str, version: str) -> dict[str, Any]:
-        """Return the result of a method at a protocol version. Raises `KeyError` for one that is not ours."""
+        """Return the result of a method at a protocol version. Raises `KeyError` for a method that is not ours."""
         if method == "tools/list" and not self._lists:
             raise KeyError(method)
         if version == MODERN_VERSION:
@@ -99,7 +99,7 @@ class Handshake:
 
 
 def describe(tool: Described) -> dict[str, Any]:
-    """Return a tool as it stands in `tools/list`."""
+    """Return a tool as in `tools/list`."""
     facts: dict[str, Any] = {
         "name": tool.name,
         "title": tool.title,
@@ -112,21 +112,21 @@ def describe(tool: Described) -> dict[str, Any]:
     }
 
 
-# What a client says of itself, where every SDK accepts it as it stands. Anything else is the SDK's to judge.
+# Parts of a client's description that every SDK accepts unchanged. The SDK must judge anything else.
 
 _CLIENT_KEYS = {"name", "version", "title", "description", "websiteUrl"}
 _CAPABILITY_KEYS = {"sampling", "elicitation", "experimental", "extensions"}
 
 
 def plain_client(info: Any) -> bool:
-    """Tell whether a client names itself and its version, perhaps with more words."""
+    """Return whether a client gives its name and version, perhaps with more texts."""
     if not is_object(info) or not {"name", "version"} <= info.keys() <= _CLIENT_KEYS:
         return False
     return all(isinstance(value, str) for value in info.values())
 
 
 def plain_capabilities(given: Any) -> bool:
-    """Tell whether a client's capabilities are known ones, of the right shape."""
+    """Return whether a client's capabilities are known and have the right shape."""
     return is_object(given) and all(_plain_capability(key, value) for key, value in given.items())
 
 
@@ -139,7 +139,7 @@ def _plain_capability(key: str, value: Any) -> bool:
 
 
 def plain_envelope(meta: Any) -> bool:
-    """Tell whether `_meta` is the whole envelope of a modern request, and nothing else."""
+    """Return whether `_meta` is the whole envelope of a modern request, and nothing else."""
     return (
         is_object(meta)
         and meta.keys() == {VERSION_KEY, CLIENT_KEY, CAPABILITIES_KEY}
@@ -150,5 +150,5 @@ def plain_envelope(meta: Any) -> bool:
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    """Tell whether a value is a JSON object."""
+    """Return whether a value is a JSON object."""
     return isinstance(value, dict)

@@ -1,4 +1,4 @@
-"""MCP over Streamable HTTP: stateless, `/mcp`, with `/health`, `/ready` and a word at `/` beside it."""
+"""MCP over Streamable HTTP: stateless, at `/mcp`, with `/health`, `/ready` and a short text at `/`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LOGGER = logging.getLogger("dragoman.mcp")
 PATH = "/mcp"
 METRICS = "/metrics"
 _ABANDON = 2
-"""Seconds until connections are dropped although their answers were not yet read."""
+"""Seconds until connections are dropped although their answers were not read yet."""
 
 _BACKLOG = 2048
 _PROBE = 1.0
@@ -74,11 +74,12 @@ async def serve_http(
     hot: bool | None = None,
     worker: Worker | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; calls that still run then are ended in their databases.
+    """Serve until SIGTERM or SIGINT. Calls that still run then are ended in their databases.
 
-    `hot`: whether calls may pass by the SDK; None: as `hot_path` says. `worker`: which of several processes this is;
-    None: the only one. Port 0 takes a free one; the log says which. Raises `ConfigurationError` when the address cannot
-    be bound.
+    - `hot`: whether calls may bypass the SDK; None: `hot_path` decides.
+    - `worker`: which of several processes this is; None: the only one.
+
+    Port 0 takes a free port, and the log says which. Raises `ConfigurationError` if the address cannot be bound.
     """
     listener = worker.listener if worker else listening(settings)
     siblings = Siblings(worker, toolbox, PATH, METRICS) if worker else None
@@ -87,7 +88,7 @@ async def serve_http(
     log = RefusalLog()
     app = http_app(toolbox, settings, calls, limits, log, hot=hot, siblings=siblings)
     config = _config(app, settings, limits)
-    # asyncio accepts so many connections at once; workers leave some to the others.
+    # asyncio accepts this many connections at once. Workers leave some to the others.
     config.backlog = 1 if worker else _BACKLOG
     config.load()
     tls = tls_context(settings)
@@ -116,11 +117,12 @@ async def serve_http(
 
 
 async def _serve_among_others(server: _Uvicorn, inner: _Uvicorn, worker: Worker) -> None:
-    """Serve clients, and the other workers over a socket of one's own."""
+    """Serve clients, and the other workers over a separate socket."""
 
     async def serve_inside() -> None:
         await server.ready.wait()
-        worker.listener.listen(_BACKLOG)  # what asyncio made of it is how many it accepts at once
+        # asyncio uses the backlog as the number of connections that it accepts at once
+        worker.listener.listen(_BACKLOG)
         worker.up()
         await inner.serve(sockets=[worker.doors[worker.index]])
 
@@ -134,7 +136,7 @@ def _config(app: ASGIApp, settings: Settings, limits: Limits, lifespan: Literal[
     return uvicorn.Config(
         app,
         log_config=None,
-        # Below it uvicorn tells of malformed requests, without the peer; our own line has it.
+        # Below this level uvicorn logs malformed requests without the peer; our own line has it.
         log_level="error",
         access_log=False,
         server_header=False,
@@ -148,9 +150,9 @@ def _config(app: ASGIApp, settings: Settings, limits: Limits, lifespan: Literal[
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn, except that signals are ours: it would raise them again after stopping, past our own clean-up.
+    """uvicorn without its signal handling, which would raise signals again before our clean-up has ended.
 
-    With `tls` it takes its connections by `SecureServer`.
+    With `tls` it accepts connections with `SecureServer`.
     """
 
     def __init__(self, config: uvicorn.Config, tls: ssl.SSLContext | None = None) -> None:
@@ -159,7 +161,7 @@ class _Uvicorn(uvicorn.Server):
         self.ready = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to serve, and set `ready`."""
+        """Start to serve, and set `ready`."""
         if self._tls is None:
             await super().startup(sockets=sockets)
         else:
@@ -177,7 +179,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 def listening(settings: Settings) -> socket.socket:
-    """Return a listening socket for the configured address, and say in the log where it is. Raises as `listen`."""
+    """Return a listening socket for the configured address, and log the address. Raises as `listen` does."""
     listener = listen(settings.host, settings.port)
     LOGGER.info(
         "serving on %s://%s:%d%s", settings.scheme, bracket_host(settings.host), listener.getsockname()[1], PATH
@@ -186,9 +188,9 @@ def listening(settings: Settings) -> socket.socket:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; its connections send small answers at once (TCP_NODELAY).
+    """Return a listening socket. Its connections send small answers at once (TCP_NODELAY).
 
-    Raises `ConfigurationError` when the address cannot be bound.
+    Raises `ConfigurationError` if the address cannot be bound.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -198,7 +200,7 @@ def listen(host: str, port: int) -> socket.socket:
             f"server.host, server.port: cannot listen on {host}:{port} ({error.strerror})",
             suggestion="Choose another port with --port, or stop what uses this one.",
         ) from None
-    # create_server leaves the protocol at 0, and asyncio sets TCP_NODELAY only where it is TCP: an answer in two
+    # create_server leaves the protocol at 0, and asyncio sets TCP_NODELAY only if it is TCP. Otherwise an answer in two
     # writes would wait for the client's delayed acknowledgement, 40 ms on Linux.
     return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=listener.detach())
 
@@ -245,7 +247,7 @@ def http_app(
     app = Addressed(Sessions(app, PATH), settings.scheme, sign_in.resource.origin if sign_in.resource else "")
     return AccessMiddleware(
         siblings.around(app) if siblings else app,
-        # The SDK would leave a 2025 client's GET open for ever, although a stateless server has nothing to say.
+        # The SDK would leave a 2025 client's GET open forever, although a stateless server has nothing to send.
         closed={PATH: ("POST", "DELETE")},
         open=dict.fromkeys(
             ("/", "/health", "/ready", EXPORTS, *([METRICS] if settings.metrics else []), *described), _READ

@@ -1,4 +1,4 @@
-"""Over HTTP: a request whose id is none is refused, since the SDK takes it for a notification and never answers."""
+"""Refuses HTTP requests with an invalid id, since the SDK takes them for notifications and never answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.mcp.frames import find_nameless
 
 
 class NamelessRequests:
-    """Stands in front of the SDK's application, inside the middleware: bodies come whole, in one message."""
+    """Wraps the SDK's application, inside the middleware: bodies arrive whole, in one message."""
 
     def __init__(self, app: ASGIApp, path: str) -> None:
         self._app = app
@@ -29,7 +29,7 @@ class NamelessRequests:
 
 
 def replaying(first: Message, receive: Receive) -> Receive:
-    """Return a `receive` that hands out `first` again, once, and then goes on."""
+    """Return a `receive` that returns `first` again, once, and then goes on."""
     rest = [first]
 
     async def replay() -> Message:

@@ -1,4 +1,4 @@
-"""The gate over HTTP: plain calls of tools are answered here, any other request is the SDK's application's."""
+"""The gate over HTTP: plain calls of tools are answered here, and the SDK's application answers any other request."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("dragoman.mcp")
 
 SILENCE = 15.0
-"""Seconds until a call that says nothing is kept alive by a stream with a comment now and then."""
+"""Seconds until a silent call is kept alive by a stream with regular comments."""
 
 _UNNAMED_VERSION = HANDSHAKE_VERSIONS[0]
-"""What stands for the version of a client that sends none; all of the handshake's answer calls alike."""
+"""Stands for the version of a client that sends none. All versions of the handshake answer calls alike."""
 _JSON_TYPES = (b"application/json", b"application/json; charset=utf-8", b"application/json;charset=utf-8")
 _WANTED = {"application/json", "text/event-stream"}
 _REMEMBERED = 256
@@ -44,9 +44,9 @@ _STREAM_HEADERS = [
 
 
 class HttpGate:
-    """Stands between the access middleware, which decides who and what comes in, and the SDK's application.
+    """Stands between the access middleware, which admits requests, and the SDK's application.
 
-    The middleware has judged Host, Origin, token and size, and read the body.
+    The middleware has checked Host, Origin, token and size, and read the body.
     """
 
     def __init__(self, app: ASGIApp, gate: Gate, calls: Calls, path: str) -> None:
@@ -72,7 +72,7 @@ class HttpGate:
             await self._answer(call, origin, scope[PRINCIPAL], _Departure(scope, receive), _Reply(send))
 
     def _version(self, scope: Scope) -> str | None:
-        """Return the version of the protocol, when the headers are a plain call's; else None."""
+        """Return the version of the protocol, if the headers are those of a plain call; else None."""
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self._path:
             return None
         headers = dict[bytes, bytes](scope["headers"])
@@ -110,7 +110,7 @@ class HttpGate:
     async def _answer(
         self, call: Call, origin: Origin, principal: Principal, departure: _Departure, reply: _Reply
     ) -> None:
-        """Answer a call; when the client goes away meanwhile, it is cancelled, and an empty answer reaches nobody."""
+        """Answer a call. If the client leaves meanwhile, it is cancelled, and an empty answer reaches nobody."""
         timer = asyncio.get_running_loop().call_later(SILENCE, reply.keep_alive)
         try:
             made = await self._calls.call(
@@ -120,7 +120,7 @@ class HttpGate:
         except asyncio.CancelledError:
             if not departure.explains():
                 raise
-            message = b""  # uvicorn looks for an answer where the client had sent further requests
+            message = b""  # uvicorn expects an answer if the client has sent further requests
         except Exception:
             LOGGER.exception("a call of %s could not be answered", call.name)
             message = answers.error(call.request, _INTERNAL, "Internal server error")
@@ -132,10 +132,10 @@ class HttpGate:
 
 
 class _Departure:
-    """Cancels the task that serves a request when its client goes away, until it is told to `forget`.
+    """Cancels the task that serves a request when its client leaves, until `forget` is called.
 
-    The connection tells of it, where it is one of ours; else a task waits for ASGI's message, which costs a tenth of a
-    short call.
+    If the connection is one of ours, it reports this. Otherwise a task waits for ASGI's message, which costs a tenth of
+    a short call.
     """
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -158,11 +158,11 @@ class _Departure:
         self._task.cancel()
 
     def explains(self) -> bool:
-        """Tell whether the task was cancelled because of it, and by nobody else."""
+        """Return whether the task was cancelled because of it, and by nothing else."""
         return self._happened and self._task.uncancel() == 0
 
     def forget(self) -> None:
-        """Cancel nothing any more."""
+        """Cancel nothing from now on."""
         if self._connection is not None:
             self._connection.notify(None)
         if self._watch is not None:
@@ -170,7 +170,7 @@ class _Departure:
 
 
 class _Reply:
-    """What is sent for one call: one JSON document, or a stream once there is something to say before the answer."""
+    """The response to one call: one JSON document, or a stream once there is something to send before the answer."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -216,7 +216,7 @@ class _Reply:
 
 
 async def _body(receive: Receive) -> tuple[list[Message], bytes | None]:
-    """Return what was received, and the whole body in it; None when the client went away meanwhile."""
+    """Return the messages received, and the whole body in them; None if the client left meanwhile."""
     messages = [await receive()]
     while messages[-1]["type"] == "http.request" and messages[-1].get("more_body", False):
         messages.append(await receive())
@@ -226,7 +226,7 @@ async def _body(receive: Receive) -> tuple[list[Message], bytes | None]:
 
 
 def _replaying(messages: list[Message], receive: Receive) -> Receive:
-    """Return a `receive` that hands out again what was taken, once, and then goes on."""
+    """Return a `receive` that returns the received messages again, once, and then goes on."""
     left = messages[::-1]
 
     async def replay() -> MutableMapping[str, Any]:

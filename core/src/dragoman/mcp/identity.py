@@ -1,4 +1,4 @@
-"""Who calls over HTTP. The ways to sign in are those the configuration names; without any, everybody is `anonymous`."""
+"""The caller over HTTP. The configuration names the ways to sign in; without any, everybody is `anonymous`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dragoman.config import Configuration, Server
 
 PRINCIPAL = "dragoman.principal"
-"""The key of the ASGI scope under which a request carries its `Principal`; absent when nobody signed in."""
+"""The key of the ASGI scope under which a request carries its `Principal`. It is absent if nobody signed in."""
 
 PROXY_ISSUER = "proxy"
 """The issuer of principals that a trusted proxy names."""
@@ -31,16 +31,16 @@ FORWARDED_USER = "x-forwarded-user"
 FORWARDED_GROUPS = "x-forwarded-groups"
 
 Authenticate = Callable[["Scope"], Awaitable[Principal]]
-"""Returns who sent a request; raises `Refused` with a challenge when that is not known. Reads headers only."""
+"""Returns the sender of a request. Raises `Refused` with a challenge if it is unknown. Reads only headers."""
 
 _ANONYMOUS = Principal("anonymous")
 
 
 class SignIn:
-    """The ways to sign in of a configuration: a trusted proxy's word, a static token, a token of the issuer.
+    """The configured ways to sign in: a trusted proxy's header, a static token, a token of the issuer.
 
-    `path`: of the MCP endpoint. `required`: tells which scopes a request needs of an issuer's token; by default those
-    of the configuration.
+    `path`: of the MCP endpoint. `required`: returns the scopes that a request needs in an issuer's token; by default
+    the configured ones.
     """
 
     def __init__(self, settings: Server, path: str, required: Callable[[Scope], Iterable[str]] | None = None) -> None:
@@ -58,7 +58,7 @@ class SignIn:
         return self._auth.scopes if self._auth else ()
 
     async def __call__(self, scope: Scope) -> Principal:
-        """Return who sent a request. Raises `Refused`."""
+        """Return the sender of a request. Raises `Refused`."""
         if self._open:
             return _ANONYMOUS
         headers = Headers(scope=scope)
@@ -66,19 +66,19 @@ class SignIn:
             return named
         given = headers.get("authorization")
         if given is None:
-            # Of a request that says nothing of who sends it, RFC 6750 wants no error code in the challenge.
+            # If a request says nothing about its sender, RFC 6750 wants no error code in the challenge.
             raise self._refuse(scope, "Send a bearer token.")
         try:
             return await self._by_token(scope, _bearer(given))
         except InvalidToken as error:
             raise self._refuse(scope, str(error), "invalid_token") from None
         except IssuerUnreachable as error:
-            # 401 would send the client to sign in again and again at an issuer that does not answer.
+            # 401 would make the client sign in again and again at an issuer that does not answer.
             after = {"Retry-After": str(error.retry_after)}
             raise Refused(503, "issuer_unreachable", "The token cannot be checked now. Try again.", after) from None
 
     async def _by_token(self, scope: Scope, token: str) -> Principal:
-        # Starlette reads headers as Latin-1; the bytes are those that were sent.
+        # Starlette reads headers as Latin-1; these are the bytes that were sent.
         if (principal := self._tokens.find(token.encode("latin-1"))) is not None:
             return principal
         if self._verifier is None or not token or token.startswith(PREFIX):
@@ -97,21 +97,21 @@ class SignIn:
         return Refused(status, error or "invalid_token", reason, {"WWW-Authenticate": challenge})
 
     def prepare(self, configuration: Configuration) -> Callable[[], None]:
-        """Return what makes the issuer and the static tokens of a new configuration count, and no others.
+        """Return the function that applies the issuer and the static tokens of a new configuration.
 
-        Raises `ConfigurationError` where the change would turn signing in on or off, or move the server's address.
+        Raises `ConfigurationError` if the change would switch signing in on or off, or move the server's address.
         """
         if self._open == configuration.server.has_sign_in:
             raise ConfigurationError(
                 "Whether callers sign in cannot change while the server runs.",
-                suggestion="Restart the server to take it.",
+                suggestion="Restart the server to apply it.",
             )
         server = configuration.server
         resource = _resource(server, self._path)
         if _addresses(resource) != _addresses(self.resource):
             raise ConfigurationError(
                 "The address of the server in server.auth.audience cannot change while the server runs.",
-                suggestion="Restart the server to take it.",
+                suggestion="Restart the server to apply it.",
             )
         tokens = StaticTokens(server.tokens, server.token)
 
@@ -124,13 +124,13 @@ class SignIn:
         return take
 
     def _replace(self, verifier: Verifier | None) -> None:
-        """Ask another verifier from now on. What the one before was asked it still answers; it is closed at the end."""
+        """Use another verifier from now on. The one before still answers its requests, and is closed at the end."""
         if self._verifier is not None:
             self._replaced.append(self._verifier)
         self._verifier = verifier
 
     async def aclose(self) -> None:
-        """Close what is open to the issuer."""
+        """Close the connections to the issuer."""
         for verifier in (*self._replaced, self._verifier):
             if verifier is not None:
                 await verifier.aclose()
@@ -149,18 +149,18 @@ def _resource(settings: Server, path: str) -> ProtectedResource | None:
 
 
 def _addresses(resource: ProtectedResource | None) -> tuple[object, ...]:
-    """Return what of the addresses is fixed while the server runs: its routes, and what it takes for itself."""
+    """Return the part of the addresses that is fixed while the server runs: its routes, and its own address."""
     return (resource.paths, resource.origin) if resource else ()
 
 
 class _Proxies:
-    """Peers that may say who calls. Anybody else's `X-Forwarded-User` is never looked at."""
+    """Peers that may name the caller. `X-Forwarded-User` from any other peer is ignored."""
 
     def __init__(self, networks: Iterable[str]) -> None:
         self._networks = [ipaddress.ip_network(each) for each in networks]
 
     def principal(self, scope: Scope, headers: Headers) -> Principal | None:
-        """Return the caller a trusted proxy names; None when the peer is no such proxy, or names nobody.
+        """Return the caller that a trusted proxy names; None if the peer is no such proxy, or names nobody.
 
         Raises `Refused` for a name or group that is not UTF-8.
         """

@@ -1,8 +1,8 @@
-"""The one entrance of the HTTP server: an ASGI middleware that every request passes, whatever its path.
+"""The entrance of the HTTP server: an ASGI middleware that every request passes, whatever its path.
 
-In this order: framing, Host, Origin, preflight, path, method, who calls, size; then the body is read, bounded in bytes
-and seconds. What is inside gets requests that may be served, with their whole body in one message, and a `Principal`
-in the scope. Every refusal is one log line with the peer's address.
+It checks, in this order: framing, Host, Origin, preflight, path, method, caller, size. Then it reads the body, bounded
+in bytes and seconds. The inner application gets only admitted requests, with their whole body in one message, and a
+`Principal` in the scope. Every refusal is one log line with the peer's address.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from dragoman.mcp.origins import Origins, allowing, preflight
 from dragoman.mcp.refusals import RefusalLog, Refused
 
 MAX_BODY = 1024 * 1024
-"""Bytes of one request."""
+"""The most bytes of one request."""
 
 MAX_BODIES = 64 * MAX_BODY
-"""Bytes of all requests whose bodies are being read."""
+"""The most bytes of all requests whose bodies are being read."""
 
 MAX_HEAD = 64 * 1024
-"""Bytes of one request's headers."""
+"""The most bytes of one request's headers."""
 
 _AROUND = len(b": \r\n")
 
-# Sent twice they would mean one thing here and another to a proxy in front.
+# Sent twice, these would mean one thing here and another to a proxy before us.
 _ONCE = frozenset(
     b"host origin authorization content-length transfer-encoding content-type "
     b"mcp-session-id mcp-protocol-version mcp-method mcp-name x-forwarded-user x-forwarded-groups".split()
 )
 _Once = Mapping[bytes, bytes]
-"""The headers of one request that may be sent once, by name."""
+"""The headers of one request that may be sent only once, by name."""
 _LAST: Mapping[str, str] = {"Connection": "close"}
 
 
@@ -49,14 +49,14 @@ class Peer(Protocol):
         ...
 
     def let_in(self) -> None:
-        """Note that a request may be served."""
+        """Record that a request may be served."""
 
     def discard_body(self) -> None:
-        """Note that a body is not read."""
+        """Record that a body is not read."""
 
 
 class _Anywhere:
-    """Stands in for the connection where the server is not ours, as in tests of an application alone."""
+    """Replaces the connection if the server is not ours, as in tests of only the application."""
 
     def serving(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -69,9 +69,9 @@ class _Anywhere:
 
 
 class AccessMiddleware:
-    """Refuses what may not come in; hands the rest to `app`.
+    """Refuses what must not be admitted, and passes the rest to `app`.
 
-    `closed` and `open` are the paths there are, with their methods; on closed ones only those who are known come in.
+    `closed` and `open`: the existing paths, with their methods. Closed ones admit only known callers.
     """
 
     def __init__(
@@ -136,7 +136,8 @@ class AccessMiddleware:
     async def _refuse(self, refused: Refused, scope: Scope, receive: Receive, send: Send, peer: Peer) -> None:
         if _announces_body(dict(scope["headers"])):
             peer.discard_body()
-        if refused.status != 405:  # Every 2025-era client asks for a stream by GET; that is no news.
+        # Every client of the 2025 era requests a stream with GET, so that is not worth a line.
+        if refused.status != 405:
             client = scope.get("client") or ("unknown",)
             fields = {"status": refused.status, "method": scope["method"][:20], "path": scope["path"][:100]}
             self._log.note(str(client[0]), refused.code, **fields)
@@ -151,7 +152,7 @@ class AccessMiddleware:
         return methods
 
     async def _admit(self, scope: Scope, headers: _Once) -> None:
-        """Put who calls into the scope; open paths need no caller, but a wrong token is noted."""
+        """Put the caller into the scope. Open paths need no caller, but a wrong token is recorded."""
         try:
             scope[PRINCIPAL] = await self._authenticate(scope)
         except Refused as refused:
@@ -161,7 +162,10 @@ class AccessMiddleware:
                 self._log.note(str((scope.get("client") or ("unknown",))[0]), refused.code, path=scope["path"])
 
     async def _with_body(self, scope: Scope, receive: Receive, headers: _Once) -> Receive | None:
-        """Read the body; return the `receive` that gives it whole, then what comes after it; None: the client left."""
+        """Read the body.
+
+        Return a `receive` that returns it whole, and then what comes after it; None: the client left.
+        """
         if not _announces_body(headers):
             return receive
         if scope["path"] not in self._closed:
@@ -209,7 +213,7 @@ def _too_large(most: int) -> Refused:
 
 
 def _check_framing(scope: Scope) -> _Once:
-    """Return the headers that may be sent once. Refuses what a proxy in front may have read as another request."""
+    """Return the headers that may be sent once. Refuses what a proxy before us may have read as another request."""
     if scope["http_version"] not in ("1.0", "1.1"):
         raise Refused(400, "unknown_protocol", "This server speaks HTTP/1.1.", _LAST)
     headers: dict[bytes, bytes] = {}
@@ -224,7 +228,7 @@ def _check_framing(scope: Scope) -> _Once:
     if b"host" not in headers:
         raise Refused(400, "ambiguous_request", "A request needs a Host header.", _LAST)
     coding = headers.get(b"transfer-encoding")
-    # HTTP/1.0 knows no codings: a proxy in front may have read another body.
+    # HTTP/1.0 knows no codings, so a proxy before us may have read another body.
     fits = coding is None or (coding.lower() == b"chunked" and b"content-length" not in headers)
     if repeated or not fits or (coding is not None and scope["http_version"] == "1.0"):
         reason = "A header that may be sent once was sent twice, or two disagree."

@@ -1,4 +1,4 @@
-"""Which Host and Origin headers pass, and what browsers at allowed origins are told (CORS)."""
+"""Checks Host and Origin headers, and answers browsers at allowed origins (CORS)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^\s:/@\[\]?#\\]+)(:(?P<port>\d{1,5}))?")
 _ORIGIN = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://" + _HOST.pattern)
 
-# What clients of the protocol send; the protocol's own (`Mcp-...`) grow with the names of arguments.
+# Headers that clients of the protocol send. The protocol's own (`Mcp-...`) grow with the names of arguments.
 _ALLOWED_HEADERS = {"accept", "authorization", "baggage", "content-type", "last-event-id", "traceparent", "tracestate"}
 _EXPOSED = "Mcp-Session-Id, WWW-Authenticate, Retry-After"
 _PREFLIGHT_AGE = "600"
 
 
 class Origins:
-    """The names this server answers to, and the pages that may call it."""
+    """The names of this server, and the pages that may call it."""
 
     def __init__(self, host: str, allowed_hosts: Iterable[str], allowed_origins: Iterable[str]) -> None:
         self._own = {*LOOPBACK, bracket_host(host).lower()} - {"0.0.0.0", "[::]"}
@@ -32,7 +32,7 @@ class Origins:
         self._origins = {origin.lower().rstrip("/") for origin in allowed_origins}
 
     def check_host(self, scope: Scope, header: bytes) -> None:
-        """Raise `Refused` unless the Host header names this server: against names that were rebound to its address."""
+        """Raise `Refused` unless the Host header names this server. Protects against DNS rebinding."""
         given = header.decode("latin-1").lower()
         host = _HOST.fullmatch(given)
         if host is None or not {given, host["name"], _address(scope, host["name"])} & self._hosts:
@@ -40,7 +40,7 @@ class Origins:
             raise Refused(421, "unknown_host", reason)
 
     def check_origin(self, header: bytes | None) -> str | None:
-        """Return the Origin header as text, None when there is none. Raises `Refused` when it may not call."""
+        """Return the Origin header as text, None without one. Raises `Refused` if it may not call."""
         if header is None:
             return None
         given = header.decode("latin-1")
@@ -55,13 +55,13 @@ class Origins:
 
 
 def _address(scope: Scope, name: str) -> str:
-    """Return loopback if `name` is the address the connection came in at: no name was resolved, so none rebound."""
+    """Return loopback if `name` is the connection's own address: no name was resolved, so none was rebound."""
     server = scope.get("server")
     return LOOPBACK[0] if server and bracket_host(str(server[0])).lower() == name else ""
 
 
 def allowing(origin: str, send: Send) -> Send:
-    """Return `send` that lets a page at `origin` read the answer."""
+    """Return a `send` that lets a page at `origin` read the answer."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,11 +1,11 @@
 """Several worker processes behind one listening socket: `server.workers`.
 
-The first process imports what all need, listens, and forks the workers; they share its memory and its sockets. It
-serves nobody itself: it replaces a worker that ends, has all of them take a new configuration, and ends them. It stays
+The first process imports what all need, listens, and forks the workers, which share its memory and its sockets. It
+serves nobody itself: it replaces workers that end, makes all of them apply a new configuration, and ends them. It stays
 single-threaded and runs no event loop, so that it can fork at any time.
 
-Each worker has a channel to it, a pair of sockets. A worker ends when the other end of its channel is closed, and that
-is so too when the first process is killed.
+Each worker has a channel to it, a pair of sockets. A worker ends when the other end of its channel is closed, which
+also happens when the first process is killed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ PAUSE: Final = 1.0
 ABANDON: Final = 2 * CLEANUP + 5
 """Seconds beyond `drain` and `grace` after which a worker that does not end is killed."""
 _UP: Final = b"u"
-"""A worker serves."""
+"""Message of a worker: it serves."""
 _CHANGED: Final = b"c"
-"""A worker has reason to think that the configuration has changed."""
+"""Message of a worker: the configuration may have changed."""
 _RELOAD: Final = b"r"
 _TAKEN: Final = b"y"
 _REFUSED: Final = b"n"
@@ -53,8 +53,10 @@ Reread = Callable[[], Configuration]
 class Worker:
     """What one of the workers gets.
 
-    `index`: which one it is. `listener`: the socket that all of them accept from. `doors`: a listening Unix socket for
-    each worker, which the others reach it by; `folder` has their names. `channel`: to the first process.
+    - `index`: which one it is.
+    - `listener`: the socket from which all of them accept.
+    - `doors`: a listening Unix socket for each worker, by which the others reach it; `folder` has their names.
+    - `channel`: to the first process.
     """
 
     index: int
@@ -64,24 +66,24 @@ class Worker:
     channel: socket.socket
 
     def path(self, index: int) -> str:
-        """Return where a worker's own socket is."""
+        """Return the path of a worker's own socket."""
         return str(self.folder / str(index))
 
     def up(self) -> None:
-        """Say that it serves."""
+        """Report that it serves."""
         self._say(_UP)
 
     def announce_change(self) -> None:
-        """Say that the configuration may have changed; all workers take it."""
+        """Report that the configuration may have changed. All workers then apply it."""
         self._say(_CHANGED)
 
     def _say(self, word: bytes) -> None:
-        with suppress(OSError):  # The first process is gone, which `attending` sees.
+        with suppress(OSError):  # The first process has ended, which `attending` notices.
             self.channel.send(word)
 
     @contextmanager
     def attending(self, stop: Callable[[], object], reload: Callable[[], Coroutine[Any, Any, bool]]) -> Generator[None]:
-        """Do what the first process says. `reload` tells whether the configuration was taken."""
+        """Follow the first process's messages. `reload` returns whether the configuration was applied."""
         loop = asyncio.get_running_loop()
         reloads: set[asyncio.Task[None]] = set()
 
@@ -107,17 +109,17 @@ class Worker:
 def prefork(
     configuration: Configuration, reread: Reread | None, listener: socket.socket
 ) -> tuple[Worker, Configuration] | None:
-    """Fork the workers; return in each of them what it is and the configuration it serves.
+    """Fork the workers. Return in each of them its `Worker` and the configuration that it serves.
 
-    Return None in the first process, when all have ended. It raises `SystemExit` where a worker cannot start and none
-    ever did: that worker has told why.
+    Returns None in the first process, when all have ended. Raises `SystemExit` there if a worker cannot start and none
+    ever did: that worker has logged why.
     """
     return _First(configuration, reread, listener).run()
 
 
 @dataclass(slots=True, eq=False)
 class _Child:
-    """A worker, as the first process knows it; `pid` 0: it has ended, and is started again at `due`."""
+    """A worker, as the first process knows it. `pid` 0: it has ended, and is started again at `due`."""
 
     pid: int = 0
     channel: socket.socket | None = None
@@ -132,7 +134,7 @@ class _Child:
             self.channel = None
 
     def reload(self, configuration: Configuration) -> None:
-        """Have the worker read and take the configuration."""
+        """Make the worker read and apply the configuration."""
         self.configuration = configuration
         if self.channel is not None:
             with suppress(OSError):
@@ -160,7 +162,7 @@ class _First:
         self._patience = math.inf
 
     def run(self) -> tuple[Worker, Configuration] | None:
-        """Lead the workers until they are to end and have ended."""
+        """Manage the workers until they have ended."""
         try:
             with self._signals():
                 return self._lead()
@@ -170,7 +172,7 @@ class _First:
 
     @contextmanager
     def _signals(self) -> Generator[None]:
-        """Have signals wake `_wait`. A worker gets the handlers of before."""
+        """Let signals wake `_wait`. A worker gets the former handlers back."""
         self._wake.setblocking(False)
         self._waker.setblocking(False)
         before = {number: signal.signal(number, _note) for number in _SIGNALS}
@@ -191,7 +193,7 @@ class _First:
         return None
 
     def _due(self) -> list[int]:
-        """Return the workers to start now: first one alone, so that a fault that stops all is reported once."""
+        """Return the workers to start now: first a single one, so that a fault that stops all is reported once."""
         if self._stops:
             return []
         now = time.monotonic()
@@ -199,7 +201,7 @@ class _First:
         return waiting if self._serves else [index for index in waiting if index == 0]
 
     def _start(self, index: int) -> Worker | None:
-        """Fork a worker; return what it is in itself, and None here."""
+        """Fork a worker. Return its `Worker` in the worker, and None here."""
         ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid:
@@ -215,7 +217,7 @@ class _First:
         return Worker(index=index, listener=self._listener, doors=self._doors, folder=self._folder, channel=theirs)
 
     def _wait(self) -> None:
-        """Wait for signals, for what workers say, and for the next thing that is due; do what follows."""
+        """Wait for signals, for messages of workers, and for the next due start; handle them."""
         channels = {each.channel: at for at, each in enumerate(self._children) if each.channel is not None}
         due = [child.due for child in self._children if not child.pid and not self._stops and self._serves]
         next_time = min([*due, self._patience]) - time.monotonic()
@@ -243,7 +245,7 @@ class _First:
             self._stop()
 
     def _stop(self) -> None:
-        """Have all workers end; the second time is at once."""
+        """Make all workers end. The second call kills them."""
         server = self._configuration.server
         self._stops, self._patience = True, time.monotonic() + server.drain + server.grace + ABANDON
         for child in self._children:
@@ -256,7 +258,7 @@ class _First:
                 os.kill(child.pid, signal.SIGKILL)
 
     def _reap(self) -> None:
-        """Note which workers have ended."""
+        """Record which workers have ended."""
         for index, child in enumerate(self._children):
             if child.pid:
                 pid, status = os.waitpid(child.pid, os.WNOHANG)
@@ -264,7 +266,7 @@ class _First:
                     self._replace(index, child, status)
 
     def _replace(self, index: int, child: _Child, status: int) -> None:
-        """Have another worker take the place of one that has ended, unless all are to end."""
+        """Start another worker in place of one that has ended, unless all are to end."""
         child.hang_up()
         self._children[index] = _Child(due=child.due)
         if self._stops:
@@ -274,14 +276,14 @@ class _First:
             raise SystemExit(code if code > 0 else 1)
         LOGGER.warning("worker %d ended (%s); another takes its place", index, _words(code))
         if child in self._asked:
-            self._again = True  # What it would have answered is not known.
+            self._again = True  # Its answer is unknown.
             self._go_on(index, child, taken=False)
 
     def _hear(self, index: int, child: _Child) -> None:
-        """Do what follows from what a worker says."""
+        """Handle a message of a worker."""
         said = receive(child.channel, 64) if child.channel is not None else b""
         if not said:
-            child.hang_up()  # It ends; a signal reports that.
+            child.hang_up()  # It ends, and a signal reports that.
         for word in (said[at : at + 1] for at in range(len(said))):
             if word == _UP:
                 self._note_up(index, child)
@@ -298,7 +300,7 @@ class _First:
         self._reload_again()
 
     def _reload(self) -> None:
-        """Have one worker take the configuration, and the others if it could: a wrong one changes nothing."""
+        """Make one worker apply the configuration, and the others if it could: a wrong one changes nothing."""
         up = [child for child in self._children if child.is_up]
         if self._asked or not up:
             self._again = True
@@ -306,27 +308,27 @@ class _First:
             try:
                 self._candidate = self._reread()
             except DragomanError as error:
-                LOGGER.error("the configuration was not taken: %s %s", error.message, error.suggestion)
+                LOGGER.error("the configuration was not applied: %s %s", error.message, error.suggestion)
             else:
                 self._ask(up[:1])
 
     def _reload_again(self) -> None:
-        """Do a reload that had to wait, if no other is under way."""
+        """Do a reload that had to wait, if no other is running."""
         if self._again and not self._asked:
             self._again = False
             self._reload()
 
     def _ask(self, children: list[_Child]) -> None:
-        """Have workers take the candidate."""
+        """Make workers apply the candidate."""
         self._asked = children
         for child in children:
             child.reload(self._candidate)
 
     def _go_on(self, index: int, child: _Child, *, taken: bool) -> None:
-        """Go on once a worker has taken the configuration, or has not."""
+        """Continue once a worker has applied the configuration, or has not."""
         LOGGER.info("worker %d %s the configuration", index, "has taken" if taken else "did not take")
         if child not in self._asked:
-            return  # It was told when it came up.
+            return  # It was told when it started to serve.
         self._asked.remove(child)
         if taken and self._configuration is not self._candidate:
             self._configuration = self._candidate
@@ -335,19 +337,19 @@ class _First:
 
 
 def _note(*_: object) -> None:
-    """Handle a signal: what wakes `_wait` is the number that Python writes."""
+    """Do nothing: the number that Python writes wakes `_wait`."""
 
 
 def receive(channel: socket.socket, most: int) -> bytes:
-    """Return what the other process says, `most` bytes; nothing where it is gone."""
+    """Return a message of the other process, at most `most` bytes; nothing if it has ended."""
     try:
         return channel.recv(most)
-    except ConnectionResetError:  # It ended before it received all that was said to it.
+    except ConnectionResetError:  # It ended before it received all messages.
         return b""
 
 
 def _listen(path: str) -> socket.socket:
-    """Return a Unix socket that listens; what connects while nobody accepts waits."""
+    """Return a listening Unix socket. Connections wait while nobody accepts."""
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     door.bind(path)
     door.listen(128)

@@ -1,4 +1,4 @@
-"""What the HTTP server turns away: the exception, and a log line for each that a flood cannot multiply."""
+"""Refusals of the HTTP server: the exception, and log lines that a flood of requests cannot multiply."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from starlette.responses import JSONResponse
 LOGGER = logging.getLogger("dragoman.mcp")
 
 LINES_PER_SECOND = 20
-"""Refusals logged one by one; the next line counts how many more there were."""
+"""The number of refusals logged one by one. The next line counts the others."""
 
 _NO_HEADERS: Mapping[str, str] = {}
 
 
 class Refused(Exception):
-    """A request that is answered by the middleware: status, a code, and a reason that says what to do."""
+    """A request that the middleware refuses: status, a code, and a reason that says what to do."""
 
     def __init__(self, status: int, code: str, reason: str, headers: Mapping[str, str] = _NO_HEADERS) -> None:
         super().__init__(reason)

@@ -1,4 +1,4 @@
-"""Taking a new configuration while a server runs; a wrong one changes nothing and is logged."""
+"""Applies a new configuration while a server runs. A wrong one changes nothing and is logged."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("dragoman.mcp")
 
 LOOK = 1.0
-"""Seconds between two looks at the configuration file, where it is watched."""
+"""Seconds between two checks of the configuration file, if it is watched."""
 Reread = Callable[[], "Configuration"]
-"""Reads the configuration again, from where it was read at the start. Raises `ConfigurationError`."""
+"""Reads the configuration again, from the same place as at the start. Raises `ConfigurationError`."""
 
 
 @contextmanager
 def reload_on_signal(toolbox: Toolbox, reread: Reread | None) -> Generator[None]:
-    """Take the configuration anew at every SIGHUP, one after the other."""
+    """Apply the configuration again at every SIGHUP, one after the other."""
     if reread is None:
         yield
         return
@@ -55,11 +55,11 @@ def reload_on_signal(toolbox: Toolbox, reread: Reread | None) -> Generator[None]
 
 @contextmanager
 def reload_with_others(toolbox: Toolbox, reread: Reread | None, worker: Worker) -> Generator[None]:
-    """Take the configuration anew when the first process says so; tell it of every reason to say so."""
+    """Apply the configuration again when the first process says so; report to it every reason to do so."""
     ordered: list[Configuration] = []
 
     def read() -> Configuration:
-        assert reread is not None  # else the first process does not say so
+        assert reread is not None  # otherwise the first process never says so
         ordered[:] = [reread()]
         return ordered[0]
 
@@ -86,7 +86,7 @@ def reload_with_others(toolbox: Toolbox, reread: Reread | None, worker: Worker) 
 
 @contextmanager
 def _watching(toolbox: Toolbox, changed: Callable[[], None]) -> Generator[None]:
-    """Call `changed` when the configuration file has another content, where that is watched."""
+    """Call `changed` when the content of the configuration file changes, if it is watched."""
     if not toolbox.gateway.configuration.server.watch:
         yield
         return
@@ -99,7 +99,7 @@ def _watching(toolbox: Toolbox, changed: Callable[[], None]) -> Generator[None]:
 
 
 async def _watch(file: Path | None, before: bytes, changed: Callable[[], None]) -> None:
-    """Call `changed` whenever the configuration file has another content."""
+    """Call `changed` whenever the content of the configuration file changes."""
     while file is not None:
         await asyncio.sleep(LOOK)
         now = await asyncio.to_thread(_content, file)
@@ -109,7 +109,7 @@ async def _watch(file: Path | None, before: bytes, changed: Callable[[], None]) 
 
 
 def _content(file: Path | None) -> bytes:
-    """Return what tells contents apart; nothing of a file that cannot be read now, as while it is replaced."""
+    """Return a digest of the content; empty for a file that cannot be read now, for instance while it is replaced."""
     try:
         return sha256(file.read_bytes()).digest() if file is not None else b""
     except OSError:
@@ -117,19 +117,19 @@ def _content(file: Path | None) -> bytes:
 
 
 async def _reload(toolbox: Toolbox, reread: Reread) -> bool:
-    """Tell whether the configuration was taken."""
-    from dragoman.gateway.reloading import changed_keys  # there by now, and not before the handshake
+    """Apply the configuration. Return whether it was applied."""
+    from dragoman.gateway.reloading import changed_keys  # loaded by now, and not before the handshake
 
     before = toolbox.gateway.configuration
     try:
         # In a thread: files are read, and calls go on meanwhile.
         await toolbox.reload(await asyncio.to_thread(reread))
     except DragomanError as error:
-        LOGGER.error("the configuration was not taken: %s %s", error.message, error.suggestion)
+        LOGGER.error("the configuration was not applied: %s %s", error.message, error.suggestion)
         return False
-    except Exception as error:  # else nobody would hear that what was to be narrowed is not
-        LOGGER.error("the configuration was not taken, by a fault of dragoman: %s", type(error).__name__)
+    except Exception as error:  # otherwise nobody would learn that a restriction is not in force
+        LOGGER.error("the configuration was not applied, because of a bug in dragoman: %s", type(error).__name__)
         return False
     changed = changed_keys(before, toolbox.gateway.configuration)
-    LOGGER.info("the configuration was taken; changed: %s", ", ".join(changed) or "nothing")
+    LOGGER.info("the configuration was applied; changed: %s", ", ".join(changed) or "nothing")
     return True

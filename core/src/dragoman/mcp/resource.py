@@ -1,4 +1,4 @@
-"""What a client without a token is told: where this server's tokens come from (RFC 9728), and what they need."""
+"""What a client without a token is told: the issuer of this server's tokens (RFC 9728), and the scopes they need."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class ProtectedResource:
 
     @property
     def origin(self) -> str:
-        """The scheme, host and port of the audience that is a URL; empty: none is."""
+        """The scheme, host and port of the audience that is a URL; empty: there is none."""
         split = urlsplit(self._url)
         return f"{split.scheme}://{split.netloc}" if self._url else ""
 
     def url(self, scope: Scope) -> str:
-        """Return this server's own address: the audience that is a URL, else the one the request came to."""
+        """Return this server's own address: the audience that is a URL, else the address of the request."""
         return self._url or _origin(scope) + self._path
 
     def document(self, scope: Scope) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class ProtectedResource:
         return document | ({"scopes_supported": list(self._settings.scopes)} if self._settings.scopes else {})
 
     def challenge(self, scope: Scope, needed: Iterable[str], error: str = "") -> str:
-        """Return the value of `WWW-Authenticate`: what went wrong, where to get a token, and all scopes it needs."""
+        """Return the value of `WWW-Authenticate`: the error, where to get a token, and all scopes it needs."""
         split = urlsplit(self.url(scope))
         parts = {"error": error, "scope": " ".join(needed)}
         parts["resource_metadata"] = f"{split.scheme}://{split.netloc}{self._well_known}"

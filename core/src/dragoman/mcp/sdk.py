@@ -1,4 +1,4 @@
-"""Loading the MCP SDK while others are served."""
+"""Loads the MCP SDK while calls are answered."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import threading
 
 _MODULES = ("pydantic", "mcp_types", "mcp_types.methods", "starlette.applications", "mcp.server", "dragoman.mcp.server")
 _SWITCH = 0.0005
-"""Seconds a thread may hold the interpreter while the SDK is imported: calls are answered meanwhile."""
+"""Seconds for which a thread may hold the interpreter while the SDK is imported.
+
+Calls are answered meanwhile.
+"""
 
 
 async def load() -> None:
-    """Import the SDK in a thread; when cancelled, no further part of it is."""
+    """Import the SDK in a thread. After a cancellation, no further part of it is imported."""
     abandoned = threading.Event()
     interval = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH)
@@ -29,7 +32,7 @@ async def load() -> None:
 
 def import_sdk(abandoned: threading.Event | None = None) -> None:
     """Import the SDK, part by part until `abandoned`."""
-    # Importing builds thousands of classes that live as long as the process: collecting in between only costs time.
+    # Importing creates thousands of classes that live as long as the process, so garbage collection only costs time.
     gc.disable()
     try:
         for module in _MODULES:

@@ -43,10 +43,11 @@ def build(
     backlog: Backlog | None = None,
     again: Again | None = None,
 ) -> Server[Any]:
-    """Return the MCP server of a toolbox, for both protocol eras; the transports run it.
+    """Return the MCP server of a toolbox, for both protocol eras. The transports run it.
 
-    `local`: who calls where there is no HTTP request that says it; None in an HTTP server, whose callers differ.
-    `backlog`: as in `Subscriptions.serve_connection`. `again`: as in `Subscriptions`.
+    - `local`: the caller if no HTTP request names one; None in an HTTP server, whose callers differ.
+    - `backlog`: as in `Subscriptions.serve_connection`.
+    - `again`: as in `Subscriptions`.
     """
     running = calls or Calls(toolbox)
     said = handshake(toolbox, local)
@@ -78,7 +79,7 @@ def build(
         version=said.identity["version"],
         instructions=said.instructions,
         cache_hints={"tools/list": _CACHE, "server/discover": _CACHE, **dict.fromkeys(_LISTS, _BRIEF)},
-        # Without it every call over HTTP lists all tools again, to look for headers that mirror arguments.
+        # Otherwise every call over HTTP lists all tools again, to look for headers that mirror arguments.
         get_tool_input_schema=listing.schema,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -90,7 +91,7 @@ def build(
         on_completion=surfaces.complete,
         on_subscriptions_listen=subscriptions.listen,
     )
-    # Its spans would be a quarter of a small call, and the gateway makes its own, which tell of the database too.
+    # Its spans would take a quarter of a small call, and the gateway makes its own, which include the database.
     server.middleware.clear()
     if local is not None:
         subscriptions.serve_connection(server, backlog)
@@ -98,12 +99,12 @@ def build(
 
 
 def options(server: Server[Any]) -> InitializationOptions:
-    """Return what the server of one connection says of itself before 2026-07-28."""
+    """Return the description of one connection's server before 2026-07-28."""
     return server.create_initialization_options(NotificationOptions(True, True, True))
 
 
 class _Listing:
-    """The tools of a toolbox as clients list them, made anew when a reload has changed them."""
+    """The tools of a toolbox as clients list them, built again when a reload has changed them."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
@@ -112,7 +113,7 @@ class _Listing:
         self._results: dict[int, tuple[Sequence[Tool], types.ListToolsResult]] = {}
 
     def schema(self, name: str) -> dict[str, Any] | None:
-        """Return what a tool takes; None for one that is not there."""
+        """Return the schema of a tool's arguments; None if the tool does not exist."""
         self._refresh()
         tool = self._tools.get(name)
         return None if tool is None else tool.input_schema
@@ -124,7 +125,7 @@ class _Listing:
         key = id(shown)
         if key not in self._results:
             told = {"tools": [describe(tool) for tool in shown]}
-            # The tools are kept with the result, so that no others get their identity.
+            # The tools are kept with the result, so that no other tools get the same identity.
             self._results[key] = shown, types.ListToolsResult.model_validate(told, by_name=False)
         return self._results[key][1]
 
@@ -136,7 +137,7 @@ class _Listing:
 
 
 def handshake(toolbox: Toolbox, principal: Principal | None = None) -> Handshake:
-    """Return what the server of a toolbox says of itself, to one principal or to anybody."""
+    """Return the description of a toolbox's server, for one principal or for anybody."""
     if principal is None:
         return Handshake(toolbox.tools, toolbox.instructions, VERSION)
     seen = toolbox.show_to(principal)
@@ -144,7 +145,7 @@ def handshake(toolbox: Toolbox, principal: Principal | None = None) -> Handshake
 
 
 def accepts(version: str, params: dict[str, Any]) -> bool:
-    """Tell whether the SDK accepts these params of `tools/call` at a version of the protocol."""
+    """Return whether the SDK accepts these params of `tools/call` at a version of the protocol."""
     try:
         validate_client_request("tools/call", version, params)
         types.CallToolRequestParams.model_validate(params, by_name=False)

@@ -1,13 +1,14 @@
-"""Sessions of 2025-era HTTP clients: a name for each client, so that its cancel ends its own call and no other.
+"""Sessions of 2025-era HTTP clients: a name for each client, so that its cancellations end only its own calls.
 
 In that era a client cancels with a notification in a request of its own. The server keeps nothing between requests, and
-every client counts its requests from 0, so an id alone does not tell whose call is meant. A client that says
-`initialize` therefore gets a name nobody can guess, which it sends with everything that follows. A cancel reaches
-calls of the same principal, the same session and the same id in this process, and nothing else; one without a session
-reaches nothing, and closing the request ends the call as ever.
+every client counts its requests from 0, so an id alone does not identify a call. A client that sends `initialize`
+therefore gets a name that nobody can guess, and sends it with everything that follows. A cancellation reaches calls of
+the same principal, the same session and the same id in this process, and nothing else. Without a session it reaches
+nothing; closing the request ends the call in any case.
 
-A name carries a checksum, so that every server knows the names that any server gave: sessions outlive it. A name that
-none gave, or that has ended here, is answered with 404, as the specification says, and its client begins anew.
+A name carries a checksum, so that every server knows the names that any server gave: sessions outlive the server. A
+name that no server gave, or that has ended here, is answered with 404, as the specification says, and its client starts
+again.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from dragoman.model import Principal
 
 HEADER = "mcp-session-id"
 ENDED = 10_000
-"""Sessions that have ended and are remembered; beyond them the oldest are forgotten."""
+"""The number of ended sessions that are remembered. The oldest are dropped first."""
 
 REQUEST_CANCELLED = -32800
 _Identity = tuple[str, str, str]
@@ -55,13 +56,13 @@ class _Cancelled(msgspec.Struct):
 
 _PEEK = msgspec.json.Decoder(_Peek)
 _CANCELLED = msgspec.json.Decoder(_Cancelled)
-# What decoding raises: no JSON or another shape, bytes that are no text, nesting beyond Python's stack.
+# Errors of decoding: not JSON or another shape, bytes that are not text, nesting beyond Python's stack.
 _NO_MESSAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What a call is known by. `"7"` and `7` are one id, as everywhere in the SDK."""
+    """The key of a call. `"7"` and `7` are the same id, as everywhere in the SDK."""
 
     principal: _Identity
     session: str
@@ -88,7 +89,7 @@ class _Running:
 
     def cancel(self, key: _Key) -> None:
         if key not in self.scopes:
-            # It may overtake its call: they come over different connections.
+            # It may overtake its call, since they come over different connections.
             self.early[key] = _now()
             if len(self.early) > _EARLY:
                 del self.early[next(iter(self.early))]
@@ -103,7 +104,10 @@ class _Running:
 
 
 class Sessions:
-    """Names sessions and ends the calls their clients cancel. It runs inside the middleware: it needs whole bodies."""
+    """Names sessions and ends the calls that their clients cancel.
+
+    It runs inside the middleware, since it needs whole bodies.
+    """
 
     def __init__(self, app: ASGIApp, path: str) -> None:
         self._app = app
@@ -133,7 +137,7 @@ class Sessions:
         return Response(status_code=204)
 
     def _session(self, scope: Scope) -> str | None:
-        """Return the session's name, or None for a request without one. Raises `Refused` for one that is not there."""
+        """Return the session's name, or None for a request without one. Raises `Refused` for an unknown one."""
         name = Headers(scope=scope).get(HEADER)
         if name is not None and (not _is_given(name) or (_principal(scope), name) in self._ended):
             raise Refused(404, "session_not_found", "There is no such session; send initialize without its name.")
@@ -179,7 +183,7 @@ class _Answer:
         self._complete = message["type"] == "http.response.body" and not message.get("more_body", False)
 
     async def end(self, request: int | str) -> None:
-        """Say that the request was cancelled: clients of this era wait for an answer before they let a request go."""
+        """Answer that the request was cancelled: clients of this era wait for an answer before they drop a request."""
         if self._complete:
             return
         error = {"code": REQUEST_CANCELLED, "message": "Request cancelled"}
@@ -190,7 +194,7 @@ class _Answer:
         elif self._streams:
             body = b"event: message\r\ndata: " + body + b"\r\n\r\n"
         else:
-            return  # A body with a length is under way, and cannot be replaced.
+            return  # A body with a length is on its way, and cannot be replaced.
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
 

@@ -1,9 +1,9 @@
-"""What several worker processes need of each other: each caller has a home among them.
+"""Cooperation of several worker processes: each caller has a home among them.
 
-Whatever one process remembers of a caller, it remembers at that caller's home: kept results, what counts against a
-quota, the history of statements, what a model may still use. So a request that touches these is passed on to the home,
-by HTTP over the home's own Unix socket; a call that asks nothing but a configured database is answered where it came
-in. A cancellation is told to all, since any of them may run the call.
+What one process remembers about a caller is at that caller's home: kept results, use of quotas, the history of
+statements, the remaining budget of a model. So a request that needs these is passed on to the home, by HTTP over the
+home's own Unix socket. A call that only queries a configured database is answered where it arrived. A cancellation is
+sent to all, since any of them may run the call.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ LOGGER = logging.getLogger("dragoman.mcp")
 PEER: Final = b"x-dragoman-peer"
 """The header in which a worker tells another whose request it passes on. Nobody else can reach that socket."""
 HISTORY: Final = "list_queries"
-"""The tool that tells callers what they ran."""
+"""The tool that lists what callers ran."""
 PATIENCE: Final = 2.0
-"""Seconds that another worker has to tell its metrics, or to hear of a cancellation."""
+"""Seconds that another worker gets to return its metrics, or to receive a cancellation."""
 _PASSED: Final = "dragoman.passed"
-# The connection's own, what the first worker has checked, and what the client counts anew.
+# Headers of the connection itself, those that the first worker has checked, and those that the client sets again.
 _LEFT_OUT: Final = frozenset((b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"origin", PEER))
 _ANYWHERE: Final = frozenset(spec.name for spec in STANDARD if spec.reach == "one")
 
@@ -69,7 +69,7 @@ _NO_MESSAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Siblings:
-    """The other workers, as one of them reaches them. `path` is the MCP endpoint's, `metrics` that of the counters."""
+    """The other workers, as one of them reaches them. `path`: of the MCP endpoint. `metrics`: of the counters."""
 
     def __init__(self, worker: Worker, toolbox: Toolbox, path: str, metrics: str) -> None:
         self._worker = worker
@@ -86,7 +86,7 @@ class Siblings:
         }
 
     def around(self, app: ASGIApp) -> ASGIApp:
-        """Return `app`, with requests passed on that another worker has to answer. It runs inside the middleware."""
+        """Return `app`, wrapped to pass on requests that another worker must answer. It runs inside the middleware."""
 
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http" or _PASSED in scope:
@@ -132,7 +132,7 @@ class Siblings:
             await self._pass_on(home, scope, body, receive, send)
 
     async def _fetch(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with a file that was exported at its owner's home; the address alone is enough."""
+        """Answer with a file that was exported at its owner's home. The address alone is enough."""
         home = home_in(scope["query_string"].decode("latin-1"))
         if home is None or home % self._number == self._worker.index:
             await app(scope, receive, send)
@@ -143,7 +143,7 @@ class Siblings:
         return home_of(principal.identity) % self._number
 
     def _is_for_anyone(self, principal: Principal, peek: _Peek) -> bool:
-        """Whether every worker would give the same answer, and nothing is counted or remembered for later."""
+        """Return whether every worker would give the same answer, and nothing is counted or remembered for later."""
         gateway = self._toolbox.gateway
         if gateway.roles.quota(principal) or any(tool.name == HISTORY for tool in self._toolbox.tools):
             return False
@@ -154,7 +154,7 @@ class Siblings:
         return named in gateway.configuration.databases
 
     async def _tell_all(self, scope: Scope, body: bytes) -> None:
-        """Send a request to all the others. Their answers do not matter; one that hangs is left after `PATIENCE`."""
+        """Send a request to all others. Their answers do not matter; one that hangs is abandoned after `PATIENCE`."""
         requests = [(client, self._request(client, scope, body)) for client in self._clients.values()]
         told = (client.send(request) for client, request in requests)
         with suppress(TimeoutError):
@@ -162,7 +162,10 @@ class Siblings:
                 await asyncio.gather(*told, return_exceptions=True)
 
     async def _pass_on(self, index: int, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        """Answer with what another worker answers; when the client goes away, the other one sees it go."""
+        """Answer with the answer of another worker.
+
+        If the client leaves, the connection to the other worker is closed.
+        """
         async with anyio.create_task_group() as group:
             group.start_soon(_leave, receive, group.cancel_scope)
             try:
@@ -175,7 +178,7 @@ class Siblings:
         try:
             response = await client.send(self._request(client, scope, body), stream=True)
         except httpx2.TransportError:
-            words = "The process that has your state has ended, and another takes its place. Send the request again."
+            words = "The process that has your state has ended, and another one replaces it. Send the request again."
             raise Refused(503, "worker_ended", words, {"Retry-After": "1"}) from None
         try:
             headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _LEFT_OUT]
@@ -186,7 +189,7 @@ class Siblings:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         except httpx2.TransportError:
-            # The server closes the connection of an answer that was not completed, so the client sees that it is cut.
+            # The server closes the connection of an incomplete answer, so the client sees that it is cut.
             LOGGER.warning("a worker ended while it answered; the client's connection is closed")
         finally:
             with anyio.CancelScope(shield=True):
@@ -218,14 +221,14 @@ class Siblings:
 
 
 async def _leave(receive: Receive, scope: anyio.CancelScope) -> None:
-    """Cancel what is under way when the client goes away."""
+    """Cancel running work when the client leaves."""
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
 
 
 def _decode(decoder: msgspec.json.Decoder[Any], data: bytes | msgspec.Raw) -> Any:
-    """Return what `data` is, or None for anything else."""
+    """Return the decoded `data`, or None if it has another shape."""
     try:
         return decoder.decode(data)
     except _NO_MESSAGE:

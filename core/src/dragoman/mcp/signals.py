@@ -1,4 +1,4 @@
-"""Being told to stop: SIGTERM and SIGINT end serving in order, so that databases are closed and workers are gone."""
+"""SIGTERM and SIGINT end serving in order, so that databases are closed and workers have ended."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""MCP over stdio: one JSON message a line.
+"""MCP over stdio: one JSON message per line.
 
-The SDK's own transport reads in a thread that no signal can end, drops what it cannot parse without a word, and hops
-between threads for every line. This one waits on the descriptors themselves and answers malformed input. Calls of tools
-go through the gate; everything else is the SDK's, which may still be loading when the first of them come.
+The SDK's own transport reads in a thread that no signal can end, silently drops what it cannot parse, and switches
+threads for every line. This one waits on the descriptors themselves and answers malformed input. Calls of tools go
+through the gate. Everything else goes to the SDK, which may still be loading when the first of them arrive.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("dragoman.mcp")
 
 GRACE = 1.0
-"""Seconds that calls in flight get to answer once stdin has ended, for clients that write everything and close."""
+"""Seconds that running calls get to answer once stdin has ended, for clients that write everything and close."""
 
 _LAST_WRITE = 1.0
-"""Seconds for what is still to be written when serving ends."""
+"""Seconds to write pending output when serving ends."""
 _WAITING = 256
-"""Lines that wait for the SDK before nothing more is read."""
+"""The number of lines waiting for the SDK above which nothing more is read."""
 
 _CLOSED = -32000
 _INTERNAL = -32603
@@ -52,11 +52,14 @@ _INTERNAL = -32603
 async def serve_stdio(
     toolbox: Toolbox, early: Early | None = None, *, hot: bool | None = None, principal: Principal = LOCAL
 ) -> None:
-    """Serve on this process's stdin and stdout until stdin ends, the client is gone, or SIGTERM or SIGINT arrives.
+    """Serve on this process's stdin and stdout until stdin ends, the client leaves, or SIGTERM or SIGINT arrives.
 
-    Meanwhile descriptor 0 is the null device and 1 is stderr, so that neither a stray print nor a child process
-    reaches the client. `early`: the handshake has begun on these descriptors, which are taken already. `hot`: whether
-    calls may pass by the SDK; None: as `hot_path` says. `principal`: who calls.
+    Meanwhile descriptor 0 is the null device and 1 is stderr, so that neither a stray print nor a child process reaches
+    the client.
+
+    - `early`: the handshake has begun on these descriptors, which are taken already.
+    - `hot`: whether calls may bypass the SDK; None: `hot_path` decides.
+    - `principal`: the caller.
     """
     with ExitStack() as stack:
         if early is None:
@@ -86,9 +89,9 @@ class _Connection:
         self._ended = asyncio.Event()
 
     async def serve(self) -> None:
-        """Serve until the client leaves; then what still runs is ended."""
+        """Serve until the client leaves; then end running calls."""
         reading = asyncio.create_task(self._read())
-        # Calls may change something before the SDK is there to tell the client.
+        # Calls may change something before the SDK is there to notify the client.
         backlog = Backlog()
 
         def note(change: Change) -> None:
@@ -108,7 +111,7 @@ class _Connection:
         for task in self._tasks:
             task.cancel()
         if self._tasks:
-            # A client that reads nothing keeps their last answers waiting.
+            # A client that reads nothing delays their last answers.
             await asyncio.wait(self._tasks, timeout=_LAST_WRITE)
         self._wire.mute()
         await self._wire.aclose(_LAST_WRITE)
@@ -131,7 +134,7 @@ class _Connection:
             return error
 
     def _take(self, line: bytes) -> bool:
-        """Begin the call that a line is; tells no when the line is for the SDK."""
+        """Start the call in a line. Return False if the line is for the SDK."""
         if (request := read_cancellation(line)) is not None:
             if (task := self._running.pop(request, None)) is not None:
                 task.cancel()
@@ -149,7 +152,7 @@ class _Connection:
         return True
 
     async def next_line(self) -> bytes | None:
-        """Return the next line for the SDK; None after the last, once what is owed was answered or time is up."""
+        """Return the next line for the SDK; None after the last, once all requests were answered or the time is up."""
         line = await self._lines.get()
         if isinstance(line, LongLineError):
             raise line
@@ -164,7 +167,7 @@ class _Connection:
         self._wire.mute()
 
     def set_version(self, version: str) -> None:
-        """Let calls of this version of the protocol pass by the SDK from now on."""
+        """Let calls of this version of the protocol bypass the SDK from now on."""
         self._version = version if version in (*HANDSHAKE_VERSIONS, MODERN_VERSION) else None
 
     # Calls
@@ -196,7 +199,7 @@ class _Connection:
         return line
 
     def _owes(self, call: Call) -> bool:
-        """Tell whether the client still waits for a call: it has neither been answered nor cancelled."""
+        """Return whether the client still waits for a call: it has neither been answered nor cancelled."""
         return self._running.get(same_id(call.request)) is asyncio.current_task()
 
     def _progress(self, call: Call) -> Progress:
@@ -215,7 +218,7 @@ class _Connection:
     # The SDK
 
     async def _serve_sdk(self, backlog: Backlog) -> None:
-        """Let the SDK serve what the gate does not; returns at the end of input.
+        """Let the SDK handle what the gate does not. Returns at the end of input.
 
         It is loaded for the first frame or change that needs it: most of this process's memory would be the SDK's.
         """
@@ -235,7 +238,7 @@ class _Connection:
         await server.run(incoming, outgoing, options(server))
 
     async def _needs_sdk(self) -> bool:
-        """Wait until something needs the SDK; tells no when input ended before."""
+        """Wait until something needs the SDK. Return False if input ended before."""
         told = [each.result["tools"] for each in self._early.exchanges if each.result and "tools" in each.result]
         if self._version is None or any(tools != self._tools() for tools in told):
             return True
@@ -248,11 +251,11 @@ class _Connection:
         return self._needed.is_set()
 
     def _tools(self) -> list[dict[str, Any]]:
-        """Return the tools of now, as the handshake tells them."""
+        """Return the present tools, as the handshake describes them."""
         return Handshake(self._toolbox.show_to(self._principal).tools, "", VERSION).tools
 
     def _is_news(self, result: dict[str, Any] | None) -> bool:
-        """Whether a result lists the tools of now, which are others than the client was told early; it is told."""
+        """Return whether a result lists other tools than the client was told early. The client is then notified."""
         is_news = result is not None and result.get("tools") == self._tools()
         if is_news:
             self._toolbox.surfaces.changes.tell(Change("tools", owner=self._principal.identity))

@@ -1,4 +1,4 @@
-"""The SDK's two streams over a stdio connection: the lines that are the SDK's to answer, and what it answers."""
+"""The SDK's two streams over a stdio connection: the lines that the SDK must answer, and its answers."""
 
 from __future__ import annotations
 
@@ -21,26 +21,29 @@ from dragoman.mcp.wire import LongLineError, Wire
 LOGGER = logging.getLogger("dragoman.mcp")
 
 _REPLAYING = 10.0
-"""Seconds the SDK gets to answer what was answered early; it takes milliseconds."""
+"""Seconds that the SDK gets to answer what was answered early. It takes milliseconds."""
 
 
 class Lines(Protocol):
-    """Where the lines for the SDK come from."""
+    """The source of the lines for the SDK."""
 
     async def next_line(self) -> bytes | None:
         """Return the next line, or None after the last. Raises `LongLineError`."""
         ...
 
     def set_version(self, version: str) -> None:
-        """Note that the SDK speaks this version of the protocol with the client from now on."""
+        """Record that the SDK speaks this version of the protocol with the client from now on."""
         ...
 
 
 class Stream:
-    """What the SDK asks of both directions beside sending and receiving; the descriptors belong to `serve_stdio`."""
+    """What the SDK requires of both directions beside sending and receiving.
+
+    The descriptors belong to `serve_stdio`.
+    """
 
     async def aclose(self) -> None:
-        """Nothing to do: the descriptors outlive the streams."""
+        """Do nothing: the descriptors outlive the streams."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -52,9 +55,9 @@ class Stream:
 
 
 class Replay:
-    """What was answered before the SDK was there: it gets the same frames, and must have said the same.
+    """Requests that were answered before the SDK was loaded: it gets the same frames, and must give the same answers.
 
-    `is_news`: whether another answer of its tells what has changed since, of which the client hears then.
+    `is_news`: whether a different answer reports a change since then, which the client must be notified of.
     """
 
     def __init__(self, exchanges: Sequence[Exchange], is_news: Callable[[dict[str, Any] | None], bool]) -> None:
@@ -69,7 +72,7 @@ class Replay:
             self._over.set()
 
     def takes(self, message: types.JSONRPCMessage) -> bool:
-        """Tell whether a message answers what was answered already; tells the log when it says something else."""
+        """Return whether a message answers something that was answered already. Logs a difference."""
         if self._over.is_set() or not isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
             return False
         place = next((place for place, (request, _) in enumerate(self._owed) if request == message.id), None)
@@ -83,7 +86,7 @@ class Replay:
         return True
 
     async def over(self) -> None:
-        """Wait until the SDK has answered all of it."""
+        """Wait until the SDK has answered all of them."""
         with anyio.move_on_after(_REPLAYING) as scope:
             await self._over.wait()
         if scope.cancelled_caught:
@@ -92,7 +95,7 @@ class Replay:
 
 
 class Incoming(Stream):
-    """Messages from the client. What is not one is answered here, with the protocol's own error, and skipped."""
+    """Messages from the client. Invalid ones are answered here, with the protocol's own error, and skipped."""
 
     def __init__(self, wire: Wire, lines: Lines, replay: Replay) -> None:
         self._wire = wire
@@ -125,7 +128,7 @@ class Incoming(Stream):
                 return message
 
     def _cancels_nothing(self, line: bytes) -> bool:
-        """Tell whether a line cancels a request that owes no answer: the SDK would take its time to ignore it."""
+        """Return whether a line cancels a request that was answered already: the SDK would take time to ignore it."""
         request = read_cancellation(line)
         return request is not None and not self._wire.owes(request)
 
@@ -147,7 +150,7 @@ class Incoming(Stream):
         return self._first(message)
 
     def _first(self, message: types.JSONRPCMessage) -> SessionMessage:
-        """Note what the first request opens; the SDK decides by the same rule."""
+        """Record the version that the first request opens. The SDK decides by the same rule."""
         if isinstance(message, types.JSONRPCRequest):
             if message.method == "initialize":
                 self.handshakes.add(message.id)
@@ -158,7 +161,7 @@ class Incoming(Stream):
 
 
 def _envelope(params: dict[str, Any] | None) -> str | None:
-    """Return the version of the protocol that a request's envelope names, or None without an envelope."""
+    """Return the version of the protocol in a request's envelope, or None without an envelope."""
     meta: Any = (params or {}).get("_meta")
     if not isinstance(meta, dict) or VERSION_KEY not in meta:
         return None
@@ -175,7 +178,7 @@ class Outgoing(Stream):
         self._lines = lines
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Write one message. Raises `anyio.BrokenResourceError` when the client is gone."""
+        """Write one message. Raises `anyio.BrokenResourceError` if the client has left."""
         message = item.message
         if self._replay.takes(message):
             self._note_version(message)

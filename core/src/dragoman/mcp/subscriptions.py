@@ -1,6 +1,7 @@
-"""Telling clients what has changed: on the streams of 2026-07-28, and as notifications over stdio before it.
+"""Notifies clients of changes: on the streams of 2026-07-28, and with notifications over stdio before it.
 
-Over HTTP nothing is kept between the requests of a client of 2025, so there it is told nothing, and none is promised.
+Over HTTP nothing is kept between the requests of a 2025 client, so there it is not notified, and no notification is
+promised.
 """
 
 from __future__ import annotations
@@ -38,24 +39,24 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("dragoman.mcp")
 MAX_ADDRESSES = 100
-"""Resources that one client may listen to."""
+"""The number of resources that one client may listen to."""
 
 MAX_STREAMS = 1024
 MAX_WAITING = 1024
-"""Changes that wait for one client; beyond them its stream ends."""
+"""The number of changes that wait for one client. Beyond it, its stream ends."""
 CHECK = 2.0
-"""Seconds between two looks whether a client may still listen; it is looked before every change that is told, too."""
+"""Seconds between two checks whether a client may still listen. It is also checked before every notification."""
 
 Context = ServerRequestContext[Any, Any]
 Again = Callable[[Context], Awaitable["Principal"]]
-"""Returns who sent a request, by what counts now. Raises `Refused`."""
+"""Returns the sender of a request, by the present configuration. Raises `Refused`."""
 
 
 class _Stream:
     """One client that listens, as long as it may: the bus of its own handler.
 
-    It ends when the client would not be let in any more, when a database it saw is gone for it, or when it may no
-    longer read one of its `addresses`. `again`: returns who it is, by what counts now. Raises `Refused`.
+    It ends when the client would no longer be admitted, when a database it saw no longer exists for it, or when it may
+    no longer read one of its `addresses`. `again`: returns the client, by the present configuration. Raises `Refused`.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class _Stream:
         raise NotImplementedError("changes go to `Changes`")
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        """Tell `listener` of changes until the function that is returned is called."""
+        """Notify `listener` of changes until the returned function is called."""
         stack = ExitStack()
         stack.enter_context(self._surfaces.changes.listening(self._note, self._owner))
         stack.callback(asyncio.create_task(self._tell(listener)).cancel)
@@ -102,7 +103,7 @@ class _Stream:
             self.handler.close()
 
     async def _next(self) -> Change | None:
-        """Return the next change; None when it is time to look."""
+        """Return the next change; None when it is time to check."""
         try:
             async with asyncio.timeout(CHECK):
                 return await self._noted.get()
@@ -134,7 +135,10 @@ def _event(change: Change) -> ServerEvent:
 
 
 class Subscriptions:
-    """Who listens to what. `who`: tells who sends a request. `again`: tells it anew; None: that never changes."""
+    """The clients that listen, and what they listen to. `who`: returns the sender of a request.
+
+    `again`: returns it by the present configuration; None: it never changes.
+    """
 
     def __init__(self, surfaces: Surfaces, who: Callable[[Context], Principal], again: Again | None = None) -> None:
         self._surfaces = surfaces
@@ -145,7 +149,7 @@ class Subscriptions:
     async def listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Answer `subscriptions/listen`: what the caller may not read is not promised."""
+        """Answer `subscriptions/listen`. Nothing that the caller may not read is promised."""
         asked = params.notifications.resource_subscriptions or []
         principal = self._who(context)
         may = [uri for uri in dict.fromkeys(asked) if self._surfaces.may_read(uri, principal)][:MAX_ADDRESSES]
@@ -161,18 +165,18 @@ class Subscriptions:
             self._streams.discard(handler)
 
     async def _ask(self, context: Context) -> Principal:
-        """Who sent a request, by what counts now."""
+        """Return the sender of a request, by the present configuration."""
         return self._who(context) if self._again is None else await self._again(context)
 
     def close(self) -> None:
-        """End every stream and say so."""
+        """End every stream, and notify its client."""
         for handler in tuple(self._streams):
             handler.close()
 
     def serve_connection(self, server: Server[Any], backlog: Backlog | None = None) -> None:
-        """Let a server that has one connection tell it what changes before 2026-07-28, too.
+        """Notify the client of a server with a single connection before 2026-07-28, too.
 
-        `backlog`: it notes the changes of this connection, some of which may have come already.
+        `backlog`: records the changes of this connection, some of which may have happened already.
         """
         connection = _Connection(self._surfaces, self._who, backlog)
         server.add_request_handler("resources/subscribe", types.SubscribeRequestParams, connection.subscribe)
@@ -194,14 +198,14 @@ class _Connection:
         self._listening = ExitStack()
 
     async def begin(self, context: Context, _: types.NotificationParams) -> None:
-        """Tell this connection from now on."""
+        """Notify this connection from now on."""
         if self._session is not None:
             return
         self._session, self._principal = context.session, self._who(context)
         if self._backlog is not None:
             self._backlog.deliver_to(self._note)
         else:
-            # As long as the process: a connection over stdio ends with it.
+            # As long as the process, since a connection over stdio ends with it.
             self._listening.enter_context(self._surfaces.changes.listening(self._note, self._principal.identity))
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
@@ -233,7 +237,7 @@ class _Connection:
 
     async def _send(self, change: Change) -> None:
         session = self._session
-        assert session is not None  # nothing is noted before
+        assert session is not None  # nothing is recorded before
         sends: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
             "tools": session.send_tool_list_changed,
             "prompts": session.send_prompt_list_changed,

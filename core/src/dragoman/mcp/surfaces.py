@@ -1,4 +1,4 @@
-"""Resources, prompts and completions as the SDK's server serves them: handlers over `tools.surfaces`."""
+"""Resources, prompts and completions for the SDK's server: handlers over `tools.surfaces`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("dragoman.mcp")
 NOT_FOUND = -32002
-"""What versions before 2026-07-28 answer for a resource that is not there; later ones say -32602."""
+"""The error code for a missing resource in versions before 2026-07-28. Later ones use -32602."""
 MAX_TAGS = 50
 
 Context = ServerRequestContext[Any, Any]
 
 
 class Tagged(Protocol):
-    """What can be listed by tags."""
+    """Something that lists can filter by its tags."""
 
     @property
     def tags(self) -> tuple[str, ...]: ...
@@ -41,7 +41,7 @@ T = TypeVar("T", bound=Tagged)
 
 
 class SurfaceHandlers:
-    """The handlers of one server. `who`: tells who sends a request."""
+    """The handlers of one server. `who`: returns the sender of a request."""
 
     def __init__(self, surfaces: Surfaces, who: Callable[[Context], Principal]) -> None:
         self._surfaces = surfaces
@@ -107,7 +107,7 @@ class SurfaceHandlers:
 
 
 def filter_by_tags(items: Sequence[T], context: Context) -> Sequence[T]:
-    """Return the items that bear one of the tags a request asks for in `_meta.tags`; all of them where it asks none."""
+    """Return the items with one of the tags that a request names in `_meta.tags`; all items if it names none."""
     wanted: Any = cast("Mapping[str, Any]", context.meta or {}).get("tags")
     if not isinstance(wanted, list) or not wanted:
         return items
@@ -150,7 +150,7 @@ def _content(item: Content) -> types.TextResourceContents | types.BlobResourceCo
 
 @contextmanager
 def _translate_errors(method: str) -> Generator[None]:
-    """Tell what went wrong as an error of the protocol: on 2025 connections the SDK would send any exception's text."""
+    """Raise errors as errors of the protocol: on 2025 connections the SDK would send any exception's text."""
     try:
         yield
     except (UnknownResource, UnknownPrompt, MCPError):

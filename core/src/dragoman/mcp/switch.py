@@ -11,11 +11,11 @@ from dragoman.config import wants_hot_path
 LOGGER = logging.getLogger("dragoman.mcp")
 
 TESTED = (2, 3)
-"""The newest release of the SDK that the hot path was compared with; behind a newer one it is off."""
+"""The newest release of the SDK that the hot path was compared with. With a newer one, the hot path is off."""
 
 
 def hot_path() -> bool:
-    """Tell whether calls may pass by the SDK: `DRAGOMAN_HOT_PATH=off` forbids it, and an SDK newer than tested."""
+    """Return whether calls may bypass the SDK. `DRAGOMAN_HOT_PATH=off`, or an SDK newer than tested, forbids it."""
     if not wants_hot_path():
         return False
     release = _release()
@@ -30,7 +30,10 @@ def hot_path() -> bool:
 
 
 def _release() -> tuple[int, ...]:
-    """Return the installed SDK's release; from the name of its metadata's folder, since reading them takes longer."""
+    """Return the installed SDK's release.
+
+    It comes from the name of its metadata's folder, since reading the metadata takes longer.
+    """
     for place in sys.path:
         try:
             names = os.listdir(place or ".")

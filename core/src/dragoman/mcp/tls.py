@@ -1,4 +1,4 @@
-"""TLS of the server itself: its certificate and key, read again at every reload, for connections that come then."""
+"""TLS of the server itself: its certificate and key, read again at every reload for later connections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOGGER = logging.getLogger("dragoman.mcp")
 
 
 def tls_context(settings: Server) -> ssl.SSLContext | None:
-    """Return the context of a server that speaks TLS; None: it does not. A certificate out of date is a warning.
+    """Return the context of a server with TLS; None: it has none. An expired certificate gives a warning.
 
     Raises `ConfigurationError` for files that cannot be read or do not belong together.
     """
@@ -33,10 +33,10 @@ def tls_context(settings: Server) -> ssl.SSLContext | None:
 
 
 def renewing(context: ssl.SSLContext) -> Callable[[Configuration], Callable[[], None]]:
-    """Return what reads the files again at a reload: connections that come later get the new certificate."""
+    """Return the function that reads the files again at a reload: later connections get the new certificate."""
 
     def prepare(configuration: Configuration) -> Callable[[], None]:
-        tls_context(configuration.server)  # a file that is wrong changes nothing
+        tls_context(configuration.server)  # a wrong file changes nothing
         return lambda: _load(context, configuration.server)
 
     return prepare
@@ -64,5 +64,5 @@ def _warn_of_dates(file: Path) -> None:
 
 
 def _no_password() -> str:
-    # Else OpenSSL would ask at the terminal.
+    # Otherwise OpenSSL would ask at the terminal.
     raise ValueError

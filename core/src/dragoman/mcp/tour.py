@@ -1,7 +1,7 @@
-"""A short tour of a running server, taken by a real MCP client over stdio: what an agent sees, call by call.
+"""A short tour of a running server by a real MCP client over stdio: what an agent sees, call by call.
 
-Nothing here knows the databases: tables, keys and queries are chosen from what the server tells, as an agent would.
-Names arrive written as in SQL, so they can stand in a query as they are.
+Nothing here knows the databases. Tables, keys and queries are chosen from the server's answers, as an agent would.
+Names are written as in SQL, so they can be used in a query unchanged.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dragoman.errors import DragomanError, InternalError
 _REFUSAL = "A write is refused"
 _NAMING = ("name", "title", "label")
 
-# Words of Postgres that say the same as `count(*)` and `LIMIT 5`.
+# Words of Postgres that mean the same as `count(*)` and `LIMIT 5`.
 _ELSEWHERE = ("count(*)::integer", "FETCH FIRST 5 ROWS ONLY")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call of the tour: why it was made, what was asked, what came back, in how many milliseconds."""
+    """One call of the tour: its purpose, its arguments, its answer, and its duration in milliseconds."""
 
     title: str
     tool: str
@@ -37,7 +37,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """A foreign key of one column to target.target_column; the target's `label` tells its rows apart."""
+    """A foreign key of one column to target.target_column. The target's `label` distinguishes its rows."""
 
     table: str
     column: str
@@ -49,7 +49,7 @@ class _Link:
 async def take_tour(arguments: Sequence[str], folder: Path, environ: Mapping[str, str]) -> AsyncGenerator[Step, None]:
     """Start `python -m dragoman` with these arguments there, connect a client over stdio and yield what it sees.
 
-    Raises `InternalError` when a call ends otherwise than it must: an error, or a write that was let through.
+    Raises `InternalError` if a call ends unexpectedly: an error, or a write that was allowed.
     """
     from mcp.client import Client
     from mcp.client.stdio import StdioServerParameters
@@ -65,7 +65,7 @@ async def take_tour(arguments: Sequence[str], folder: Path, environ: Mapping[str
 
 
 def _cause(error: Exception) -> DragomanError:
-    """Return what went wrong, out of the client's task groups."""
+    """Return the original error, out of the client's task groups."""
     if isinstance(error, ExceptionGroup):
         return _cause(cast("ExceptionGroup[Exception]", error).exceptions[0])
     return error if isinstance(error, DragomanError) else InternalError(f"The client lost the server: {error}")
@@ -139,7 +139,10 @@ def _links(table: dict[str, Any], tables: dict[str, dict[str, Any]]) -> list[_Li
 
 
 def _label(table: dict[str, Any]) -> str:
-    """Return the column that tells people which row it is: a name or title, else the first text, else the first."""
+    """Return the column that identifies a row for people.
+
+    It is a name or title, else the first text, else the first column.
+    """
     columns = table["columns"]
     named = (c for word in _NAMING for c in columns if word in c["name"].lower())
     texts = (c for c in columns if any(word in c["data_type"].lower() for word in ("char", "text")))
@@ -147,7 +150,7 @@ def _label(table: dict[str, Any]) -> str:
 
 
 def _central(links: Sequence[_Link]) -> _Link:
-    """Return a link of the table with most of them, to rows that have names if possible."""
+    """Return a link of the table with most links, to rows that have names if possible."""
     tables = [link.table for link in links]
 
     def rank(link: _Link) -> tuple[bool, int]:
@@ -157,7 +160,7 @@ def _central(links: Sequence[_Link]) -> _Link:
 
 
 def _elsewhere(asked: _Link, others: Mapping[str, Sequence[_Link]]) -> tuple[str, _Link]:
-    """Return another database and a link in it to rows of the same thing; to any thing where none has it."""
+    """Return another database and a link in it to rows of the same thing, or of any thing if there is none."""
     same = ((name, link) for name, links in others.items() for link in links if link.target == asked.target)
     name = next(iter(others))
     return next(same, (name, _central(others[name])))

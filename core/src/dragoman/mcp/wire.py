@@ -1,4 +1,4 @@
-"""The two descriptors of a stdio connection: lines in, lines out, and the requests that still owe an answer."""
+"""The two descriptors of a stdio connection: lines in, lines out, and the requests that are not answered yet."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ import anyio
 from dragoman.mcp.answers import RequestId
 
 MAX_LINE = 8 * 1024 * 1024
-"""Bytes of one message; a longer one is refused and skipped."""
+"""The most bytes of one message. A longer one is refused and skipped."""
 
 _CHUNK = 65536
 _AHEAD = 1024 * 1024
-"""Bytes that are read before anyone asks for them."""
+"""The most bytes that are read before anyone asks for them."""
 _ENDS = 4096
-"""Bytes of either end of a line that is too long: its id stands there."""
+"""The bytes that are kept of either end of a line that is too long: its id is there."""
 _PIPE = 1024 * 1024
-"""Bytes that a pipe to the client holds, where the system lets us say so: a large answer takes fewer turns."""
+"""Bytes of the buffer of the pipe to the client, where the system lets us set it.
+
+A large answer then needs fewer writes.
+"""
 
 
 class LongLineError(ValueError):
@@ -39,7 +42,7 @@ class LongLineError(ValueError):
 
 
 def same_id(request: RequestId) -> RequestId:
-    """Return what a request is known by: "7" and 7 are one, as in the SDK."""
+    """Return the key of a request: "7" and 7 are the same, as in the SDK."""
     try:
         return int(request)
     except ValueError:
@@ -49,10 +52,9 @@ def same_id(request: RequestId) -> RequestId:
 class Wire:
     """Lines to and from a client.
 
-    The descriptors stay blocking, since they may be shared with the parent: nothing is read before the kernel says
-    that it will not block, and what is written goes through a way of our own that never does. Lines are written in
-    order and whole, whoever goes away meanwhile. `begun`: bytes that were read from the source before, up to its end
-    if it has `ended`.
+    The descriptors stay blocking, since they may be shared with the parent. Nothing is read before the kernel says that
+    it will not block, and writing never blocks. Lines are written in order and whole, even if their senders are
+    cancelled meanwhile. `begun`: bytes that were read from the source before, up to its end if it has `ended`.
     """
 
     def __init__(self, source: int, sink: int, begun: bytes = b"", *, ended: bool = False) -> None:
@@ -88,7 +90,7 @@ class Wire:
         return line
 
     async def _skip_line(self) -> bytes:
-        """Take the rest of a line; returns its end."""
+        """Skip the rest of a line, and return its end."""
         tail = b""
         while (end := self._buffer.find(b"\n")) < 0:
             tail = (tail + self._buffer[-_ENDS:])[-_ENDS:]
@@ -100,7 +102,7 @@ class Wire:
         return tail[-_ENDS:]
 
     async def _more(self) -> bool:
-        """Wait until more was read; tells whether there is any."""
+        """Wait until more was read. Return whether there is any."""
         if self._ended:
             return False
         self._read.clear()
@@ -122,7 +124,7 @@ class Wire:
             self.stop_reading()
 
     def stop_reading(self) -> None:
-        """Take nothing more from the source until a line is asked for."""
+        """Read nothing more from the source until a line is asked for."""
         if self._reading:
             self._reading = False
             asyncio.get_running_loop().remove_reader(self._source)
@@ -132,7 +134,7 @@ class Wire:
     async def write_line(self, line: bytes) -> None:
         """Write a whole line, after those before it, even if the caller is cancelled meanwhile.
 
-        Raises `anyio.BrokenResourceError` when nobody reads any more.
+        Raises `anyio.BrokenResourceError` if nobody reads any more.
         """
         if self._muted:
             return
@@ -151,7 +153,7 @@ class Wire:
         await done
 
     def _write_some(self, data: memoryview) -> memoryview:
-        """Write what the sink takes at once and return the rest."""
+        """Write as much as the sink accepts at once, and return the rest."""
         try:
             while data and (taken := self._sink.write(data)):
                 data = data[taken:]
@@ -183,7 +185,7 @@ class Wire:
                 done.set_exception(error)
 
     async def aclose(self, timeout: float) -> None:
-        """Stop reading, and wait `timeout` seconds at most for what is still to be written."""
+        """Stop reading, and wait at most `timeout` seconds for pending output."""
         self.stop_reading()
         if self._unwritten:
             last = self._unwritten[-1][1]
@@ -194,37 +196,40 @@ class Wire:
             asyncio.get_running_loop().remove_writer(self._sink.descriptor)
         self._sink.close()
 
-    # What is owed
+    # Requests without an answer
 
     def owes(self, request: RequestId) -> bool:
-        """Tell whether a request of this id waits for its answer."""
+        """Return whether a request with this id waits for its answer."""
         return self._pending[same_id(request)] > 0
 
     def note_request(self, request: RequestId) -> None:
-        """Note that `request` owes an answer."""
+        """Record that `request` waits for an answer."""
         self._pending[same_id(request)] += 1
         self._settled.clear()
 
     def note_answer(self, request: object) -> None:
-        """Note that `request` was answered, or that the client does not want the answer any more."""
+        """Record that `request` was answered, or that the client does not want the answer any more."""
         if isinstance(request, str | int) and self.owes(request):
             self._pending[same_id(request)] -= 1
-            self._pending += Counter()  # keeps what is above zero
+            self._pending += Counter()  # drops the counts that are zero
         if not self._pending:
             self._settled.set()
 
     def mute(self) -> None:
-        """Write nothing more: the client has left, and those of SDK 1 fail over what comes while they close."""
+        """Write nothing more: the client has left.
+
+        Clients with SDK 1 fail over output that arrives while they close.
+        """
         self._muted = True
 
     async def settle(self, timeout: float) -> None:
-        """Wait until every request was answered, `timeout` seconds at most."""
+        """Wait until every request was answered, at most `timeout` seconds."""
         with anyio.move_on_after(timeout):
             await self._settled.wait()
 
 
 class _Sink:
-    """A descriptor written to without ever blocking, and without making those blockless who share it."""
+    """A descriptor that is written to without blocking, and that stays blocking for others who share it."""
 
     def __init__(self, descriptor: int) -> None:
         self._own: int | None = None
@@ -241,7 +246,7 @@ class _Sink:
         self._poll.register(self.descriptor, select.POLLOUT)
 
     def _reopen(self) -> None:
-        """Open the pipe once more, so that only our way to it does not block. Linux lets us."""
+        """Open the pipe again, so that only our descriptor does not block. Linux allows this."""
         if sys.platform != "linux":
             return
         with contextlib.suppress(OSError):
@@ -251,7 +256,7 @@ class _Sink:
             fcntl.fcntl(self._own, fcntl.F_SETPIPE_SZ, _PIPE)
 
     def write(self, data: memoryview) -> int:
-        """Write some of the bytes and return how many: none when the reader is behind. Raises `OSError`."""
+        """Write some of the bytes and return how many: none if the reader is behind. Raises `OSError`."""
         try:
             return self._write(data)
         except BlockingIOError:
@@ -265,11 +270,11 @@ class _Sink:
         return self._socket.send(data, socket.MSG_DONTWAIT)
 
     def _in_small_pieces(self, data: memoryview) -> int:
-        # As much as a pipe that is ready is sure to take at once.
+        # The most bytes that a pipe which is ready certainly accepts at once.
         return os.write(self.descriptor, data[: select.PIPE_BUF]) if self._poll.poll(0) else 0
 
     def close(self) -> None:
-        """Close what is ours alone."""
+        """Close what belongs to us alone."""
         if self._own is not None:
             os.close(self._own)
         if self._socket is not None:
