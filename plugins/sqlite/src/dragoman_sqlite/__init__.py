@@ -1,6 +1,8 @@
-"""SQLite for dragoman: a complete example of a dialect plugin. `plugin.py` is where to begin.
+"""SQLite for dragoman: a complete example of a dialect plugin. Start reading in `plugin.py`.
 
-`executor` hands callers' SQL to worker processes (`worker/`, `dragoman.workers`); `inspector` reads the catalog
-(`tables`, `ddl`, `types`); `rules` and `allowed` say what may be called, and the worker asks them again; `rewrite/`
-rewrites translated SQL; `demo` builds something to try.
+- `executor` sends callers' SQL to worker processes (`worker/`, `dragoman.workers`).
+- `inspector` reads the catalog, with the help of `tables`, `ddl` and `types`.
+- `rules` and `allowed` list what may be called. The worker checks it again.
+- `rewrite/` rewrites translated SQL.
+- `demo` builds databases to try.
 """

@@ -1,4 +1,4 @@
-"""The audit's records in a SQLite file. Many processes may write it; who reads it keeps nobody from writing."""
+"""The audit's records in a SQLite file. Many processes may write it, and readers do not block writers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman import AUDIT_COLUMNS, AuditStore, ConnectionFailed, Database, Seal
 from dragoman_sqlite.executor import file_of
 
 PATIENCE = 5.0
-"""Seconds a process waits for others that write."""
+"""Seconds that a process waits for other writers."""
 _CHUNK = 1000
 _TYPES = {"text": "TEXT", "integer": "INTEGER", "number": "REAL", "list": "TEXT", "json": "TEXT"}
 _DEFAULTS = {"event": "'call'", "rows": "0", "bytes": "0"}
@@ -35,22 +35,22 @@ _SOME = f"SELECT seq, line FROM calls WHERE seq > ? ORDER BY seq LIMIT {_CHUNK}"
 
 
 class SQLiteAudit(AuditStore):
-    """The table in a file of its own, which only its owner can read."""
+    """The audit's table, in a file of its own that only its owner can read."""
 
     def __init__(self, database: Database) -> None:
         self._path = file_of(database)
         self._connection: sqlite3.Connection | None = None
 
     async def open(self) -> None:
-        """As `AuditStore.open`."""
+        """Create the table if it does not exist."""
         await asyncio.to_thread(self._open)
 
     async def append(self, seal: Sealing) -> None:
-        """As `AuditStore.append`."""
+        """Add the records that `seal` returns, in one transaction."""
         await asyncio.to_thread(self._append, seal)
 
     async def lines(self) -> AsyncIterator[tuple[int, str]]:
-        """As `AuditStore.lines`."""
+        """Yield every record, ordered by number."""
         last = 0
         while rows := await asyncio.to_thread(self._read, last):
             for row in rows:
@@ -58,7 +58,7 @@ class SQLiteAudit(AuditStore):
             last = rows[-1][0]
 
     async def aclose(self) -> None:
-        """As `AuditStore.aclose`."""
+        """Close the connection."""
         if self._connection is not None:
             await asyncio.to_thread(self._connection.close)
             self._connection = None
@@ -66,7 +66,7 @@ class SQLiteAudit(AuditStore):
     def _open(self) -> None:
         with _translate_errors():
             _create(self._path)
-            # Each method runs in whichever thread is free, and one at a time.
+            # Each method runs in any free thread, and only one at a time.
             self._connection = sqlite3.connect(
                 self._path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )

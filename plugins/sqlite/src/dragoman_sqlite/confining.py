@@ -1,8 +1,9 @@
-"""Holds callers to parts of tables: temporary views stand before the tables, and the authorizer behind them.
+"""Confines callers to parts of tables: temporary views stand before the tables, and the authorizer protects the tables.
 
-The file is attached under a name of its own to an empty database, so that a name without a schema means the view where
-there is one. A view of rows ends with LIMIT, which keeps a caller's conditions from rows that it leaves out. Its second
-half has no rows and a size that outweighs every other, so that the plan around the view tells nothing of the table's.
+The file is attached under a name of its own to an empty database, so that a name without a schema means the view, if
+there is one. A view with a row filter ends with LIMIT, so that SQLite never evaluates a caller's conditions on hidden
+rows. Its second half has no rows and a size larger than any table, so that the plan around the view reveals nothing
+about the table's size.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from dragoman_sqlite.names import names_in
 from dragoman_sqlite.rules import LEXICON
 
 SCHEMA = f"f{secrets.token_hex(2)[:3]}"
-"""What the file is attached as: as long as `main`, which it stands for, so that no place in a statement moves. Callers
-cannot know it, and what they write is judged before it is put in."""
+"""The name of the attached file. It is as long as `main`, which it replaces, so that no place in a statement moves.
+
+Callers cannot know it, and their text is judged before it is inserted.
+"""
 HIDDEN = f"v{secrets.token_hex(8)}"
-"""How the names of the views begin that alone may read a confined table."""
+"""The prefix of the views that alone may read a confined table."""
 NONE = "_none"
-"""How the name of the table without rows ends, and of its only column; `HIDDEN` stands before it."""
+"""The end of the name of the table without rows, and of its only column. It follows `HIDDEN`."""
 VALUE, HASH = "dragoman_value", "dragoman_hash"
 MASKS: Mapping[str, str] = {
     "null": "NULL",
@@ -47,7 +50,7 @@ def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
 
 
 def _mains(statement: Statement, relations: set[int | None]) -> Iterator[tuple[int, int, str]]:
-    """Where `main` stands as a schema, and the table behind it: of a relation, or before table and column."""
+    """Yield the places where `main` is a schema, and the table after it: in a relation, or before table and column."""
     tokens = statement.tokens
     for index, token in enumerate(tokens[:-2]):
         if token.kind not in _NAMES or lower_ascii(plain(token.text)) != "main" or tokens[index + 1].text != ".":
@@ -71,7 +74,7 @@ def views(confinement: Confinement) -> tuple[View, ...]:
 
 
 def values(confinement: Confinement) -> dict[str, Any]:
-    """Return the values that views bind, as SQLite has them: lists and objects are their JSON text."""
+    """Return the values that views bind, as SQLite stores them: lists and objects are their JSON text."""
     return {name: _storable(value) for name, value in confinement.values.items()}
 
 
@@ -88,14 +91,14 @@ def _view(part: ConfinedRelation) -> View:
     if part.filter is None:
         return View(part.relation.name, shown)
     rows = f"{shown} WHERE (\n{_qualify(part.filter.write(_value))}\n)"
-    # SQLite takes a table it has not counted for a million rows, and so this for a billion, whatever `name` has.
+    # SQLite assumes a million rows for a table without statistics, and so a billion for this one, whatever `name` has.
     many = f"{HIDDEN}{NONE} AS {HIDDEN}_a CROSS JOIN {HIDDEN}{NONE} AS {HIDDEN}_b"
     nothing = f"SELECT {columns} FROM {many} CROSS JOIN (SELECT * FROM {SCHEMA}.{name} LIMIT 1) AS {name}"
     return View(part.relation.name, f"{rows} UNION ALL {nothing} LIMIT -1")
 
 
 def _quote(name: str) -> str:
-    """Return a name in quotes that SQLite never takes for those of a text, as it does double ones of no known name."""
+    """Return a name in quotes that SQLite never takes for a text. An unknown name in double quotes would be one."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -105,7 +108,7 @@ def _value(name: str) -> str:
 
 
 def _qualify(expression: str) -> str:
-    """Return an expression whose tables are those of the file, whatever a view is called, and whose names are names."""
+    """Return an expression whose tables are those of the file, whatever a view is named, and whose names stay names."""
     before = "SELECT "
     statement = Statement.parse(before + expression, sqlglot="sqlite", lexicon=LEXICON)
     tables = names_in(statement).read(set())

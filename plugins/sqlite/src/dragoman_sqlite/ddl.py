@@ -1,6 +1,6 @@
-"""What only the text of a CREATE statement tells: checks, generated columns, names of constraints, parts of indexes.
+"""Reads what only the text of a CREATE statement shows: checks, generated columns, constraint names, index parts.
 
-And the comment behind a column, on its line, which is how people document tables in SQLite. SQLite keeps the text as it
+Also the comment after a column, on its line, which is how people document tables in SQLite. SQLite keeps the text as it
 was written and has checked it, so a scanner is enough.
 """
 
@@ -23,14 +23,17 @@ _TOKEN = re.compile(
 )
 
 _TELLING = re.compile(r"--|\b(?:CHECK|CONSTRAINT|AS)\b", re.IGNORECASE)
-"""Most tables have nothing the pragmas do not tell: not reading them makes a large catalog several times faster."""
+"""Matches texts that say more than the pragmas.
+
+Most tables do not, and skipping them makes a large catalog several times faster.
+"""
 _COMMENT = re.compile(r"[ \t]*,?[ \t]*--([^\n]*)")
-"""A comment that begins on the line on which something ends, behind its comma."""
+"""A comment that begins on the line on which an item ends, after its comma."""
 
 
 @dataclass(slots=True)
 class Item:
-    """One part between the commas of CREATE TABLE: a column or a table constraint."""
+    """One item between the commas of CREATE TABLE: a column or a table constraint."""
 
     column: str | None = None
     comment: str | None = None
@@ -40,7 +43,7 @@ class Item:
 
 
 class Token(NamedTuple):
-    """A word, a quoted name, a text or a character of SQL, without comments and white space."""
+    """A word, a quoted name, a text or another character of SQL, without comments and white space."""
 
     kind: str
     text: str
@@ -49,12 +52,12 @@ class Token(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The word in upper case; nothing for what is quoted."""
+        """The word in upper case; empty if it is quoted."""
         return self.text.upper() if self.kind == "word" else ""
 
     @property
     def name(self) -> str:
-        """The name meant, without its quotes."""
+        """The name, without its quotes."""
         if self.kind not in ("name", "text"):
             return self.text
         closing = self.text[-1]
@@ -68,7 +71,10 @@ def tokens(sql: str) -> list[Token]:
 
 
 def items(sql: str) -> list[Item]:
-    """Return the columns and table constraints of a CREATE TABLE, in order; none when they tell nothing more."""
+    """Return the columns and table constraints of a CREATE TABLE, in order.
+
+    Returns none if they say nothing more than the pragmas.
+    """
     if not _TELLING.search(sql):
         return []
     parts = split(body(tokens(sql)))
@@ -76,7 +82,7 @@ def items(sql: str) -> list[Item]:
 
 
 def body(all_tokens: list[Token]) -> list[Token]:
-    """Return what stands in the first parentheses."""
+    """Return the tokens in the first parentheses."""
     start = next((index for index, token in enumerate(all_tokens) if token.text == "("), len(all_tokens))
     return all_tokens[start + 1 : closing(all_tokens, start)]
 
@@ -132,7 +138,7 @@ def _comment(sql: str, end: int) -> str | None:
 
 
 def _clauses(part: list[Token]) -> Iterator[tuple[int, list[Token]]]:
-    """Every word outside parentheses, with the tokens of the parentheses right behind it."""
+    """Yield every word outside parentheses, with the tokens of the parentheses directly after it."""
     index = 0
     while index < len(part):
         following = index + 1
@@ -146,7 +152,7 @@ def _clauses(part: list[Token]) -> Iterator[tuple[int, list[Token]]]:
 
 
 def inner_text(inner: list[Token]) -> str:
-    """Return the text from the first to the last token, one space for what stood between two."""
+    """Return the text from the first to the last token, with one space for anything between two tokens."""
     text = ""
     end = inner[0].start if inner else 0
     for token in inner:
@@ -161,7 +167,7 @@ _ORDERED = re.compile(r"\b(?:WHERE|COLLATE|ASC|DESC)\b", re.IGNORECASE)
 def index_parts(sql: str, columns: tuple[str | None, ...]) -> tuple[tuple[str, ...], str | None]:
     """Return the columns or expressions of a CREATE INDEX, as text, and its WHERE if it is partial.
 
-    `columns` as the pragma tells them, None for expressions.
+    `columns`: as the pragma reports them, None for expressions.
     """
     if all(columns) and not _ORDERED.search(sql):
         return tuple(column for column in columns if column), None
@@ -202,11 +208,11 @@ def quote_name(name: str) -> str:
 
 
 _ALONE = {"fts5vocab": 2, "fts4aux": 1}
-"""Modules that tell the words of another table: with more arguments than these its schema stands before its name."""
+"""Modules that show the words of another table. With more arguments than this, the schema comes before its name."""
 
 
 def find_source(sql: str) -> str | None:
-    """Return the table whose rows or words a virtual table tells, by the text that made it; None for its own."""
+    """Return the table whose rows or words a virtual table shows, from its CREATE text; None if it shows its own."""
     all_tokens = tokens(sql)
     module = next((index + 1 for index, token in enumerate(all_tokens) if token.word == "USING"), len(all_tokens))
     if module >= len(all_tokens):

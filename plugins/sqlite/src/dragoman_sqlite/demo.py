@@ -1,4 +1,4 @@
-"""Two small databases to try dragoman on: a shop, and the warehouse that serves it. The same every time."""
+"""Two small databases to try dragoman on: a shop, and the warehouse that supplies it. Their contents never vary."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ NOTES = ["Arrived quickly, well packed.", "Smaller than I thought.", "Lasts for 
 
 
 def build(folder: Path) -> Sequence[Database]:
-    """Build `shop.db` and `warehouse.db` in `folder`, anew, and return them as configured databases."""
+    """Build new `shop.db` and `warehouse.db` in `folder`, and return them as configured databases."""
     chance = random.Random(7)
     _write(folder / "shop.db", SHOP, lambda connection: _fill_shop(connection, chance))
     _write(folder / "warehouse.db", WAREHOUSE, lambda connection: _fill_warehouse(connection, chance))

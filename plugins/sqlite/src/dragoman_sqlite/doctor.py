@@ -1,4 +1,4 @@
-"""What could happen to a database's file if all protections failed: SQLite has no roles, rights of files decide."""
+"""What could happen to a database's file if all protections failed. SQLite has no roles, so file permissions decide."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dragoman import ConnectionFailed, Database, Finding
 
 _HEADER = 20
 _FORMAT_VERSION = 18
-"""Where the header says how the file is written: 2 for a write-ahead log."""
+"""The place in the header that says how the file is written: 2 for a write-ahead log."""
 _ACTING = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "fsdir"})
-"""Functions that reach files or load code, where SQLite has them."""
+"""Functions that reach files or load code, if SQLite has them."""
 
 
 def examine(database: Database, path: Path) -> list[Finding]:
-    """Return what was found about a file that is there; only looks at it. Raises `ConnectionFailed`."""
+    """Return the findings about an existing file. Only looks at it. Raises `ConnectionFailed`."""
     try:
         status, folder = path.stat(), path.parent.stat()
         with path.open("rb") as file:
@@ -59,7 +59,7 @@ def _folder(folder: Path, mode: int) -> Iterator[Finding]:
         yield Finding(
             severity="warning",
             subject="folder_writable",
-            message=f"{whose} may write the folder of the database, so put files beside it or another in its place.",
+            message=f"{whose} may write to the folder of the database, and so add files or replace the database.",
             remedy=f'chmod {"o-w" if shared else "u-w"} "$(dirname "$FILE")"',
         )
 
@@ -71,16 +71,16 @@ def _journals(path: Path, *, logged: bool) -> Iterator[Finding]:
             subject="write_ahead_log",
             message="The database has a write-ahead log, whose index readers write too: without the right to, they fail"
             " once no writer has it open.",
-            remedy="Before you take the right to write from the gateway, and when nobody writes:\n"
+            remedy="Before you remove the gateway's permission to write, and while nobody writes:\n"
             "sqlite3 \"$FILE\" 'PRAGMA journal_mode = delete'",
         )
     elif _size(path.with_name(path.name + "-journal")):
         yield Finding(
             severity="warning",
             subject="hot_journal",
-            message="A journal stands beside the file: a writer is at work, or died and left half a transaction, which"
-            " readers cannot undo.",
-            remedy="If nobody writes, open it once with the right to write:\nsqlite3 \"$FILE\" 'PRAGMA quick_check'",
+            message="A journal is beside the file: a writer is working, or it died and left half "
+            "a transaction, which readers cannot undo.",
+            remedy="If nobody writes, open it once with permission to write:\nsqlite3 \"$FILE\" 'PRAGMA quick_check'",
         )
 
 
@@ -89,7 +89,7 @@ def _process(database: Database) -> Iterator[Finding]:
         yield Finding(
             severity="warning",
             subject="root",
-            message="The gateway runs as root, whom no right of a file keeps out.",
+            message="The gateway runs as root, which ignores file permissions.",
             remedy="Run it as a user of its own.",
         )
     if acting := sorted(name for name in database.allow_functions if name.lower() in _ACTING):
@@ -97,19 +97,19 @@ def _process(database: Database) -> Iterator[Finding]:
             severity="danger",
             subject="acting_functions",
             message=f"The configuration allows functions that reach files or load code: {', '.join(acting)}.",
-            remedy=f"Take them out of databases.{database.name}.allow_functions.",
+            remedy=f"Remove them from databases.{database.name}.allow_functions.",
         )
     elif "OMIT_LOAD_EXTENSION" not in apsw.compile_options:
         yield Finding(
             severity="note",
             subject="extension_loading",
-            message="This SQLite could load extensions; every connection of the gateway has it switched off.",
+            message="This SQLite could load extensions; every connection of the gateway disables this.",
             remedy="Nothing needs to be done; a build with SQLITE_OMIT_LOAD_EXTENSION could not.",
         )
 
 
 def _writable(path: Path, mode: int) -> bool:
-    """Whether our user may write it; of root, whom nothing stops, whether anybody is meant to."""
+    """Return whether our user may write to it. For root, who always may, return whether anybody is meant to."""
     return os.access(path, os.W_OK) and bool(os.geteuid() or mode & 0o222)
 
 

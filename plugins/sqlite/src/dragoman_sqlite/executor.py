@@ -1,4 +1,4 @@
-"""Runs callers' SQL in worker processes that can be killed, and hands their rows on as they come: already encoded."""
+"""Runs callers' SQL in worker processes that can be killed. Their rows arrive encoded and are passed on."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class SQLiteExecutor(WorkerExecutor):
         super().__init__(database, "dragoman_sqlite.worker", setup)
 
     def check(self) -> None:
-        """As the base class says."""
+        """Check that the file exists and is a file."""
         check_file(self._path, self.database.name)
 
     def columns(self, report: Columns) -> list[Column]:
-        """As the base class says; SQLite knows the types of those that are a table's."""
+        """Return columns from a report. SQLite knows the types only of columns of tables."""
         return [Column(name, type or "any") for name, type in zip(report.names, report.types, strict=True)]
 
     def order(self, request: Request, **more: Any) -> Run:
-        """As the base class says; what SQLite cannot store is sent as it can."""
+        """Return the order for a request, with values that SQLite cannot store converted."""
         limits = request.limits
         parameters = storable(request.parameters) if request.parameters else []
         if request.confinement is not None:
@@ -51,7 +51,7 @@ class SQLiteExecutor(WorkerExecutor):
         return Run(request.statement, parameters, limits.max_rows, limits.max_bytes, limits.timeout, **more)
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
-        """Return EXPLAIN QUERY PLAN, with the bytecode when verbose; SQLite estimates neither cost nor rows."""
+        """Return EXPLAIN QUERY PLAN, with the bytecode if verbose. SQLite estimates neither cost nor rows."""
         report = await self.ask(self.order(request, task="plan", analyze=options.analyze, verbose=options.verbose))
         assert isinstance(report, Told)
         text = options.format == "text"
@@ -64,13 +64,13 @@ class SQLiteExecutor(WorkerExecutor):
         )
 
     async def doctor(self) -> Sequence[Finding]:
-        """Return what could happen to the file if every guard failed; nothing is opened for it but the file."""
+        """Return what could happen to the file if every guard failed. Opens nothing but the file."""
         self.check()
         return examine(self.database, self._path)
 
 
 def plan_text(told: Told) -> str:
-    """The steps as an indented tree, as SQLite's shell prints them, and the bytecode below."""
+    """Return the steps as an indented tree, as SQLite's shell prints them, and the bytecode below."""
     depth = {0: -1}
     lines: list[str] = []
     for step, parent, detail in told.plan["steps"]:
@@ -81,7 +81,7 @@ def plan_text(told: Told) -> str:
 
 
 def plan_tree(told: Told) -> list[dict[str, Any]] | dict[str, Any]:
-    """The steps as nested objects with `detail` and `steps`; with bytecode, an object of both."""
+    """Return the steps as nested objects with `detail` and `steps`; with bytecode, an object of both."""
     nodes: dict[int, dict[str, Any]] = {0: {"steps": []}}
     for step, parent, detail in told.plan["steps"]:
         nodes[step] = {"detail": detail}
@@ -91,14 +91,14 @@ def plan_tree(told: Told) -> list[dict[str, Any]] | dict[str, Any]:
 
 
 def file_of(database: Database) -> Path:
-    """The database's file: relative paths start at the configuration's folder."""
+    """Return the database's file. Relative paths start at the configuration's folder."""
     return Path(database.folder, database.database or "").absolute()
 
 
 def check_file(path: Path, name: str) -> None:
     """Raise `ConnectionFailed`, which never shows the path, unless `path` is a file: opening a pipe would block."""
     try:
-        str(path).encode()  # SQLite takes names in UTF-8 alone
+        str(path).encode()  # SQLite accepts only names in UTF-8
         mode = path.stat().st_mode
     except FileNotFoundError:
         raise _unreachable(
@@ -109,7 +109,7 @@ def check_file(path: Path, name: str) -> None:
             name, "its file may not be read", "Check the permissions of the file and its folders."
         ) from None
     except ValueError:
-        raise _unreachable(name, "its path holds what no path of SQLite's can", "Check `url`.") from None
+        raise _unreachable(name, "its path contains characters that SQLite does not accept", "Check `url`.") from None
     if not stat.S_ISREG(mode):
         remedy = (
             "Check `url`: the path stands behind three slashes, as in sqlite:///shop.db, an absolute one behind four."

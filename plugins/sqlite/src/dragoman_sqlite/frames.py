@@ -1,4 +1,4 @@
-"""What is sent to a worker process beside statements."""
+"""The messages to a worker process beside statements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """Which file, within which bounds (`memory`, `length` in bytes)."""
+    """The file, and the limits of one statement (`memory`, `length` in bytes)."""
 
     path: str
     functions: list[str]
@@ -17,16 +17,18 @@ class Setup(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """What is read in place of a table of this name."""
+    """The view that replaces a table of this name."""
 
     name: str
     sql: str
 
 
 class Confine(msgspec.Struct, frozen=True):
-    """The parts of tables that a statement may read, as `Run.confine` has them.
+    """The parts of tables that a statement may read, for `Run.confine`.
 
-    `schema`: what the file is called. `hidden`: how the names of what reads it begin. `values`: what the views bind.
+    - `schema`: the name of the attached file.
+    - `hidden`: the prefix of the views that read it.
+    - `values`: what the views bind.
     """
 
     schema: str

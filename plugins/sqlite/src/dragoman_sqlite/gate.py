@@ -1,7 +1,8 @@
-"""What SQLite's own grammar reads in a statement.
+"""Parses statements with SQLite's own grammar.
 
-SQLite tells what a statement does only where its tables are; so here its tokens tell that, and an empty database
-whether it parses. The core's rules judge what is read; the worker's authorizer judges again, in the real database.
+SQLite reports what a statement does only in its own database. So here the statement's tokens are used for that, and an
+empty database decides whether it parses. The core's rules judge the result; the worker's authorizer judges again, in
+the real database.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -20,19 +21,19 @@ from dragoman.words import lower_ascii
 from dragoman_sqlite.names import Named, names_in
 from dragoman_sqlite.rules import RULES
 
-# Else it only misses the tables, which the real database has.
+# Any other error is only about tables, which the real database has.
 _NO_QUERY = re.compile(
     r"near \".*\": syntax error|incomplete input|unrecognized token: .*|Recursion limit|parser stack overflow"
     r"|Expression tree is too large.*|too many .*|at most .*|.* too big",
     re.DOTALL,
 )
 _FUNCTIONS = RULES.functions | RULES.table_functions
-# A view is parsed and no more: compiling a query, which a thousand windows make last for seconds, is the worker's.
+# A view is only parsed. Compiling a query takes seconds with a thousand windows, and is the worker's task.
 _AS_VIEW = "CREATE VIEW v AS "
 
 
 def read(statement: Statement) -> ParsedStatement:
-    """Return what a query names; anything else does not parse."""
+    """Return what a query names. Any other text does not parse."""
     names = names_in(statement)
     everything = names.everything()
     searched = {named.offset for named in everything if _is_search(named)}
@@ -53,7 +54,7 @@ def read(statement: Statement) -> ParsedStatement:
 
 
 def _is_search(named: Named) -> bool:
-    """Whether it searches a table, as in notes('words'): a text, a column or a parameter, and perhaps a rank."""
+    """Return whether it searches a table, as in notes('words'): a text, a column or a parameter, and perhaps a rank."""
     match named.arguments:
         case (first,) | (first, _):
             return first != "number" and lower_ascii(named.relation.name) not in _FUNCTIONS
@@ -63,14 +64,14 @@ def _is_search(named: Named) -> bool:
 
 @cache
 def _grammar() -> apsw.Connection:
-    """An empty database that runs nothing: what parses in it is forgotten before its first step."""
+    """Return an empty database that runs nothing: a statement that parses is dropped before its first step."""
     connection = apsw.Connection(":memory:")
     connection.exec_trace = _stop
     return connection
 
 
 def _stop(cursor: apsw.Cursor, statement: str, bindings: object) -> bool:
-    """Called by apsw before the first step; False keeps it from being made."""
+    """Return False, which keeps apsw from making the first step."""
     return False
 
 
@@ -82,7 +83,7 @@ def _remedy(text: str) -> str:
 
 
 def _misfit(text: str) -> Refusal | None:
-    """What SQLite says of a text that is no query, if it does."""
+    """Return SQLite's error for a text that is not a query, or None."""
     try:
         with contextlib.suppress(apsw.ExecTraceAbort):
             _grammar().execute(_AS_VIEW + text)

@@ -1,4 +1,4 @@
-"""The catalog of a SQLite file: a handful of queries over table-valued pragmas, whatever the number of tables."""
+"""The catalog of a SQLite file: a few queries over table-valued pragmas, whatever the number of tables."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ WHERE list.type IN ('table', 'view') AND {which} ORDER BY list.name, info.cid
 """
 WRITTEN = "SELECT CAST(name || ' ' || coalesce(sql, '') AS BLOB) FROM sqlite_schema ORDER BY name"
 READERS = 2
-"""Questions that are answered at once."""
+"""The number of questions that are answered at once."""
 STORED, COMPILED = "list.rootpage > 0", "list.rootpage = 0"
-"""Tables that are stored can always be read; views and virtual tables are compiled for it, which may fail."""
+"""Stored tables can always be read. Views and virtual tables must be compiled for it, which may fail."""
 FOREIGN_KEYS = """
 SELECT list.name, key.id, key."table", key."from", key."to", key.on_update, key.on_delete
 FROM sqlite_schema AS list JOIN pragma_foreign_key_list(list.name) AS key
@@ -70,13 +70,16 @@ WHERE list.type = 'table' AND part.key ORDER BY list.name, item.seq DESC, part.s
 STATISTICS = "SELECT tbl, max(CAST(substr(stat, 1, instr(stat || ' ', ' ')) AS INTEGER)) FROM sqlite_stat1 GROUP BY tbl"
 SPAN = "SELECT {number}, (SELECT max({rowid}) FROM {table}) - (SELECT min({rowid}) FROM {table}) + 1"
 SMALLEST_ROW = 4
-"""Bytes: two varints, a header and a pointer. A span of rowids that would need more than the file has gaps."""
+"""The least bytes of a row: two varints, a header and a pointer.
+
+If a span of rowids would need more than the file has, it has gaps.
+"""
 MOST_SPANS = 400
-"""Below SQLite's limit of terms in one compound SELECT (500)."""
+"""Less than SQLite's limit of terms in one compound SELECT (500)."""
 
 
 class SQLiteInspector(Inspector):
-    """Opens the file for each question and closes it again: the catalog caches the answers."""
+    """Opens the file for each question and closes it again. The catalog caches the answers."""
 
     def __init__(self, database: Database, executor: Executor) -> None:
         self._database = database
@@ -85,7 +88,10 @@ class SQLiteInspector(Inspector):
         self._threads: ThreadPoolExecutor | None = None
 
     async def version(self) -> str:
-        """Return the version of the SQLite that runs queries; reading the file's header proves it is a database."""
+        """Return the version of the SQLite that runs queries.
+
+        Reading the file's header proves that it is a database.
+        """
         await self._read("PRAGMA schema_version")
         return apsw.sqlite_lib_version()
 
@@ -95,7 +101,7 @@ class SQLiteInspector(Inspector):
         return [Schema(name="main")]
 
     async def tables(self, scope: Scope) -> Inspection:
-        """Return the file's tables and views, shadow and system tables marked."""
+        """Return the file's tables and views, with shadow and system tables marked."""
         if scope.schemas and "main" not in scope.schemas:
             return Inspection(())
         held = [await self._ask(_facts)]
@@ -111,18 +117,18 @@ class SQLiteInspector(Inspector):
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget
     ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
-        """Return what some rows of each table say: the file is at hand, and keeps no statistics of values."""
+        """Return profiles from some rows of each table: the file is local, and SQLite keeps no statistics of values."""
         return await self._ask(lambda connection: sample(connection, tables, budget))
 
     async def fingerprint(self) -> str | None:
-        """Return SQLite's own counter of changes to the schema, with a hash of the schema: files may be replaced."""
+        """Return SQLite's own counter of schema changes, with a hash of the schema, since files may be replaced."""
         return await self._ask(_fingerprint)
 
     async def _read(self, sql: str) -> None:
         await self._ask(lambda connection: _rows(connection, sql))
 
     async def _ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what `question` finds out on a connection of its own, in a thread; a cancelled one is interrupted."""
+        """Return the answer to `question` on a connection of its own, in a thread. Cancelling interrupts it."""
         opened = _Opened(self._path, self._database.name)
         if self._threads is None:
             self._threads = ThreadPoolExecutor(READERS, f"dragoman-{self._database.name}")
@@ -133,7 +139,7 @@ class SQLiteInspector(Inspector):
             raise
 
     async def aclose(self) -> None:
-        """End the threads; what they read is awaited or was interrupted when its caller left."""
+        """End the threads. Their work was awaited, or interrupted when its caller left."""
         threads, self._threads = self._threads, None
         if threads is not None:
             threads.shutdown()
@@ -143,7 +149,7 @@ class SQLiteInspector(Inspector):
             facts.columns += await self._describe_columns(name, facts)
 
     async def _describe_columns(self, name: str, facts: Facts) -> list[Any]:
-        """What the workers' SQLite says, which is newer than Python's and has modules and functions Python's lacks."""
+        """Return columns from the workers' SQLite, which is newer than Python's and has more modules and functions."""
         try:
             columns = await self._executor.describe(Request(statement=f"SELECT * FROM {quote_name(name)}"))
         except DragomanError as error:
@@ -153,7 +159,7 @@ class SQLiteInspector(Inspector):
 
 
 class _Opened:
-    """A read-only connection for one question; what goes wrong comes out as `ConnectionFailed`."""
+    """A read-only connection for one question. Errors are raised as `ConnectionFailed`."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._path = path
@@ -161,7 +167,7 @@ class _Opened:
         self._connection: sqlite3.Connection | None = None
 
     def ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        """Open the file, ask and close it again."""
+        """Open the file, ask, and close the file again."""
         check_file(self._path, self._name)
         # Quoted, so that a path such as `x.db?mode=rwc` stays a path.
         uri = f"file:{quote(self._path.as_posix())}?mode=ro"
@@ -173,7 +179,7 @@ class _Opened:
             raise self._failure(error) from None
 
     def interrupt(self) -> None:
-        """Have a question that is under way fail soon. From any thread."""
+        """Make a running question fail soon. May be called from any thread."""
         if self._connection is not None:
             with suppress(sqlite3.ProgrammingError):  # it is closed
                 self._connection.interrupt()
@@ -186,7 +192,7 @@ class _Opened:
 
 
 def _readable(text: bytes) -> str:
-    """A comment in some other encoding must not hide the table it stands in."""
+    """Decode a comment. One in another encoding must not hide its table."""
     return text.decode(errors="replace")
 
 
@@ -217,7 +223,7 @@ def _facts(connection: sqlite3.Connection) -> Facts:
 
 
 def _add_compiled_columns(connection: sqlite3.Connection, facts: Facts) -> None:
-    """Add the columns of views and virtual tables: all of them at once; when one spoils that, one by one."""
+    """Add the columns of views and virtual tables: all at once, or one by one if one of them fails."""
     try:
         facts.columns += _rows(connection, COLUMNS.format(which=COMPILED))
         return
@@ -231,7 +237,7 @@ def _add_compiled_columns(connection: sqlite3.Connection, facts: Facts) -> None:
 
 
 def _row_estimates(connection: sqlite3.Connection, facts: Facts) -> dict[str, int]:
-    """What ANALYZE counted, else the span of rowids, which is the count when nothing was deleted."""
+    """Return the counts of ANALYZE, else the span of rowids, which is the count if nothing was deleted."""
     counted = _count_rows(connection)
     try:
         spans = _spans(connection, {name: key for name, key in facts.rowids().items() if name not in counted})

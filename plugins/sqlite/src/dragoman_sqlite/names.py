@@ -1,6 +1,6 @@
-"""What a query reads and calls, found from its tokens.
+"""Finds what a query reads and calls, from its tokens.
 
-SQLite's grammar makes that possible: FROM stands nowhere but before tables (and in IS DISTINCT FROM), a name before a
+SQLite's grammar makes this possible: FROM stands only before tables (and in IS DISTINCT FROM), a name before a
 parenthesis is a call or a member of WITH, and the words of writes are reserved.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from dragoman import Relation, Statement
 from dragoman.words import lower_ascii
 
-# What ends a FROM clause: names that follow are columns.
+# Words that end a FROM clause: names after them are columns.
 _ENDS = frozenset("where group having window order limit union except intersect select values".split())
 _SUBQUERY = frozenset({"select", "values", "with"})
 _NAMES = frozenset({"word", "name", "string"})
@@ -19,7 +19,10 @@ _NAMES = frozenset({"word", "name", "string"})
 
 @dataclass(slots=True)
 class _Level:
-    """What one pair of parentheses holds. `tables`: a FROM clause is open in it. `defining`: so is a WITH clause."""
+    """The contents of one pair of parentheses. `tables`: a FROM clause is open in it.
+
+    `defining`: a WITH clause is open.
+    """
 
     outer: _Level | None = None
     tables: bool = False
@@ -27,7 +30,7 @@ class _Level:
     members: set[str] = field(default_factory=set[str])
 
     def defines(self, name: str) -> bool:
-        """Whether WITH gives the name a meaning here. SQLite folds ASCII letters alone."""
+        """Return whether WITH defines the name here. SQLite folds only ASCII letters."""
         name = lower_ascii(name)
         level: _Level | None = self
         while level is not None:
@@ -39,9 +42,9 @@ class _Level:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A name where a table stands, and where.
+    """A name in the place of a table, and its offset.
 
-    `arguments`: the kinds of the first token of each, of a table-valued function or a search in a full-text table;
+    `arguments`: for a table-valued function, or a search in a full-text table, the kind of each argument's first token.
     None: it is not called.
     """
 
@@ -52,17 +55,17 @@ class Named:
 
 @dataclass(slots=True)
 class Names:
-    """What stands where tables do, and in `aliases` where members of WITH are named, which look like calls."""
+    """Names in the place of tables, and in `aliases` the members of WITH, which look like calls."""
 
     named: list[tuple[Named, _Level]] = field(default_factory=list[tuple[Named, _Level]])
     aliases: set[int] = field(default_factory=set[int])
 
     def everything(self) -> list[Named]:
-        """Whatever stands where a table does, what WITH defines included."""
+        """Return every name in the place of a table, including those that WITH defines."""
         return [named for named, _ in self.named]
 
     def read(self, searched: set[int]) -> set[int]:
-        """Where relations stand: not what WITH defines, nor what is called, but those that are `searched`."""
+        """Return the places of relations: not of names that WITH defines or of calls, but of the `searched` ones."""
         return searched | {
             named.offset
             for named, level in self.named
@@ -71,12 +74,12 @@ class Names:
 
 
 def names_in(statement: Statement) -> Names:
-    """Return what a query names. What SQLite could not parse is read somehow."""
+    """Return what a query names. A text that SQLite could not parse gets some result."""
     return _Reader(statement).read()
 
 
 class _Reader:
-    """Goes through the tokens once, with the open parentheses on a stack."""
+    """Walks the tokens once, with the open parentheses on a stack."""
 
     def __init__(self, statement: Statement) -> None:
         self._tokens = statement.tokens
@@ -85,7 +88,7 @@ class _Reader:
         self._closing = self._pairs()
 
     def _pairs(self) -> dict[int, int]:
-        """Where each parenthesis closes, by where it opens."""
+        """Return for each opening parenthesis the place where it closes."""
         opened: list[int] = []
         pairs: dict[int, int] = {}
         for index, token in enumerate(self._tokens):
@@ -129,7 +132,7 @@ class _Reader:
         return self._found
 
     def _table(self, index: int, level: _Level) -> int:
-        """Note the name that begins at `index`; return where it ends."""
+        """Record the name that begins at `index`; return where it ends."""
         first = index
         while self._text(index + 1) == "." and self._kind(index + 2) in _NAMES:
             index += 2
@@ -152,7 +155,7 @@ class _Reader:
         return tuple(kinds)
 
     def _is_member(self, index: int) -> bool:
-        """Whether a name is defined by WITH here: `name AS (`, `name (columns) AS MATERIALIZED (`."""
+        """Return whether WITH defines a name here: `name AS (`, `name (columns) AS MATERIALIZED (`."""
         after = index + 1
         if self._text(after) == "(":
             after = self._closing.get(after, len(self._tokens)) + 1
@@ -174,7 +177,7 @@ class _Reader:
 
 
 def _plain(text: str) -> str:
-    """A name without its quotes."""
+    """Return a name without its quotes."""
     mark = text[0]
     if mark == "[":
         return text[1:-1]

@@ -1,4 +1,4 @@
-"""What an operator may set for a SQLite database beside what every database has."""
+"""The options of a SQLite database beside those of every database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`memory_mb`: what one statement may take, in MiB. `max_value_kb`: the largest text or blob, in KiB."""
+    """`memory_mb`: the most memory of one statement, in MiB. `max_value_kb`: the largest text or blob, in KiB."""
 
     memory_mb: int = 512
     max_value_kb: int = 1024

@@ -1,4 +1,4 @@
-"""The plugin: what SQLite is, and who does the work."""
+"""The plugin: describes SQLite and creates its executor and inspector."""
 
 from __future__ import annotations
 
@@ -68,16 +68,19 @@ class SQLitePlugin(DialectPlugin):
 
     @hookimpl
     def executor(self, database: Database) -> Executor:
-        """Return the executor: worker processes that can be killed."""
+        """Return the executor, which uses worker processes that can be killed."""
         return SQLiteExecutor(database)
 
     @hookimpl
     def inspector(self, database: Database, executor: Executor) -> Inspector:
-        """Return the inspector: short-lived connections of its own; the executor where those are too old."""
+        """Return the inspector.
+
+        It opens short connections of its own, and asks the executor where Python's SQLite is too old.
+        """
         return SQLiteInspector(database, executor)
 
     def audit_store(self, database: Database) -> AuditStore:
-        """Return the table of the audit's records."""
+        """Return the table for the audit's records."""
         from dragoman_sqlite.audit import SQLiteAudit
 
         return SQLiteAudit(database)

@@ -1,4 +1,7 @@
-"""Words that need quotes as names: those SQLite 3.54 refuses without, and those that begin a join or an operator."""
+"""Words that need quotes as names.
+
+SQLite 3.54 refuses them without quotes, or they begin a join or an operator.
+"""
 
 RESERVED = frozenset(
     "add all alter and as autoincrement between case cast check collate commit constraint create cross "

@@ -1,4 +1,4 @@
-"""SQLite's lexer and read-only policy, for the core's guard and validator; the worker's authorizer judges again."""
+"""SQLite's lexer and read-only policy, for the core's guard and validator. The worker's authorizer checks again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dragoman import Lexicon, Rules
 
 from dragoman_sqlite.allowed import FUNCTIONS, PRAGMAS, TABLE_FUNCTIONS
 
-# FTS5 tables are searched as notes('words'); a call of what is no table fails, and the authorizer judges functions.
+# FTS5 tables are searched as notes('words'). Calling anything that is not a table fails, and the authorizer checks
+# functions.
 LEXICON = Lexicon(
     identifier_quotes='"[`',
     unclosed_comment_ends=True,
@@ -41,7 +42,7 @@ RULES = Rules(
     },
     statements=(
         _pattern(rf"pragma\s+{_SCHEMA}(?:{_ANY_PRAGMA})"),
-        # `PRAGMA name = value` and `PRAGMA name(value)` are the same to SQLite; for these PRAGMAs both only read.
+        # `PRAGMA name = value` and `PRAGMA name(value)` are the same to SQLite. For these PRAGMAs both only read.
         _pattern(rf"pragma\s+{_SCHEMA}(?:{_NAMED_PRAGMA})\s*(?:\(\s*{_ARGUMENT}\s*\)|=\s*{_ARGUMENT})"),
     ),
     telling={name: () for name in TABLE_FUNCTIONS if name.startswith("pragma_")},
@@ -49,18 +50,18 @@ RULES = Rules(
     refused_relations=(
         # Any PRAGMA can be read as a table, and some act when they are read.
         _pattern(rf"(?:.*\.)?pragma_(?!(?:{_ANY_PRAGMA})$).*"),
-        # Pages as they lie in the file, deleted rows included; other statements of the process; files of the host; the
+        # Pages as they are in the file, including deleted rows; other statements of the process; files of the host; the
         # machine's memory.
         _pattern(
             r"(?:.*\.)?(?:sqlite_(?!(?:master|schema|sequence|stat\d|temp_master|temp_schema)$).*|bytecode|tables_used|fsdir"
             r"|zipfile|csv|carray|completion|vfsstat|wholenumber|fts3tokenize)"
         ),
-        # No tables, but functions that reach files or code wherever they exist: nobody means a table by them.
+        # Not tables, but functions that reach files or code where they exist. Nobody names a table like this.
         _pattern(
             r"(?:.*\.)?(?:load_extension|readfile|writefile|lsmode|lsdir|edit|eval|shell|system|fts3_tokenizer|fts5|optimize"
             r"|rtreecheck|geopoly_debug|sha3_query)"
         ),
-        # Nothing can stand in the temporary schema, which sqlite_temp_master says too.
+        # Nothing can be in the temporary schema; sqlite_temp_master shows the same.
         _pattern(r"temp\..*"),
     ),
 )

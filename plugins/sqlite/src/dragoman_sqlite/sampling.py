@@ -1,4 +1,4 @@
-"""What a file's columns hold: SQLite keeps no statistics of values, so a few rows are read."""
+"""Reads a few rows of a file's tables to profile columns, since SQLite keeps no statistics of values."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dragoman import ColumnProfile, ProfileBudget, Relation, Table, profile_colu
 from dragoman_sqlite.ddl import quote_name
 
 LONGEST = 64
-"""Characters of a text that are read: longer ones are nobody's kinds."""
+"""The most characters of a text that are read. Longer texts are not kinds of anything."""
 SPREAD = 2000
-"""Rows read all over a table that is larger than the budget: its first rows alone are of one time."""
+"""The rows read all over a table that is larger than the budget. Its first rows alone may all be of one time."""
 
 
 def sample(
     connection: sqlite3.Connection, tables: Sequence[Table], budget: ProfileBudget
 ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
-    """Return profiles of stored tables, as many as there is time for. What cannot be read is left out."""
+    """Return profiles of stored tables, as many as the time allows. What cannot be read is left out."""
     deadline = time.monotonic() + budget.seconds
     found: dict[Relation, tuple[ColumnProfile, ...]] = {}
     connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
@@ -31,13 +31,13 @@ def sample(
         try:
             rows, whole = _rows(connection, table, budget)
         except sqlite3.Error:
-            continue  # it took too long, or is damaged: the others are still answered
+            continue  # it took too long, or is damaged; the others are still read
         found[table.relation] = profile_columns([column.name for column in table.columns], rows, budget, whole=whole)
     return found
 
 
 def _rows(connection: sqlite3.Connection, table: Table, budget: ProfileBudget) -> tuple[list[Any], bool]:
-    """The rows of a small table, or some of a large one; and whether these are all."""
+    """Return the rows of a small table, or some rows of a large one; and whether these are all."""
     columns = ", ".join(_value(column.name) for column in table.columns)
     query = f"SELECT {columns} FROM {quote_name(table.relation.name)}"
     if (table.row_estimate or 0) > budget.rows and (spread := _spread(connection, table, query)):
@@ -52,7 +52,7 @@ def _value(column: str) -> str:
 
 
 def _spread(connection: sqlite3.Connection, table: Table, query: str) -> list[Any]:
-    """Rows at random places, always the same; none where rowids have gaps or there are no rowids."""
+    """Return rows at random places, always the same ones; none if rowids have gaps or do not exist."""
     name = quote_name(table.relation.name)
     try:
         low, high = connection.execute(f"SELECT min(rowid), max(rowid) FROM {name}").fetchone()

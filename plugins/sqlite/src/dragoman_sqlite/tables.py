@@ -1,4 +1,4 @@
-"""From the rows of the pragmas to `Table` values. Pure."""
+"""Turns the rows of the pragmas into `Table` values. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ RelationType: TypeAlias = Literal["table", "view", "virtual table"]
 SCHEMA = "main"
 _TYPES: dict[str, RelationType] = {"view": "view", "virtual": "virtual table"}
 ROWIDS = ("rowid", "_rowid_", "oid")
-"""Names of a table's row number; a column of the same name hides it."""
+"""Names of a table's row number. A column of the same name hides it."""
 HIDDEN, VIRTUAL, STORED = 1, 2, 3
-"""`hidden` of pragma_table_xinfo: a virtual table's hidden column, a generated column that is computed or kept."""
+"""`hidden` of pragma_table_xinfo: a virtual table's hidden column, a generated column that is computed or stored."""
 
 
 @dataclass(slots=True)
 class Facts:
-    """Rows as the inspector's queries return them, each beginning with its table's name.
+    """Rows of the inspector's queries. Each begins with its table's name.
 
-    `unreadable`: views and virtual tables whose columns this SQLite cannot tell.
+    `unreadable`: views and virtual tables whose columns this SQLite cannot read.
     """
 
     tables: list[Any]
@@ -49,7 +49,7 @@ class Facts:
 
 
 def build(facts: Facts) -> list[Table]:
-    """Return the tables, views and virtual tables; SQLite's own and shadow tables are marked as system."""
+    """Return the tables, views and virtual tables. SQLite's own and shadow tables are marked as system."""
     columns, keys, indexes = (_by_table(rows) for rows in (facts.columns, facts.foreign_keys, facts.indexes))
     parents = {lower_ascii(name): _Parent(name, columns[name]) for name, *_ in facts.tables}
     return [
@@ -61,7 +61,7 @@ def build(facts: Facts) -> list[Table]:
 
 
 def group_names(rows: Iterable[Any], scope: Scope) -> list[Names]:
-    """Return the rows of the query TABLES by type, as far as they are in `scope`."""
+    """Return the rows of the query TABLES, grouped by type, as far as they are in `scope`."""
     groups: dict[tuple[RelationType, bool], list[str]] = defaultdict(list)
     for name, kind, *_ in rows:
         if Relation(name, SCHEMA) in scope:
@@ -88,7 +88,7 @@ def _primary_key(columns: Iterable[Any]) -> tuple[str, ...]:
 
 
 class _Parent:
-    """A table as foreign keys see it: they may write its name and its columns' in any case."""
+    """A table as the target of foreign keys, which may write its name and its columns' in any case."""
 
     def __init__(self, name: str, columns: list[Any]) -> None:
         self.name = name
@@ -96,7 +96,7 @@ class _Parent:
         self._stored: dict[str, str] = {lower_ascii(row[0]): row[0] for row in columns}
 
     def columns(self, written: Sequence[str | None]) -> tuple[str, ...]:
-        """The columns meant: those written, else the primary key when it has as many; else none."""
+        """Return the columns meant: the written ones, else the primary key if it has as many columns; else none."""
         named = tuple(self._stored.get(lower_ascii(name), name) for name in written if name)
         if len(named) == len(written):
             return named
@@ -107,7 +107,7 @@ _NOTHING = ddl.Item()
 
 
 class _Builder:
-    """One table. The pragmas tell most; the text of its CREATE statement the rest."""
+    """Builds one table. The pragmas give most facts; the text of its CREATE statement gives the rest."""
 
     def __init__(self, name: str, kind: str, sql: str | None, columns: list[Any], indexes: list[Any]) -> None:
         self._relation = Relation(name, SCHEMA)
@@ -156,7 +156,10 @@ class _Builder:
         )
 
     def _is_rowid(self, declared: str) -> bool:
-        """An INTEGER PRIMARY KEY without an index is the rowid and never NULL; other keys may be, a quirk it keeps."""
+        """Return whether a key is the rowid: an INTEGER PRIMARY KEY without an index, which is never NULL.
+
+        Other keys may be.
+        """
         indexed = any(rows[0][2] == "pk" for rows in self._indexes)
         return declared.upper() == "INTEGER" and len(self._primary_key) == 1 and not indexed
 
@@ -197,7 +200,7 @@ def _index(rows: list[Any]) -> Index:
 
 
 def _group(rows: Iterable[Any]) -> list[list[Any]]:
-    """Rows by what they begin with: the parts of one key, of one index."""
+    """Group rows by their first values: the parts of one key, or of one index."""
     groups: dict[Any, list[Any]] = defaultdict(list)
     for row in rows:
         groups[row[0]].append(row)

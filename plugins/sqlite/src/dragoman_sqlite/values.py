@@ -1,4 +1,4 @@
-"""Values on their way in, as parameters, and out, where a text is not what its encoding says."""
+"""Values of parameters, and texts of rows that are not valid in their encoding."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Bindings = dict[str, Any] | tuple[Any, ...]
 
 
 def storable(parameters: Sequence[Any]) -> list[Any]:
-    """Return JSON values as SQLite has them: booleans are 0 and 1, arrays and objects are their JSON text.
+    """Return JSON values as SQLite stores them: booleans are 0 and 1, arrays and objects are their JSON text.
 
-    Raises `ParameterError` for what SQLite cannot hold.
+    Raises `ParameterError` for values that SQLite cannot store.
     """
     return [_storable(number, value) for number, value in enumerate(parameters, 1)]
 
@@ -28,21 +28,21 @@ def _storable(number: int, value: Any) -> Any:
             return int(value)
         case int() if not -(2**63) <= value < 2**63:
             raise ParameterError(
-                f"Parameter {number} does not fit SQLite's 64-bit integers.",
+                f"Parameter {number} is too large for SQLite's 64-bit integers.",
                 suggestion="Send it as a text or as a float.",
             )
         case list() | dict():
             return _storable(number, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
         case str() if not _is_unicode(value):
             raise ParameterError(
-                f"Parameter {number} holds half of a surrogate pair, which no text can.",
+                f"Parameter {number} contains half of a surrogate pair, which no text can contain.",
                 suggestion="Send the whole character.",
             )
         case None | int() | float() | str() | bytes():
             return value
         case _:
             raise ParameterError(
-                f"Parameter {number} is a {type(value).__name__}, which SQLite cannot hold.",
+                f"Parameter {number} is a {type(value).__name__}, which SQLite cannot store.",
                 suggestion="Send it as a text.",
             )
 
@@ -69,16 +69,16 @@ def bind(sql: str, values: Sequence[Any]) -> Bindings:
 
 
 def rescue(sql: str, width: int, encoding: str) -> tuple[str, Callable[[Sequence[Any]], list[Any]]]:
-    """Return `sql` wrapped so that texts come as bytes, and the function that makes its rows what they were.
+    """Return `sql` wrapped so that texts come as bytes, and the function that restores its rows.
 
-    For texts that are not valid in their encoding: the driver cannot hand them out otherwise.
+    For texts that are not valid in their encoding: the driver cannot return them otherwise.
     """
     names = [f"c{number}" for number in range(width)]
     picked = (
         f"typeof({name}) = 'text', CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END"
         for name in names
     )
-    # Half of a surrogate pair is what can be wrong in UTF-16.
+    # In UTF-16, only half of a surrogate pair can be wrong.
     errors = "surrogateescape" if encoding == "UTF-8" else "surrogatepass"
 
     def decode(row: Sequence[Any]) -> list[Any]:

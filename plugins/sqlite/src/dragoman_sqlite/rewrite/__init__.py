@@ -1,7 +1,7 @@
-"""Queries written in other SQLs, rewritten for SQLite, or refused where SQLite would answer otherwise.
+"""Rewrites queries that were written in other SQLs for SQLite, or refuses those that SQLite would answer differently.
 
-`tree` walks an allow list of nodes; `values`, `numbers`, `dates` and `patterns` know what each of them means;
-`rewriting` is what they share.
+`tree` walks an allow list of nodes. `values`, `numbers`, `dates` and `patterns` handle the nodes of their kind.
+`rewriting` is shared by all.
 """
 
 from dragoman_sqlite.rewrite.tree import rewrite

@@ -1,4 +1,4 @@
-"""Dates. SQLite keeps them as text, so only what is known to be a date is rewritten, and nothing is guessed."""
+"""Dates. SQLite stores them as text, so only what is known to be a date is rewritten. Nothing is guessed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNITS = {"year": "year", "month": "month", "week": "day", "day": "day", "hour":
 }
 _INTERVAL = re.compile(r"\s*([+-]?\d+)\s*([a-z]+)\s*")
 
-# What strftime gives for a field of a date, and how that becomes the number other databases give.
+# The strftime format for a field of a date, and how its text becomes the number that other databases return.
 _FIELDS = {
     "YEAR": "%Y", "MONTH": "%m", "DAY": "%d", "HOUR": "%H", "MINUTE": "%M", "DOW": "%w", "ISODOW": "%u", "DOY": "%j",
     "WEEK": "%V", "ISOYEAR": "%G",
@@ -41,7 +41,7 @@ _TRUNCATED = {
     "YEAR": "%Y-01-01 00:00:00", "MONTH": "%Y-%m-01 00:00:00", "DAY": "%Y-%m-%d 00:00:00",
     "HOUR": "%Y-%m-%d %H:00:00", "MINUTE": "%Y-%m-%d %H:%M:00", "SECOND": "%Y-%m-%d %H:%M:%S",
 }  # fmt: skip
-# Trino's names of fields, and those of `_FIELDS`.
+# Trino's names of fields, and those in `_FIELDS`.
 _FIELDS_OF_TRINO = {
     "DOW": "ISODOW", "DAY_OF_WEEK": "ISODOW", "DAYOFWEEK": "ISODOW", "DAY_OF_YEAR": "DOY", "DAYOFYEAR": "DOY",
     "DAY_OF_MONTH": "DAY", "YEAR_OF_WEEK": "ISOYEAR", "YEAROFWEEK": "ISOYEAR", "YOW": "ISOYEAR",
@@ -66,12 +66,12 @@ _COMPARED = (
     exp.Sub,
     exp.Cast,
 )
-# Formats of strftime that SQLite has and that give the same digits everywhere.
+# Formats of strftime that SQLite has and that produce the same digits everywhere.
 _FORMAT = re.compile(r"(?:%[YmdHMSjFT]|[^%A-Za-z0-9]|\"?T\"?)*")
 
 
 def _modifiers(interval: Any, sign: int) -> list[tuple[int, str]]:
-    """An interval as amounts and units of SQLite's modifiers, months first as Postgres adds them."""
+    """Return an interval as amounts and units of SQLite's modifiers, months first as Postgres adds them."""
     value, unit = interval.this, interval.args.get("unit")
     if not isinstance(value, exp.Literal):
         raise unsupported("An interval that is computed", "Write the interval as a literal.")
@@ -92,7 +92,7 @@ def _modifiers(interval: Any, sign: int) -> list[tuple[int, str]]:
 
 
 def _is_compared(node: Any) -> bool:
-    """Whether a moment only goes into what makes no difference between a date and its midnight."""
+    """Return whether a moment is only used where a date and its midnight make no difference."""
     parent = node.parent  # the sum
     while isinstance(parent, (exp.Paren, exp.Add, exp.Sub)):
         parent = parent.parent
@@ -116,7 +116,7 @@ def _move(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
     for amount, unit in modifiers:
         texts.append(f"{amount:+d} {unit}")
         if unit in {"year", "month"}:
-            texts.append("floor")  # January 31st plus a month is February's last day, not March
+            texts.append("floor")  # January 31st plus a month is February's last day, not in March
     notes.add(_TEXT_NOTICE)
     return call("date" if gives == "date" else "datetime", moment, *texts, kind=gives)
 
@@ -126,7 +126,7 @@ def _as_timestamp(column: Any) -> Any:
 
 
 def _of_its_length(moment: Any, column: Any) -> Any:
-    """A moment as long as what a column holds: a date's text has 10 characters, a timestamp's more."""
+    """Return a moment as long as the values of a column: a date's text has 10 characters, a timestamp's more."""
     return call("substr", moment, number(1), exp.Length(this=column.copy()))
 
 
@@ -171,7 +171,7 @@ _CHOICES = (exp.Min, exp.Max, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, 
 
 
 def _may_be_date(node: Any) -> bool:
-    """Whether a value is one of a column's: often a date."""
+    """Return whether a value comes from a column, which is often a date."""
     while isinstance(node, (exp.Paren, exp.Window)):
         node = node.this
     return isinstance(node, _CHOICES) and isinstance(node.this, exp.Column)
@@ -182,7 +182,10 @@ def _from_column(node: Any) -> bool:
 
 
 def _days_or_difference(left: Any, right: Any, *, as_interval: bool) -> Any:
-    """A difference of what may be dates, which are texts, or numbers. Trino writes days as an interval's text."""
+    """Return a difference of possible dates, which are texts, or of numbers.
+
+    Trino writes days as an interval's text.
+    """
     days = integer(exp.paren(exp.Sub(this=call("julianday", left), expression=call("julianday", right))))
     if as_interval:
         days = exp.DPipe(this=days, expression=text(" 00:00:00.000"))
@@ -192,7 +195,7 @@ def _days_or_difference(left: Any, right: Any, *, as_interval: bool) -> Any:
 
 
 def same_kind(node: Any, notes: Notes) -> Any:
-    """A date beside a timestamp becomes one: as texts they would differ."""
+    """Make a date beside a timestamp a timestamp: as texts they would differ."""
     kinds = kind_of(node.this), kind_of(node.expression)
     for side, pair in (("this", ("date", "timestamp")), ("expression", ("timestamp", "date"))):
         if kinds == pair:
@@ -201,7 +204,7 @@ def same_kind(node: Any, notes: Notes) -> Any:
 
 
 def _add(node: Any, notes: Notes) -> Any:
-    """date_add(unit, amount, moment) of Trino."""
+    """Rewrite date_add(unit, amount, moment) of Trino."""
     amount, unit = exact(node.expression), node.args.get("unit")
     if notes.source not in TRINO or amount is None or unit is None:
         raise unsupported("date_add", "Add an interval written as a literal.")
@@ -211,7 +214,7 @@ def _add(node: Any, notes: Notes) -> Any:
 
 
 def _difference_in(node: Any, notes: Notes) -> Any:
-    """date_diff(unit, a, b) of Trino: whole units between two moments, whether dates or timestamps."""
+    """Rewrite date_diff(unit, a, b) of Trino: whole units between two moments, dates or timestamps."""
     unit = node.args["unit"].name.upper() if node.args.get("unit") else ""
     if notes.source not in TRINO or unit not in _SECONDS:
         raise unsupported("This difference of dates", "Use date_diff in days, hours, minutes or seconds.")
@@ -232,7 +235,7 @@ def _epoch(node: Any, notes: Notes) -> Any:
 
 
 def _field(node: Any, notes: Notes) -> Any:
-    """year(a), month(a), day(a) and so on."""
+    """Rewrite year(a), month(a), day(a) and so on."""
     moment = node.this
     while isinstance(moment, (exp.TsOrDsToDate, exp.TsOrDsToTimestamp)):
         moment = moment.this
@@ -240,7 +243,7 @@ def _field(node: Any, notes: Notes) -> Any:
 
 
 def _join(left: Any, right: Any) -> Any:
-    """T-SQL joins texts with +, unless one side is a number."""
+    """Rewrite `+` of T-SQL, which joins texts unless one side is a number."""
     if any(isinstance(side, exp.Literal) and not re.search(r"[^\d.\s]", side.name) for side in (left, right)):
         raise unsupported("+ between a number and what may be one", "Use concat(), or cast both sides.")
     return exp.DPipe(this=left, expression=right)
@@ -310,7 +313,7 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?")
 
 
 def as_moment(value: Any, kind: str, notes: Notes) -> Any:
-    """`value` cast to a date or a timestamp."""
+    """Return `value` cast to a date or a timestamp."""
     if isinstance(value, exp.Literal) and not value.is_string:
         raise unsupported("A number as a date", "Write dates as 'YYYY-MM-DD'.")
     if kind == "timestamp" and isinstance(value, exp.Literal) and "." in value.name:

@@ -51,7 +51,7 @@ def _quotient(node: Any, notes: Notes) -> Any:
 
 
 def _heed_fractions(node: Any, notes: Notes) -> None:
-    """SQLite drops the fraction where both sides are whole, of whatever type the column is that holds them."""
+    """Handle fractions. SQLite drops the fraction if both values are whole, whatever the type of their columns."""
     kinds = {_kind(side) for side in (node.this, node.expression)}
     if kinds == {"whole"}:
         return
@@ -68,12 +68,15 @@ def _heed_fractions(node: Any, notes: Notes) -> None:
 
 
 def _keeps_fraction(node: Any) -> bool:
-    """Whether a division comes from a dialect whose `/` never drops the fraction: SQLite gets a cast to REAL for it."""
+    """Return whether a division comes from a dialect whose `/` never drops the fraction.
+
+    SQLite then gets a cast to REAL.
+    """
     return isinstance(node, exp.Div) and not node.args.get("typed")
 
 
 def _kind(node: Any) -> str:
-    """`whole` or `fraction` for a number that is known to be one, else an empty text."""
+    """Return `whole` or `fraction` for a number that is known to be one, else an empty text."""
     while isinstance(node, (exp.Paren, exp.Neg)):
         node = node.this
     if isinstance(node, exp.Literal):
@@ -98,7 +101,7 @@ def _is_sum(node: Any) -> bool:
 
 
 def _is_real(node: Any) -> bool:
-    """Whether a node is a cast to a double as it stood in the source or as it was rewritten."""
+    """Return whether a node is a cast to a double, in the source or rewritten."""
     while isinstance(node, exp.Paren):
         node = node.this
     return isinstance(node, exp.Cast) and node.args["to"].this.name in {"DOUBLE", "FLOAT"} and not is_ours(node)
@@ -107,7 +110,7 @@ def _is_real(node: Any) -> bool:
 def _round(node: Any, notes: Notes) -> Any:
     constant, digits = exact(node.this), node.args.get("decimals")
     if isinstance(node, exp.Round) and constant is not None and is_integer(digits):
-        # A number with decimals is exact elsewhere; SQLite would round the binary float next to it.
+        # A number with decimals is exact elsewhere. SQLite would round the nearest binary float.
         value = constant.quantize(Decimal(1).scaleb(-int(digits.name)), rounding=ROUND_HALF_UP)
         return _literal(value)
     if isinstance(node, exp.Round) and notes.source in POSTGRES:
@@ -139,7 +142,7 @@ def _extreme(node: Any, notes: Notes) -> Any:
         raise unsupported(f"{node.key} of one value", "Give it two values.")
     if not node.args.get("ignore_nulls"):
         return call(name, *values)
-    # SQLite's max(a, b) is NULL when one is; each argument falls back on the others.
+    # SQLite's max(a, b) is NULL if one argument is, so each argument falls back on the others.
     turned = (values[n:] + values[:n] for n in range(len(values)))
     return call(name, *(call("coalesce", *(value.copy() for value in turn)) for turn in turned))
 
@@ -193,7 +196,7 @@ def _cast(node: Any, notes: Notes) -> Any:
 
 
 def _constant(value: Any) -> Decimal | None:
-    """The number that a literal is, or a text literal holds."""
+    """Return the number that a literal is, or that a text literal contains."""
     return Decimal(value.name.strip()) if is_text(value) and _NUMBER.fullmatch(value.name) else exact(value)
 
 
@@ -202,16 +205,16 @@ def _literal(value: Decimal) -> Any:
 
 
 def _numeric(value: Any, notes: Notes) -> Any:
-    """`value`, about to become a number: SQLite would take what a text begins with, or 0."""
+    """Return `value` for use as a number. SQLite would take the number that a text begins with, or 0."""
     if is_text(value) and not _NUMBER.fullmatch(value.name):
         raise unsupported(f"A cast of the text {value.name[:20]!r} to a number", "Write a number.")
     if isinstance(value, exp.Column):
-        notes.add("A cast of a text that is no number gives the number it begins with, or 0.")
+        notes.add("A cast of a text that is not a number gives the number it begins with, or 0.")
     return value
 
 
 def _whole(value: Any, notes: Notes) -> Any:
-    """`value` cast to an integer. Other databases round what SQLite would cut off."""
+    """Return `value` cast to an integer. Other databases round where SQLite would cut."""
     if _is_real(value) and notes.source in POSTGRES:
         raise unsupported("A cast of a double to an integer, which rounds halves to even,", "Cast to numeric first.")
     value = _numeric(value, notes)
@@ -237,12 +240,12 @@ def _as_text(value: Any, sizes: list[int], notes: Notes) -> Any:
 
 
 def _bits(node: Any, notes: Notes) -> Any:
-    """A function in Trino, an operator here: it needs parentheses."""
+    """Rewrite a function of Trino to an operator, which needs parentheses."""
     return exp.paren(node) if notes.source in TRINO else node
 
 
 def _shift(node: Any, notes: Notes) -> Any:
-    """Postgres' integers have 32 bits where SQLite's have 64, and drop what is shifted out."""
+    """Rewrite a shift. Postgres' integers have 32 bits, SQLite's 64, and bits that are shifted out are dropped."""
     value, places = exact(node.this), exact(node.expression)
     if notes.source not in POSTGRES:
         return node

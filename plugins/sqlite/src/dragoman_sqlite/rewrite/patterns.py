@@ -1,4 +1,4 @@
-"""LIKE and its relatives: SQLite's LIKE ignores the case of ASCII letters, its GLOB heeds case."""
+"""LIKE and its relatives. SQLite's LIKE ignores the case of ASCII letters; its GLOB is case-sensitive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from dragoman_sqlite.rewrite.rewriting import IGNORE_CASE, TSQL, Notes, Rewriter, call, is_text, text, unsupported
 
-# Where a backslash escapes in LIKE without an ESCAPE.
+# SQLs in which a backslash escapes in LIKE without an ESCAPE.
 _LIKE_BACKSLASH = frozenset(
     "postgres redshift materialize risingwave mysql doris starrocks singlestore bigquery spark spark2 databricks hive"
     " clickhouse".split()
@@ -16,7 +16,7 @@ _LIKE_BACKSLASH = frozenset(
 
 
 def _glob(pattern: str, escape: str) -> str:
-    """A LIKE pattern as one of GLOB, which heeds case as LIKE does elsewhere."""
+    """Return a LIKE pattern as a GLOB pattern, which is case-sensitive as LIKE is elsewhere."""
     parts: list[str] = []
     escaped = False
     for character in pattern:
@@ -35,7 +35,7 @@ def _translate_glob(pattern: Any, escape: str, notes: Notes) -> Any:
     if escape not in {"", "\\"}:
         raise unsupported("LIKE ... ESCAPE with a pattern that is computed", "Write the pattern as a literal.")
     if escape:
-        notes.add("A backslash in a pattern that is no literal stands for itself.")
+        notes.add("A backslash in a computed pattern stands for itself.")
     for found, instead in (("[", "[[]"), ("*", "[*]"), ("?", "[?]"), ("%", "*"), ("_", "?")):
         pattern = call("replace", pattern, found, instead)
     return pattern
@@ -52,7 +52,7 @@ def _match(node: Any, escape: str, notes: Notes) -> Any:
     if isinstance(node, exp.ILike) or notes.source in IGNORE_CASE:
         matched = _ignoring_case(value, pattern, escape, notes)
     else:
-        notes.add("LIKE became GLOB, which heeds case.")
+        notes.add("LIKE became GLOB, which is case-sensitive.")
         matched = exp.Glob(this=value, expression=_translate_glob(pattern, escape, notes))
     return exp.not_(exp.paren(matched)) if node.args.get("negate") else matched
 

@@ -1,4 +1,4 @@
-"""What the rewrites share: how they refuse, what they note, and the small trees they are built from."""
+"""Shared code of the rewrites: refusals, notices, and the small trees they are built from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from dragoman import Unsupported
 from sqlglot import exp
 
-# SQLs whose texts compare without case, unless a collation says otherwise; those of Microsoft; two families.
+# SQLs whose texts compare without case unless a collation says otherwise; Microsoft's SQLs; two families.
 IGNORE_CASE = frozenset({"mysql", "tsql", "doris", "starrocks", "singlestore", "fabric"})
 TSQL = frozenset({"tsql", "fabric"})
 POSTGRES = frozenset({"postgres", "redshift", "materialize", "risingwave"})
@@ -20,7 +20,7 @@ TRINO = frozenset({"trino", "presto", "athena"})
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What the tree was written in, and the notices its caller will read."""
+    """The SQL that the tree was written in, and the notices for the caller."""
 
     source: str
     notices: list[str]
@@ -35,44 +35,44 @@ Rewriter = Callable[[Any, Notes], Any]
 
 
 def unsupported(what: str, instead: str) -> Unsupported:
-    """The refusal of a construct that SQLite would answer differently, or not at all."""
+    """Return the refusal of a construct that SQLite would answer differently, or not at all."""
     return Unsupported(f"{what} has no translation to SQLite.", suggestion=instead)
 
 
 def call(name: str, *arguments: Any, kind: str = "") -> Any:
-    """A call of one of SQLite's functions; `kind` says what it gives where later rewrites need to know."""
+    """Return a call of one of SQLite's functions. `kind`: the kind of its result, if later rewrites need to know it."""
     node = exp.Anonymous(this=name, expressions=[text(a) if isinstance(a, str) else a for a in arguments])
     node.meta.update(ours=True, kind=kind)
     return node
 
 
 def is_ours(node: Any) -> bool:
-    """Whether a call was made here."""
+    """Return whether a call was created here."""
     return bool(node.meta.get("ours"))
 
 
 def text(value: str) -> Any:
-    """A text literal."""
+    """Return a text literal."""
     return exp.Literal.string(value)
 
 
 def number(value: object) -> Any:
-    """A number literal."""
+    """Return a number literal."""
     return exp.Literal.number(str(value))
 
 
 def integer(node: Any) -> Any:
-    """`node` cast to SQLite's integer."""
+    """Return `node` cast to SQLite's integer."""
     return exp.Cast(this=node, to=exp.DataType.build("bigint"))
 
 
 def real(node: Any) -> Any:
-    """`node` cast to SQLite's floating point number."""
+    """Return `node` cast to SQLite's floating point number."""
     return exp.Cast(this=node, to=exp.DataType.build("double"))
 
 
 def kind_of(node: Any) -> str:
-    """`date` or `timestamp` for what is known to be one, `interval`, else an empty text."""
+    """Return `date` or `timestamp` for a node known to be one, `interval`, else an empty text."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.CurrentDate):
@@ -85,17 +85,17 @@ def kind_of(node: Any) -> str:
 
 
 def is_text(node: Any) -> bool:
-    """Whether a node is a text literal."""
+    """Return whether a node is a text literal."""
     return isinstance(node, exp.Literal) and bool(node.is_string)
 
 
 def is_integer(node: Any) -> bool:
-    """Whether a node is a whole number written as digits."""
+    """Return whether a node is a whole number written as digits."""
     return isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
 
 
 def exact(node: Any) -> Decimal | None:
-    """The value of a number written as a literal, in parentheses and with a sign if it has them."""
+    """Return the value of a number literal, in parentheses and with a sign if it has them; else None."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Neg):
@@ -107,7 +107,7 @@ def exact(node: Any) -> Decimal | None:
 
 
 def fold(node: Any) -> Any | None:
-    """The exact result of arithmetic on two literals of which one has decimals: SQLite's would be a binary float's."""
+    """Return the exact result of arithmetic on two literals, one with decimals. SQLite's would be a binary float."""
     left, right = exact(node.this), exact(node.expression)
     if left is None or right is None or (left == left.to_integral() and right == right.to_integral()):
         return None
@@ -123,7 +123,7 @@ _PREDICATES = (
 
 
 def is_predicate(node: Any) -> bool:
-    """Whether a node gives a truth value."""
+    """Return whether a node is a truth value."""
     while isinstance(node, (exp.Paren, exp.Alias)):
         node = node.this
     return isinstance(node, _PREDICATES)

@@ -1,7 +1,7 @@
-"""Rewrites a query that was written in another SQL, so that SQLite gives the answer its author meant, or refuses it.
+"""Rewrites a query from another SQL so that SQLite gives the intended answer, or refuses it.
 
-Every node of the tree is either known to mean the same in SQLite (`SAME`), or rewritten by a function of `REWRITES`;
-whatever is left after that is refused by name. `dates`, `numbers`, `patterns` and `values` hold the rewrites.
+Every node of the tree is either known to mean the same in SQLite (`SAME`), or is rewritten by a function of `REWRITES`.
+Any other node is refused by name. `dates`, `numbers`, `patterns` and `values` hold the rewrites.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dragoman_sqlite.rewrite.patterns import PATTERNS
 from dragoman_sqlite.rewrite.rewriting import POSTGRES, TRINO, Notes, Rewriter, is_ours, is_predicate, unsupported
 from dragoman_sqlite.rewrite.values import VALUES
 
-# The frame of a query: clauses, names, joins and their kind.
+# The frame of a query: clauses, names, joins and the like.
 _STRUCTURE = (
     exp.Select, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Offset,
     exp.Union, exp.Intersect, exp.Except, exp.Subquery, exp.With, exp.CTE, exp.Values, exp.Table, exp.TableAlias,
@@ -102,7 +102,7 @@ def _name(node: Any, notes: Notes) -> Any:
 
 
 def _subquery(node: Any, notes: Notes) -> Any:
-    """SQLite has no `(SELECT ...) AS t(a, b)`: the inner query's columns get the names instead."""
+    """Rewrite `(SELECT ...) AS t(a, b)`, which SQLite lacks: the subquery's columns get the names instead."""
     alias = node.args.get("alias")
     names = alias.args.get("columns") if alias else None
     if not names:
@@ -116,7 +116,7 @@ def _subquery(node: Any, notes: Notes) -> Any:
 
 
 def _values(node: Any, notes: Notes) -> Any:
-    """SQLite calls the columns of VALUES column1, column2, ... and takes no names for them."""
+    """Rewrite VALUES. SQLite names its columns column1, column2, ... and accepts no other names."""
     alias = node.args.get("alias")
     names = alias.args.get("columns") if alias else None
     if not names:
@@ -145,7 +145,10 @@ REWRITES: dict[type[Any], Rewriter] = {
 
 
 def rewrite(tree: Any) -> Any:
-    """Return the sqlglot tree to run on SQLite. Raises `Unsupported` for what SQLite cannot answer the same."""
+    """Return the sqlglot tree to run on SQLite.
+
+    Raises `Unsupported` for a query that SQLite would answer differently.
+    """
     notes = Notes(source=tree.meta.get("source", ""), notices=tree.meta.setdefault("notices", []))
     if notes.source not in POSTGRES | TRINO:
         notes.add("No translation rules cover this pair of dialects: check the result.")
@@ -155,7 +158,7 @@ def rewrite(tree: Any) -> Any:
         if found is None:
             continue
         parent, place, index = node.parent, node.arg_key, node.index
-        new = found(node, notes)  # may hold the node itself
+        new = found(node, notes)  # may contain the node itself
         if parent is None:
             tree = new
         elif new is not node:

@@ -1,4 +1,4 @@
-"""Texts, JSON and aggregates whose meaning or name differs in SQLite."""
+"""Texts, JSON and aggregates with another meaning or name in SQLite."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _substring(node: Any, notes: Notes) -> Any:
 
 
 def _is_positive(value: Any) -> bool:
-    """Whether a number cannot be negative."""
+    """Return whether a number cannot be negative."""
     while isinstance(value, exp.Paren):
         value = value.this
     if isinstance(value, exp.Add):
@@ -95,7 +95,7 @@ def _concat(node: Any, notes: Notes) -> Any:
     return exp.paren(joined)
 
 
-# What Trino's trim() takes off, and SQLite's does not: the white space of Unicode at which a line may break.
+# The characters that Trino's trim() removes and SQLite's does not: Unicode white space at which a line may break.
 _SPACES = (*range(0x9, 0xE), *range(0x1C, 0x21), 0x1680, *range(0x2000, 0x2007), *range(0x2008, 0x200B), 0x2028, 0x2029,
            0x205F, 0x3000)  # fmt: skip
 
@@ -115,7 +115,7 @@ def _change_case(node: Any, notes: Notes) -> Any:
 
 
 def _ascii(node: Any, notes: Notes) -> Any:
-    """0 for an empty text, where SQLite's is NULL."""
+    """Return 0 for an empty text, where SQLite's function returns NULL."""
     return call("coalesce", call("unicode", node.this), call("length", node.this.copy()))
 
 
@@ -123,7 +123,7 @@ _ESCAPE_STRINGS = frozenset({"postgres", "redshift", "materialize", "risingwave"
 
 
 def _rewrite_literal(node: Any, notes: Notes) -> Any:
-    """E'...' and $$...$$ are texts written in another way; elsewhere b'...' is a value of bytes."""
+    """Rewrite a literal. E'...' and $$...$$ are texts in another notation; elsewhere b'...' is a value of bytes."""
     if isinstance(node, exp.ByteString) and notes.source not in _ESCAPE_STRINGS:
         raise unsupported("A literal of bytes", "Pass it as a parameter.")
     return text(node.this)
@@ -150,7 +150,7 @@ def _json(node: Any, notes: Notes) -> Any:
 
 
 def _json_text(node: Any, notes: Notes) -> Any:
-    """`->>` gives a text everywhere; SQLite's gives numbers, and 1 and 0 for true and false."""
+    """Rewrite `->>`, which returns a text everywhere else. SQLite's returns numbers, and 1 and 0 for true and false."""
     path = _path(node)
     kind = call("json_type", node.this.copy(), path)
     value = exp.Cast(this=call("json_extract", node.this.copy(), path), to=exp.DataType.build("text"))
@@ -167,7 +167,7 @@ def _json_text(node: Any, notes: Notes) -> Any:
 
 
 def _any(node: Any, notes: Notes) -> Any:
-    """`= ANY (...)` and `<> ALL (...)` of a list or a query are IN and NOT IN."""
+    """Rewrite `= ANY (...)` and `<> ALL (...)` of a list or a query to IN and NOT IN."""
     node = same_kind(node, notes)
     _heed_case(notes)
     several = node.expression
@@ -190,7 +190,10 @@ def _any(node: Any, notes: Notes) -> Any:
 
 def _heed_case(notes: Notes) -> None:
     if notes.source in IGNORE_CASE:
-        notes.add("Comparisons of texts heed case in SQLite: add COLLATE NOCASE in SQLite's own SQL where it matters.")
+        notes.add(
+            "Comparisons of texts are case-sensitive in SQLite: add COLLATE NOCASE in SQLite's "
+            "own SQL where it matters."
+        )
 
 
 def _in(node: Any, notes: Notes) -> Any:
@@ -269,7 +272,7 @@ _OWN = ("order", "limit", "offset", "with_")
 
 
 def _unwrap(node: Any, notes: Notes) -> Any:
-    """SQLite takes no parentheses around the sides of UNION, INTERSECT and EXCEPT."""
+    """Remove parentheses around the sides of UNION, INTERSECT and EXCEPT, which SQLite does not accept."""
     for side in ("this", "expression"):
         inner = node.args[side]
         while isinstance(inner, exp.Subquery) and not inner.args.get("alias"):

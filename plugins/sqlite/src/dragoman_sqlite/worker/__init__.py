@@ -1,1 +1,1 @@
-"""The process callers' SQL runs in: `__main__` reads orders, `session` holds the connection, `statement` runs one."""
+"""The process that runs callers' SQL: `__main__` reads orders, `session` holds the connection, `statement` runs one."""

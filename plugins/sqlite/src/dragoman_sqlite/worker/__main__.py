@@ -1,4 +1,4 @@
-"""The process that runs callers' SQL on one file; the executor starts it, and kills it when nothing else helps.
+"""The process that runs callers' SQL on one file. The executor starts it, and kills it if nothing else helps.
 
 A C loop inside SQLite ignores every interrupt, so the deadline is enforced from outside as well.
 """

@@ -1,4 +1,7 @@
-"""The engine's own wall: SQLite asks before it compiles each access, and what is not allowed is denied."""
+"""The engine's own check: SQLite asks the authorizer before it compiles each access.
+
+The authorizer denies what is not allowed.
+"""
 
 # pyright: reportUnknownMemberType=false
 # (apsw's stubs name a type that Python 3.11 does not have)
@@ -22,7 +25,7 @@ _READING = {apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_RECURSIVE}
 
 
 class Authorizer:
-    """Allows reading, listed functions and listed PRAGMAs. `denied` says what the last denial was about."""
+    """Allows reading, listed functions and listed PRAGMAs. `denied`: what the last denial was about."""
 
     def __init__(self, functions: Iterable[str], schema: str = "main") -> None:
         self._functions = FUNCTIONS | {name.lower() for name in functions}
@@ -30,14 +33,14 @@ class Authorizer:
         self.denied: tuple[str, str] | None = None
 
     def guard(self, connection: apsw.Connection) -> None:
-        """Open the virtual tables, then watch over `connection`.
+        """Open the virtual tables, then set the authorizer of `connection`.
 
-        R-Tree prepares writes to its own tables when it is opened, and never runs them for a reader. So no write needs
-        to be allowed to anyone, until the schema changes and the tables have to be opened again.
+        R-Tree prepares writes to its own tables when it is opened, and never runs them for a reader. Opened before, it
+        needs no permission to write, until the schema changes and the tables must be opened again.
         """
         connection.authorizer = None
         for (opening,) in cast("list[tuple[str]]", connection.execute(self._openings).fetchall()):
-            with contextlib.suppress(apsw.Error):  # a table that cannot be opened says so when it is asked for
+            with contextlib.suppress(apsw.Error):  # a table that cannot be opened reports it when it is read
                 connection.execute(opening)
         connection.authorizer = self
 
@@ -50,7 +53,7 @@ class Authorizer:
         return apsw.SQLITE_DENY
 
     def _hides(self, action: int, first: str | None, second: str | None, schema: str | None, by: str | None) -> bool:
-        """Whether an access that is otherwise allowed reaches what is hidden here; nothing is."""
+        """Return whether an access that is otherwise allowed reaches something hidden. Nothing is hidden here."""
         return False
 
     def _allows(self, action: int, first: str | None, second: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""A connection on which some tables are what their views show: nothing else reaches them."""
+"""A connection on which views replace some tables. Nothing else reaches those tables."""
 
 # pyright: reportUnknownMemberType=false
 # (apsw's stubs name a type that Python 3.11 does not have)
@@ -22,7 +22,7 @@ _OWN = frozenset({HASH, VALUE})
 
 
 class Wall(Authorizer):
-    """Lets a confined table be read by its own view alone, and our own functions be called there alone."""
+    """Allows only its own view to read a confined table, and only there to call our own functions."""
 
     def __init__(self, functions: Iterable[str], confine: Confine) -> None:
         super().__init__({*functions, *_OWN}, confine.schema)
@@ -32,7 +32,7 @@ class Wall(Authorizer):
         self._views = frozenset[str]()
 
     def guard(self, connection: apsw.Connection) -> None:
-        """As `Authorizer.guard`; the views of the file may read what they read."""
+        """Set the authorizer, as `Authorizer.guard` does. The views of the file may read what they read."""
         connection.authorizer = None
         views = connection.execute(f"SELECT lower(name) FROM {self._schema}.sqlite_schema WHERE type = 'view'")
         self._views = frozenset(name for (name,) in cast("list[tuple[str]]", views.fetchall()))
@@ -45,7 +45,7 @@ class Wall(Authorizer):
             return second is not None and lower_ascii(second) in _OWN
         if action != apsw.SQLITE_READ or schema != self._schema or lower_ascii(first or "") not in self._tables:
             return False
-        # Where a view was merged into the query around it, SQLite asks for its table once more, without a column.
+        # If a view was merged into the query around it, SQLite asks for its table again, without a column.
         return second != "" and lower_ascii(by or "") not in self._views
 
 

@@ -1,4 +1,4 @@
-"""The one boundary where SQLite's errors become dragoman's."""
+"""Translates SQLite's errors to dragoman's. Nothing else does."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNREACHABLE: dict[type[Exception], tuple[str, str]] = {
     apsw.PermissionsError: ("its file may not be read", "Check the file's permissions."),
     apsw.ProtocolError: _LOCKED,
     apsw.ReadOnlyError: (
-        "it was left in the middle of a write",
+        "a write to it was interrupted",
         "Have its owner open it once with a program that may write, which completes or undoes that write.",
     ),
 }
@@ -38,7 +38,7 @@ _TOO_LARGE = (apsw.NoMemError, apsw.FullError, MemoryError)
 
 
 def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool, running: bool) -> Failed:
-    """Return what to tell the executor of any exception; `running`: the statement had been compiled."""
+    """Return the failure to send for any exception. `running`: the statement had been compiled."""
     match error:
         case DragomanError():
             return Failed(type(error).__name__, error.message, error.suggestion)
@@ -59,7 +59,7 @@ def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool,
         case apsw.TooBigError():
             return Failed(
                 "ResultTooLarge",
-                "A value is larger than a query may make or read.",
+                "A value is larger than a query may create or read.",
                 "Read less of it; the administrator can raise the option max_value_kb.",
             )
         case _ if isinstance(error, _TOO_LARGE) or _has_spilled_too_much(error):
@@ -77,7 +77,7 @@ def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool,
 
 
 def _has_spilled_too_much(error: Exception) -> bool:
-    """Whether a write failed: all that is written for a query are its own temporary files, whose size is limited."""
+    """Return whether a write failed. A query writes only its own temporary files, whose size is limited."""
     return isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE
 
 
@@ -96,7 +96,10 @@ def _sql_error(error: apsw.SQLError, sql: str, *, running: bool) -> Failed:
 
 
 def is_quoted_by_view(error: apsw.SQLError, sql: str) -> bool:
-    """Whether a view's definition, and surely not `sql`, has a text in double quotes, which SQLite used to take."""
+    """Return whether a text in double quotes is in a view's definition, and certainly not in `sql`.
+
+    SQLite used to accept such texts.
+    """
     return '"' not in sql and _QUOTED_TEXT.match(str(error)) is not None
 
 
@@ -107,17 +110,17 @@ def _bindings_error(error: apsw.BindingsError) -> Failed:
 
 
 def _characters(sql: str, offset: int) -> int | None:
-    """SQLite counts bytes of UTF-8, callers count characters."""
+    """Return an offset in characters. SQLite counts bytes of UTF-8."""
     return len(sql.encode()[:offset].decode(errors="ignore")) if offset >= 0 else None
 
 
 def refuse(kind: str, name: str) -> Failed:
-    """Return the refusal of what the authorizer denied: a function, or something that is not reading."""
+    """Return the refusal of what the authorizer denied: a function, or something that does not only read."""
     if kind == "FUNCTION":
         return Failed(
             "UnsafeSql",
             f"The function {name}() is not on the list of functions that may be called.",
-            "Do without it, or have the operator add it to allow_functions.",
+            "Write the query without it, or ask the administrator to add it to allow_functions.",
             identifier=name,
         )
     return Failed("WriteDenied", f"Only reading is allowed; {kind} {name} is not.".replace("  ", " "), "Send a SELECT.")

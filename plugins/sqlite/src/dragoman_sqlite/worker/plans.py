@@ -1,4 +1,4 @@
-"""EXPLAIN QUERY PLAN, and what to watch out for in it."""
+"""EXPLAIN QUERY PLAN, and warnings about the plan."""
 
 # pyright: reportUnknownMemberType=false
 # (apsw's stubs name a type that Python 3.11 does not have)
@@ -18,7 +18,7 @@ from dragoman.workers.frames import Run, Told
 from dragoman_sqlite.ddl import quote_name
 
 BIG = 10_000
-"""Rows from which on a full scan is worth a warning."""
+"""The number of rows from which a full scan gets a warning."""
 
 TABLES = """
 SELECT own.rootpage, own.name FROM sqlite_schema AS own JOIN pragma_table_list AS list ON list.name = own.name
@@ -28,13 +28,13 @@ WHERE own.type = 'table' AND list.schema = 'main' AND NOT list.wr
 _ADDRESS = re.compile(r"vtab:[0-9A-Fa-f]+")
 
 Start = Callable[[int], apsw.Cursor]
-"""Starts the statement: 0 as it is, 1 as EXPLAIN, 2 as EXPLAIN QUERY PLAN (sqlite3_stmt_explain)."""
+"""Starts the statement: 0 runs it, 1 is EXPLAIN, 2 is EXPLAIN QUERY PLAN (sqlite3_stmt_explain)."""
 Step = tuple[int, int, str]
-"""Its id, which is its address in the program; its parent's id; what it does."""
+"""The step's id, which is its address in the program; its parent's id; and its description."""
 
 
 def tell_plan(connection: apsw.Connection, order: Run, start: Start) -> Told:
-    """Return the plan; with `analyze` the statement runs to its end and its rows are thrown away."""
+    """Return the plan. With `analyze` the statement runs to its end and its rows are dropped."""
     steps: list[Step] = [(step, parent, detail) for step, parent, _, detail in start(2)]
     bytecode = [list(row) for row in start(1)]
     elapsed = _measure(start) if order.analyze else None
@@ -44,7 +44,7 @@ def tell_plan(connection: apsw.Connection, order: Run, start: Start) -> Told:
 
 
 def _without_address(row: list[Any]) -> list[Any]:
-    """Return an instruction; SQLite shows where in this process's memory a virtual table is."""
+    """Return an instruction without an address: SQLite shows where in this process's memory a virtual table is."""
     return ["vtab" if isinstance(value, str) and _ADDRESS.fullmatch(value) else value for value in row]
 
 
@@ -58,7 +58,7 @@ def _measure(start: Start) -> float:
 def _warnings(connection: apsw.Connection, steps: Sequence[Step], bytecode: Sequence[Any]) -> Iterator[str]:
     for _, _, detail in steps:
         if "AUTOMATIC" in detail:
-            yield f"An index is built for this query alone ({quote_foreign(detail)}): a lasting one would help."
+            yield f"An index is built for this query alone ({quote_foreign(detail)}): a permanent one would help."
     pairs: Any = connection.execute(TABLES)
     tables: dict[int, str] = dict(pairs)
     for root in _list_scanned(steps, bytecode):
@@ -68,10 +68,11 @@ def _warnings(connection: apsw.Connection, steps: Sequence[Step], bytecode: Sequ
 
 
 def _list_scanned(steps: Sequence[Step], bytecode: Sequence[Any]) -> Iterator[int]:
-    """The root pages of tables and indexes that are read from one end to the other.
+    """Yield the root pages of tables and indexes that are read from one end to the other.
 
-    The plan names aliases, the program says what they are: a step that scans is followed by going to the first or last
-    row. In the program of a plan each step takes an address of its own, which the program that runs does not have.
+    The plan names aliases, and the program shows which tables they are: a step that scans is followed by going to the
+    first or last row. In the program of a plan each step has an address of its own, which the program that runs does
+    not have.
     """
     opened = {row[2]: row[3] for row in bytecode if row[1] == "OpenRead"}
     starts = [address - earlier for earlier, (address, *_) in enumerate(steps)]
@@ -84,7 +85,7 @@ def _list_scanned(steps: Sequence[Step], bytecode: Sequence[Any]) -> Iterator[in
 
 def _rows(connection: apsw.Connection, table: str) -> int:
     name = quote_name(table)
-    # Apart, each is found at one end of the table; together they would read all of it.
+    # In separate queries, each is found at one end of the table. One query for both would read all of it.
     span = f"SELECT (SELECT max(rowid) FROM {name}) - (SELECT min(rowid) FROM {name}) + 1"
     row: Any = next(connection.execute(span))
     return row[0] or 0

@@ -1,4 +1,4 @@
-"""One read-only SQLite connection and the walls around it: runs statements inside the worker process."""
+"""One read-only SQLite connection and its protections. Runs statements inside the worker process."""
 
 # pyright: reportUnknownMemberType=false
 # (apsw's stubs name a type that Python 3.11 does not have)
@@ -22,16 +22,16 @@ from dragoman_sqlite.worker.plans import tell_plan
 from dragoman_sqlite.worker.statement import Rows, Statement
 
 STEPS = 10_000
-"""Virtual machine steps between two looks at the clock: unnoticeable, and within a millisecond of the deadline."""
+"""Virtual machine steps between two checks of the clock: cheap, and within a millisecond of the deadline."""
 
 CONFINED = 8
-"""Connections kept on which some tables are their views, the one opened first closed first."""
+"""The number of connections kept on which views replace some tables. The one opened first is closed first."""
 BUSY_SECONDS = 5.0
-"""How long a locked database is waited for, when the deadline allows it."""
+"""Seconds to wait for a locked database, if the deadline allows it."""
 
 
 def open_read_only(path: str, length: int) -> apsw.Connection:
-    """Open a file so that SQLite itself writes nothing, attaches nothing and makes no value beyond `length` bytes."""
+    """Open a file read-only. SQLite attaches nothing and creates no value larger than `length` bytes."""
     # Not a URI: a path such as `x.db?mode=rwc` must stay a path.
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     restrict(connection, length)
@@ -39,7 +39,10 @@ def open_read_only(path: str, length: int) -> apsw.Connection:
 
 
 def restrict(connection: apsw.Connection, length: int) -> None:
-    """Have a connection write nothing, attach nothing more and make no value beyond `length` bytes."""
+    """Restrict a connection.
+
+    It writes nothing, attaches nothing more and creates no value larger than `length` bytes.
+    """
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)  # a misspelled "column" must not become a text
@@ -50,7 +53,10 @@ def restrict(connection: apsw.Connection, length: int) -> None:
 
 
 class Session:
-    """Opens the file at the first statement, again when another took its place; keeps no state between statements."""
+    """Opens the file at the first statement, and again when another file replaced it.
+
+    Keeps no state between statements.
+    """
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -65,23 +71,23 @@ class Session:
         apsw.hard_heap_limit(setup.memory)
 
     def expect(self, timeout: float) -> None:
-        """A statement is coming, with so many seconds; called from the listening thread, as `interrupt` is."""
+        """Announce a statement and its timeout in seconds. Called from the listening thread, as `interrupt` is."""
         self._interrupted = False
         self._deadline = time.monotonic() + timeout
 
     def interrupt(self) -> None:
-        """End the statement that runs or is about to."""
+        """End the statement that runs or is about to run."""
         self._interrupted = True
         if self._connection is not None:
             self._connection.interrupt()
 
     def run(self, order: Run, send: Send) -> None:
-        """Run one statement and send what it yields; whatever goes wrong is sent as `Failed`."""
+        """Run one statement and send what it yields. Errors are sent as `Failed`."""
         statement = Statement(order)
         try:
             confine = None if order.confine is None else msgspec.convert(order.confine, Confine)
             self._answer(self._connect(confine), statement, send)
-        except Exception as error:  # whatever it is, the executor hears of it and the worker lives on
+        except Exception as error:  # the executor gets every error, and the worker lives on
             send(self._failure(error, statement))
         finally:
             statement.close()
@@ -150,7 +156,7 @@ class Session:
     def _open(self) -> apsw.Connection:
         connection = open_read_only(self._setup.path, self._setup.length)
         self._watch(connection)
-        connection.pragma("schema_version")  # reads the header: what is not a database says so here
+        connection.pragma("schema_version")  # reads the header, so a file that is not a database fails here
         self._own_authorizer.guard(connection)
         return connection
 
@@ -186,13 +192,13 @@ class Session:
         except UnicodeDecodeError as broken:
             try:
                 rows = statement.read_as_bytes(connection, skip=sender.seen)
-            except apsw.SQLError:  # not something that can be wrapped, a PRAGMA for one
+            except apsw.SQLError:  # a statement that cannot be wrapped, such as a PRAGMA
                 raise broken from None
             sender.send_all(rows)
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Which file it is: one that was replaced has the same name and is another. None: there is none now."""
+    """Return the identity of the file: a replaced file has the same name. None: there is no file now."""
     try:
         status = os.stat(path)
     except OSError:

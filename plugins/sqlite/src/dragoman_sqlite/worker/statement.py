@@ -1,4 +1,4 @@
-"""One statement inside the worker: looked at before its first step, its rows sent in batches."""
+"""One statement inside the worker: checked before its first step, its rows sent in batches."""
 
 # pyright: reportUnknownMemberType=false
 # (apsw's stubs name a type that Python 3.11 does not have)
@@ -20,12 +20,12 @@ from dragoman.workers.sending import Send, Sender
 from dragoman_sqlite.types import short_type, storage_class
 from dragoman_sqlite.values import bind, rescue
 
-# SQLite counts it as a write even when it only reads; with a value the authorizer refuses it.
+# SQLite counts it as a write even if it only reads. The authorizer refuses it with a value.
 _JOURNAL_MODE = re.compile(r"\s*pragma\s+(?:main\s*\.\s*)?journal_mode\s*;?\s*", re.IGNORECASE)
 
 
 class Statement:
-    """A statement that is looked at before its first step: single, reading only, its columns noted."""
+    """A statement that is checked before its first step: it is single and only reads. Its columns are recorded."""
 
     def __init__(self, order: Run) -> None:
         self.order = order
@@ -34,7 +34,7 @@ class Statement:
         self._cursor: apsw.Cursor | None = None
 
     def start(self, connection: apsw.Connection, explain: int = 0, sql: str = "", *, run: bool = True) -> apsw.Cursor:
-        """Start it and return its rows; `explain` as sqlite3_stmt_explain has it."""
+        """Start it and return its rows. `explain`: the mode of sqlite3_stmt_explain."""
         self.close()
         sql = sql or self.order.sql
         self._cursor = connection.cursor()
@@ -42,9 +42,9 @@ class Statement:
         return self._cursor.execute(sql, bind(sql, self.order.parameters), explain=explain or -1)
 
     def rows(self, connection: apsw.Connection) -> Iterator[Any]:
-        """Start it and return its rows; its columns are those of its first step.
+        """Start it and return its rows. Its columns are those of its first step.
 
-        What was compiled before is remembered, and only a step notices that a table was replaced since.
+        A compiled statement is remembered, and only a step notices that a table was replaced since.
         """
         rows = self.start(connection)
         try:
@@ -56,27 +56,30 @@ class Statement:
         return rows
 
     def look(self, connection: apsw.Connection) -> None:
-        """Compile it and note its columns, without running it."""
+        """Compile it and record its columns, without running it."""
         with contextlib.suppress(apsw.ExecTraceAbort):
             self.start(connection, run=False)
 
     def _trace(self, cursor: apsw.Cursor, statement: str, bindings: object, *, sql: str, run: bool) -> bool:
-        """Called by apsw when a statement is compiled, before its first step; False keeps it from running."""
+        """Check the statement.
+
+        apsw calls this when it is compiled, before its first step; False keeps it from running.
+        """
         if len(statement.strip(" \t\r\n;")) != len(sql.strip(" \t\r\n;")):
             raise UnsafeSql("There is more than one statement.", suggestion="Send them one by one.")
         if not cursor.is_readonly and not _JOURNAL_MODE.fullmatch(statement):
             raise WriteDenied("The statement would write.", suggestion="Send a SELECT.")
         self.compiled = True
-        # apsw remembers what each of its functions told: `get_description` is left for after the first step.
+        # apsw remembers the result of each function, so `get_description` is called only after the first step.
         self.columns = self.columns or _columns(cursor.description)
         return run
 
     def read_columns(self) -> Columns:
-        """Its columns, with the types SQLite knows."""
+        """Return its columns, with the types that SQLite knows."""
         return Columns([column.name for column in self.columns], [column.type for column in self.columns])
 
     def read_as_bytes(self, connection: apsw.Connection, skip: int) -> Iterator[Any]:
-        """The same rows with every text read as bytes, from the first one not sent yet."""
+        """Return the same rows with every text read as bytes, from the first one that was not sent yet."""
         sql, decode = rescue(self.order.sql, len(self.columns), connection.pragma("encoding"))
         return map(decode, itertools.islice(self.start(connection, sql=sql), skip, None))
 
@@ -92,7 +95,7 @@ def _columns(described: Sequence[Sequence[Any]]) -> list[Column]:
 
 
 class Rows(Sender):
-    """Sends rows, noting what storage classes were seen where SQLite does not know a column's type."""
+    """Sends rows, and records the storage classes of columns whose type SQLite does not know."""
 
     def __init__(self, statement: Statement, send: Send) -> None:
         super().__init__(statement.order, statement.columns, send)
@@ -102,12 +105,12 @@ class Rows(Sender):
         self._types = [column.type for column in self._columns]
 
     def note(self, rows: Sequence[Any]) -> None:
-        """As the base class says."""
+        """Record the storage classes of fetched rows."""
         for at, seen in self._classes.items():
             seen.update(map(type, [row[at] for row in rows]))
 
     def tell(self) -> None:
-        """Before rows, when they change it: the declared type where SQLite knows it, else the storage class seen."""
+        """Send new types before rows that change them: the declared type if SQLite knows it, else the storage class."""
         types = [column.type or storage_class(self._classes[at]) for at, column in enumerate(self._columns)]
         if types != self._types:
             self._types = types
