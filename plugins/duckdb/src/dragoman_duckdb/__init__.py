@@ -1,4 +1,4 @@
-"""DuckDB for dragoman: a file opened read-only, cut off from every other file, from the network and from extensions.
+"""DuckDB for dragoman: a file opened read-only, without access to other files, the network or extensions.
 
-`plugin.py` is where to begin.
+Start reading in `plugin.py`.
 """

@@ -23,7 +23,7 @@ class DuckDBExecutor(WorkerExecutor):
         super().__init__(database, "dragoman_duckdb.worker", setup)
 
     def check(self) -> None:
-        """As the base class says: opening a pipe would block."""
+        """Check that the file or folder exists: opening a pipe would block."""
         try:
             usable = self._path.is_file() or self._path.is_dir()
         except (OSError, ValueError):
@@ -34,18 +34,18 @@ class DuckDBExecutor(WorkerExecutor):
             )
 
     def columns(self, report: Columns) -> list[Column]:
-        """As the base class says; DuckDB knows every type."""
+        """Return columns from a report. DuckDB knows every type."""
         return [column(name, type_) for name, type_ in zip(report.names, report.types, strict=True)]
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
         """Return the plan as DuckDB draws it, or as JSON."""
         if options.analyze:
-            raise dragoman.Unsupported("This dialect tells plans without running them only.")
+            raise dragoman.Unsupported("This dialect returns plans only without running the query.")
         report = await self.ask(self.order(request, task="plan", verbose=options.format != "text"))
         assert isinstance(report, Told)
         return Plan(plan=report.plan, format=options.format)
 
 
 def file_of(database: Database) -> Path:
-    """The database's file or folder: relative paths start at the configuration's folder."""
+    """Return the database's file or folder. Relative paths start at the configuration's folder."""
     return Path(database.folder, database.database or "").absolute()

@@ -1,4 +1,4 @@
-"""The one boundary where a driver's exception becomes one of dragoman's."""
+"""Translates a driver's exception to one of dragoman's. Nothing else does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import dragoman
 import duckdb
 
 NARROW = "Narrow the query with WHERE, or aggregate."
-# Tried in order; a group `name` is what the database did not know.
+# Tried in order. A group `name` is what the database did not know.
 FAILURES = (
     (r"because schema", dragoman.SchemaNotFound, "Use list_schemas to see the schemas."),
     (r"Table with name \"?(?P<name>\S+?)\"? does not exist", dragoman.TableNotFound, "Use list_tables to find it."),
@@ -18,13 +18,17 @@ FAILURES = (
     (r"^(Parser|Binder|Catalog|Syntax) Error", dragoman.InvalidSql, "Correct the statement and try again."),
     (r"read-only mode|configuration has been locked", dragoman.WriteDenied, "Only queries are run here."),
     (r"^Out of Memory Error", dragoman.QueryError, NARROW),
-    (r"^(IO|Connection|Fatal) Error", dragoman.ConnectionFailed, "Try again; if it lasts, tell the administrator."),
+    (
+        r"^(IO|Connection|Fatal) Error",
+        dragoman.ConnectionFailed,
+        "Try again. If the error stays, tell the administrator.",
+    ),
 )
 QUERY = "Correct the values the statement computes with and try again."
 
 
 def translate(error: Exception) -> dragoman.DragomanError:
-    """Return dragoman's error for one of DuckDB's: its own first line, but never a path."""
+    """Return dragoman's error for one of DuckDB's, with its own first line, but never with a path."""
     if isinstance(error, duckdb.PermissionException):
         return dragoman.PermissionDenied(
             "Files, the network and extensions are closed to queries.", suggestion="Query the tables of list_tables."

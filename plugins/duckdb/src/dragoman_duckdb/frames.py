@@ -6,7 +6,7 @@ import msgspec
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """Which file or folder, and the bounds of one statement: `memory` in MiB, `threads`."""
+    """The file or folder, and the limits of one statement: `memory` in MiB, `threads`."""
 
     path: str
     memory: int

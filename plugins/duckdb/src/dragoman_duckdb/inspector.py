@@ -1,4 +1,4 @@
-"""Reads the catalog: four queries of DuckDB's own functions, whatever the number of relations."""
+"""Reads the catalog with four queries of DuckDB's own functions, whatever the number of relations."""
 
 from __future__ import annotations
 
@@ -64,10 +64,11 @@ SELECT md5(string_agg(fact, chr(10) ORDER BY fact)) FROM (
     SELECT concat_ws('|', schema_name, view_name, sql, comment) FROM duckdb_views()
     WHERE NOT database_name IN ('system', 'temp')
 ) AS facts (fact)"""
-"""Everything that `tables` tells but sizes and indexes."""
-_TEXTS: Final = re.compile(r"""'(?:[^']|'')*'|("(?:[^"]|"")*")""")  # and quoted names, which may hold a quote of texts
+"""Everything that `tables` returns except sizes and indexes."""
+# and quoted names, which may contain a quote of texts
+_TEXTS: Final = re.compile(r"""'(?:[^']|'')*'|("(?:[^"]|"")*")""")
 LONGEST: Final = 64
-"""Characters of a text that are read: longer ones are nobody's kinds."""
+"""The most characters of a text that are read. Longer texts are not kinds of anything."""
 SCHEMAS: Final = """
 SELECT schema_name, comment, internal AND schema_name <> 'main'
 FROM duckdb_schemas() WHERE NOT database_name IN ('system', 'temp')"""
@@ -92,30 +93,30 @@ class DuckDBInspector(dragoman.Inspector):
             ]
 
     async def version(self) -> str:
-        """As the base class says."""
+        """Return DuckDB's version."""
         return str((await self._fetch("SELECT version()"))[0][0])
 
     async def schemas(self) -> Sequence[dragoman.Schema]:
-        """As the base class says."""
+        """Return the schemas."""
         return [
             dragoman.Schema(name=name, comment=comment, system=system, search_order=0 if name == "main" else None)
             for name, comment, system in await self._fetch(SCHEMAS)
         ]
 
     async def names(self, scope: Scope) -> Sequence[Names]:
-        """As the base class says: one query, and no file of a folder is opened for its columns."""
+        """Return the names of relations in one query, without opening files of a folder to read their columns."""
         rows = await self._fetch(RELATIONS)
         return await in_thread_if_many(len(rows), _group_names, rows, scope, self._is_folder())
 
     async def tables(self, scope: Scope) -> Inspection:
-        """As the base class says."""
+        """Return the relations with all their facts."""
         held = [[await self._fetch(statement) for statement in (RELATIONS, COLUMNS, CONSTRAINTS, INDEXES, MACROS)]]
         return await consume_in_thread(held, partial(_inspect, scope, self._is_folder()))
 
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget
     ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
-        """As the base class says: DuckDB tells no values, so a few rows of each table are read."""
+        """Return profiles from a few rows of each table, since DuckDB reports no values."""
         deadline = time.monotonic() + budget.seconds
         found: dict[Relation, tuple[ColumnProfile, ...]] = {}
         for table in tables:
@@ -130,9 +131,9 @@ class DuckDBInspector(dragoman.Inspector):
         return found
 
     async def fingerprint(self) -> str | None:
-        """As the base class says."""
+        """Return a counter of changes; None for a folder."""
         if self._is_folder():
-            return None  # each worker made its views when it started
+            return None  # each worker created its views when it started
         return str((await self._fetch(FINGERPRINT))[0][0])
 
 
@@ -174,7 +175,7 @@ def _inspect(scope: Scope, is_folder: bool, answers: Sequence[Sequence[Row]]) ->
 
 
 def _as_file(facts: Row) -> Row:
-    """A view over a file is the file's table; its definition would show where the file is."""
+    """Return the row of a view over a file as a table: its definition would show the file's path."""
     _, comment, rows, _, system = facts
     return "table" if not system else "view", comment, rows, None, system
 
@@ -195,7 +196,7 @@ def _close(facts: Row, calls_macro: re.Pattern[str] | None) -> Row:
 
 
 def _sample(table: Table, budget: ProfileBudget) -> str:
-    """A query of the first rows; texts, and what has no plain value of its own, are cut."""
+    """Return a query of the first rows. It cuts texts and values without a plain form."""
 
     def quote(name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
@@ -231,7 +232,10 @@ def _table(
 def _column(
     columns: re.Pattern[str], name: str, type_: str, nullable: bool, default: str | None, comment: str | None
 ) -> TableColumn:
-    """Tell a column. DuckDB tells what a generated column is made of as its default, and a default names no column."""
+    """Return a column.
+
+    DuckDB reports the expression of a generated column as its default, and a default names no column.
+    """
     spelled = type_ if "'" in type_ else type_.lower()
     made = default is not None and columns.search(_TEXTS.sub(r"\1", default)) is not None
     plain, generated = (None, default) if made else (default, None)
@@ -239,7 +243,7 @@ def _column(
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """What finds one of these names in an expression as DuckDB writes it."""
+    """Return the pattern that finds one of these names in an expression as DuckDB writes it."""
     written = {re.escape(form) for name in names for form in (name, name.replace('"', '""'))}
     return re.compile(rf"(?<!\w)(?:{'|'.join(sorted(written))})(?!\w)", re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""What an operator may set for a DuckDB database beside what every database has."""
+"""The options of a DuckDB database beside those of every database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`memory_mb`: what one statement may take, in MiB. `threads`: processors it uses."""
+    """`memory_mb`: the most memory of one statement, in MiB. `threads`: the processors it uses."""
 
     memory_mb: int = 1024
     threads: int = 2

@@ -1,4 +1,4 @@
-"""The plugin: what DuckDB is, and who does the work."""
+"""The plugin: describes DuckDB and creates its executor and inspector."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class DuckDBPlugin(dragoman.DialectPlugin):
 
     @hookimpl
     def executor(self, database: Database) -> Executor:
-        """As the base class says."""
+        """Return the executor, which uses worker processes."""
         return DuckDBExecutor(database)
 
     @hookimpl
     def inspector(self, database: Database, executor: Executor) -> Inspector:
-        """As the base class says."""
+        """Return the inspector, which asks through the executor."""
         return DuckDBInspector(executor, lambda: file_of(database).is_dir())
 
 

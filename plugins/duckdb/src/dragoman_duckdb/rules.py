@@ -1,9 +1,15 @@
-"""The read-only policy as data: functions that touch no file, no network, no setting, no sequence and no other session.
+"""The read-only policy as data: functions that use no file, network, setting, sequence or other session.
 
-Left out on purpose: read_*, glob, sniff_csv, parquet_* and query_table, which read what is named in a text; nextval,
-setseed, write_log and enable_*, which change something; json_execute_serialized_sql and json_deserialize_sql, which run
-what no one judged; sleep_ms, which only waits; current_setting, getvariable and duckdb_*, which tell of the host. The
-views of the same names, and those of pg_catalog, tell of settings, of paths, and of what `schemas` leaves out: closed.
+Left out on purpose:
+
+- read_*, glob, sniff_csv, parquet_* and query_table read what a text names.
+- nextval, setseed, write_log and enable_* change something.
+- json_execute_serialized_sql and json_deserialize_sql run SQL that nobody judged.
+- sleep_ms only waits.
+- current_setting, getvariable and duckdb_* show facts about the host.
+
+The views of the same names, and those of pg_catalog, show settings, paths, and relations outside `schemas`, so they are
+closed.
 """
 
 import re
@@ -89,9 +95,10 @@ RULES = Rules(
     functions=frozenset(_ALL.split()),
     table_functions=frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"}),
     refused_relations=(
-        # DuckDB reads a file where a table of that name stands: it may not, and is not asked.
+        # DuckDB reads a file in place of a table of that name. It may not, and is not asked.
         re.compile(r".*\.(csv|tsv|json|ndjson|parquet|db|duckdb|sqlite|xlsx|gz|zst)"),
-        # What it tells of itself lies in the schema of users' tables, or has a name that is found without its schema.
+        # Facts about the engine itself are in the schema of users' tables, or have a name that is found without its
+        # schema.
         re.compile(r"(.*\.)?(duckdb_\w+|pragma_\w+|sqlite_(temp_)?(master|schema))"),
         re.compile(r"pg_\w+"),
     ),

@@ -1,11 +1,11 @@
-"""From DuckDB's types to columns, and what must come as text because Python's values would lose something of it."""
+"""Turns DuckDB's types into columns, and casts values to text that Python's types cannot represent exactly."""
 
 import re
 from typing import Any
 
 from dragoman import Column, Kind
 
-# Python knows no months, no infinite or far dates, no nanoseconds. Only where a type stands, not a field of its name.
+# Python has no months, no infinite or far dates, no nanoseconds. Matches a type, not a field with its name.
 _INEXACT = re.compile(
     r"\b(?:DATE|TIME(?:_NS)?|TIMESTAMP(?:_S|_MS|_NS|TZ_NS)?|INTERVAL|UUID|BIT)(?: WITH TIME ZONE)?(?=[,)\[]|$)"
 )
@@ -22,7 +22,7 @@ _KINDS = (
 
 
 def exact(type_: str) -> str:
-    """Return the type that a value must be cast to for Python to have all of it; the same one, mostly."""
+    """Return the type to which a value must be cast for Python to represent it exactly; usually its own."""
     return _INEXACT.sub("VARCHAR", type_)
 
 
@@ -40,7 +40,7 @@ def _kind(type_: str) -> Kind:
 
 
 def add_casts(statement: str, described: list[tuple[Any, ...]]) -> str:
-    """Return the statement to run: as it came, or around it the casts its columns need."""
+    """Return the statement to run: unchanged, or wrapped in the casts that its columns need."""
     casts = [(place, type_, exact(type_)) for place, (_, type_, *_) in enumerate(described, 1)]
     if all(type_ == wanted for _, type_, wanted in casts):
         return statement

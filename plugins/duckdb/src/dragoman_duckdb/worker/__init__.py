@@ -1,1 +1,1 @@
-"""The process callers' SQL runs in: `session` holds the connection and runs statements, `opening` seals it off."""
+"""The process that runs callers' SQL: `session` holds the connection and runs statements, `opening` seals it off."""

@@ -1,4 +1,4 @@
-"""The process that runs callers' SQL; the executor starts it, and kills it when nothing else helps."""
+"""The process that runs callers' SQL. The executor starts it, and kills it if nothing else helps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dragoman_duckdb.worker.session import Session
 
 MEBIBYTE = 1024 * 1024
 BESIDE = 1024 * MEBIBYTE
-"""Address space that DuckDB reserves beside its memory limit: threads, allocators, mapped files."""
+"""Address space that DuckDB reserves beyond its memory limit: threads, allocators, mapped files."""
 
 
 def _session(setup: Setup) -> Session:
-    # No file can be written: a COPY that got past every other check fails as well.
+    # No file can be written, so a COPY that passed every other check fails as well.
     limit_resources(2 * setup.memory * MEBIBYTE + BESIDE, 0)
     return Session(setup)
 

@@ -1,4 +1,4 @@
-"""Opens a file, or a folder as a database, and seals it off: nothing else is reachable from then on."""
+"""Opens a file, or a folder as a database, and seals it off: from then on nothing else is reachable."""
 
 # pyright: reportUnknownMemberType=false
 # (a connection's methods take what no stub names)
@@ -20,7 +20,7 @@ from dragoman_duckdb.rules import RULES
 Sealing = dict[str, str | bool | int | float | list[str]]
 READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
 TYPES = "dragoman:types"
-"""The key of a Parquet file's metadata with the types that columns had before they were written as text, as JSON."""
+"""The key in a Parquet file's metadata for the types that columns had before they were written as text, as JSON."""
 LISTED = RULES.functions | RULES.table_functions
 Identity = tuple[tuple[str, int, int, int], ...]
 
@@ -33,7 +33,7 @@ def open_sealed(setup: Setup) -> duckdb.DuckDBPyConnection:
         "autoload_known_extensions": False,
         "autoinstall_known_extensions": False,
         "python_enable_replacements": False,
-        # Nothing is spilled to files: what does not fit the memory limit fails.
+        # Nothing is spilled to files: a query that exceeds the memory limit fails.
         "temp_directory": "",
     }
     path = Path(setup.path)
@@ -71,7 +71,7 @@ def find_posing(connection: duckdb.DuckDBPyConnection) -> re.Pattern[str] | None
 
 
 def _relations(folder: Path) -> Iterator[tuple[str, str]]:
-    """The name of each relation, and what reads it: a file, or a folder of Parquet files."""
+    """Yield the name of each relation, and the call that reads it: a file, or a folder of Parquet files."""
     for path in sorted(folder.iterdir()):
         if path.is_dir() and next(path.rglob("*.parquet"), None):
             yield path.name, f"read_parquet({_text(f'{path}/**/*.parquet')}, hive_partitioning = true)"
@@ -83,7 +83,7 @@ def _make_view(connection: duckdb.DuckDBPyConnection, name: str, reader: str) ->
     try:
         connection.execute(f"CREATE VIEW IF NOT EXISTS {_name(name)} AS SELECT * FROM {reader}")
     except duckdb.Error:
-        return  # what cannot be read is not there
+        return  # a file that cannot be read is left out
     if not reader.startswith("read_parquet"):
         return
     metadata = f"SELECT value FROM parquet_kv_metadata({reader[len('read_parquet(') :].split(', hive')[0].rstrip(')')})"
@@ -94,7 +94,7 @@ def _make_view(connection: duckdb.DuckDBPyConnection, name: str, reader: str) ->
 
 
 def identity(path: str) -> Identity:
-    """Return what changes with the file, or with the files of the folder."""
+    """Return a value that changes with the file, or with the files of the folder."""
     if not os.path.isdir(path):
         return (_identity(path, os.stat(path)),) if os.path.exists(path) else ()
     with os.scandir(path) as entries:

@@ -23,11 +23,11 @@ from dragoman_duckdb.worker.opening import Identity, borrow, find_posing, identi
 
 Row = tuple[Any, ...]
 AGAIN = 0.01
-"""Seconds between two interrupts: one that comes before the statement does nothing."""
+"""Seconds between two interrupts. An interrupt before the statement begins has no effect."""
 
 
 class Session:
-    """Opens at the first statement, again when the files have changed; keeps no state between statements."""
+    """Opens at the first statement, and again when the files have changed. Keeps no state between statements."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -40,14 +40,14 @@ class Session:
         self._why = ""
 
     def expect(self, timeout: float) -> None:
-        """A statement is coming, with so many seconds; called from the listening thread, as `interrupt` is."""
+        """Announce a statement and its timeout in seconds. Called from the listening thread, as `interrupt` is."""
         self._ended, self._why = threading.Event(), ""
         self._timer = threading.Timer(timeout, self._stop, ("QueryTimeout", self._ended))
         self._timer.daemon = True
         self._timer.start()
 
     def interrupt(self) -> None:
-        """End the statement that runs or is about to."""
+        """End the statement that runs or is about to run."""
         threading.Thread(target=self._stop, args=("QueryCancelled", self._ended), daemon=True).start()
 
     def _stop(self, why: str, ended: threading.Event) -> None:
@@ -57,12 +57,12 @@ class Session:
                 self._cursor.interrupt()
 
     def run(self, order: Run, send: Send) -> None:
-        """Run one statement and send what it yields; whatever goes wrong is sent as `Failed`."""
+        """Run one statement and send what it yields. Errors are sent as `Failed`."""
         try:
             self._cursor = cursor = borrow(self._connect())
             self._refuse_posing(order.sql)
             self._answer(cursor, order, send)
-        except Exception as error:  # whatever it is, the executor hears of it and the worker lives on
+        except Exception as error:  # the executor gets every error, and the worker lives on
             send(self._failure(error))
         finally:
             self._end()
@@ -85,7 +85,8 @@ class Session:
                 self._root, self._identity = open_sealed(self._setup), now
             except duckdb.Error:
                 raise dragoman.ConnectionFailed(
-                    "it is no DuckDB file, or another process writes it", suggestion="Check the file; serve a copy."
+                    "it is not a DuckDB file, or another process writes to it",
+                    suggestion="Check the file, or serve a copy of it.",
                 ) from None
             self._posing = find_posing(self._root)
         return self._root
@@ -107,7 +108,7 @@ class Session:
         if order.task == "rows":
             cursor.execute(add_casts(_single(cursor, order), described), order.parameters)
             columns = [column(name, type_) for name, type_, *_ in described]
-            # One by one: of several that are fetched at once none comes before an interrupt.
+            # One by one: if several are fetched at once, none arrives before an interrupt.
             Sender(order, columns, send).send_all(iter(cursor.fetchone, None))
 
     def _plan(self, cursor: duckdb.DuckDBPyConnection, order: Run) -> Any:
@@ -123,12 +124,12 @@ class Session:
 
 
 def _ask(cursor: duckdb.DuckDBPyConnection, what: str, order: Run) -> list[Row]:
-    """Return all that DuckDB tells about a query without running it."""
+    """Return what DuckDB reports about a query without running it."""
     return cursor.execute(what + _single(cursor, order), order.parameters).fetchall()
 
 
 def _single(cursor: duckdb.DuckDBPyConnection, order: Run) -> str:
-    """The statement, if DuckDB's own parser finds one in the text, and that one is a query."""
+    """Return the statement, if DuckDB's own parser finds exactly one in the text and it is a query."""
     found = cursor.extract_statements(order.sql)
     if len(found) != 1:
         raise dragoman.UnsafeSql(f"{len(found)} statements were sent.", suggestion="Send one statement per call.")
